@@ -25,7 +25,9 @@ fuzz_target!(|input: &[u8]| {
                 Item::Record(_) => records += 1,
                 _ => {}
             }
-            printers.iter_mut().for_each(|printer| printer.item(&mut sink, 0, &item).unwrap());
+            printers
+                .iter_mut()
+                .for_each(|printer| printer.item(&mut sink, 0, &item).unwrap());
         });
         assert!(records <= input.len());
         rest = behind;

@@ -32,7 +32,9 @@ fuzz_target!(|input: &[u8]| ROUTER.with_borrow_mut(|router| feed(router, input))
 fn feed(router: &mut Router, input: &[u8]) {
     let mut rest = input;
     for _ in 0..MOST {
-        let Some((&[what, high, low], behind)) = rest.split_first_chunk() else { break };
+        let Some((&[what, high, low], behind)) = rest.split_first_chunk() else {
+            break;
+        };
         let len = usize::from(u16::from_be_bytes([high & 0x0f, low])).min(behind.len());
         let (frame, behind) = behind.split_at(len);
         rest = behind;

@@ -15,17 +15,38 @@ use weir_flowfmt::sflow::print::Format;
 use weir_flowfmt::sflow::{decode_datagram_to, version4};
 
 fuzz_target!(|input: &[u8]| {
-    let columns = ["srcIP".to_owned(), "inner_dstIP".to_owned(), "ifName".to_owned()];
-    for format in [Format::Text, Format::Line, Format::Json, Format::PrettyJson, Format::Grep, Format::Columns(&columns)] {
+    let columns = [
+        "srcIP".to_owned(),
+        "inner_dstIP".to_owned(),
+        "ifName".to_owned(),
+    ];
+    for format in [
+        Format::Text,
+        Format::Line,
+        Format::Json,
+        Format::PrettyJson,
+        Format::Grep,
+        Format::Columns(&columns),
+    ] {
         let mut output = Vec::new();
-        let _ = decode_datagram_to(&mut output, format, IpAddr::V4(Ipv4Addr::LOCALHOST), 0, input);
+        let _ = decode_datagram_to(
+            &mut output,
+            format,
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            0,
+            input,
+        );
         assert!(output.len() <= 2_000 + 400 * input.len());
     }
     let mut room = Vec::new();
-    let Ok((datagram, ..)) = version4::decode(input, &mut room) else { return };
+    let Ok((datagram, ..)) = version4::decode(input, &mut room) else {
+        return;
+    };
     for sample in datagram.samples() {
         match sample {
-            Ok(Sample::Flow(_, _, records) | Sample::Discard(_, records)) => assert!(records.count() <= 8 * input.len()),
+            Ok(Sample::Flow(_, _, records) | Sample::Discard(_, records)) => {
+                assert!(records.count() <= 8 * input.len())
+            }
             Ok(Sample::Counters(_, _, records)) => assert!(records.count() <= 8 * input.len()),
             Ok(_) => {}
             Err(error) => assert!(error.offset <= 8 * input.len() + 64),

@@ -38,15 +38,24 @@ struct Reference {
 impl Reference {
     fn parse(text: &str) -> Result<Reference, String> {
         let mut reference = Reference::default();
-        for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        for line in text
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+        {
             if let Some(version) = line.strip_prefix("rustc: ") {
                 reference.rustc = version.to_owned();
                 continue;
             }
             let mut words = line.splitn(3, ' ').map(str::trim);
-            let (name, figure, reason) = (words.next(), words.next().and_then(|word| word.parse().ok()), words.next());
+            let (name, figure, reason) = (
+                words.next(),
+                words.next().and_then(|word| word.parse().ok()),
+                words.next(),
+            );
             match (name, figure, reason.filter(|reason| !reason.is_empty())) {
-                (Some(name), Some(figure), Some(reason)) => reference.lines.insert(name.to_owned(), (figure, reason.to_owned())),
+                (Some(name), Some(figure), Some(reason)) => reference
+                    .lines
+                    .insert(name.to_owned(), (figure, reason.to_owned())),
                 _ => return Err(format!("not `case figure reason`: {line}")),
             };
         }
@@ -54,7 +63,10 @@ impl Reference {
     }
 
     fn text(&self) -> String {
-        let lines = self.lines.iter().map(|(name, (figure, reason))| format!("{name} {figure:.1} {reason}\n"));
+        let lines = self
+            .lines
+            .iter()
+            .map(|(name, (figure, reason))| format!("{name} {figure:.1} {reason}\n"));
         format!("{HEAD}rustc: {}\n{}", self.rustc, lines.collect::<String>())
     }
 }
@@ -62,7 +74,9 @@ impl Reference {
 /// The chore; `words` follow its name.
 pub(crate) fn run(words: &[String]) -> ExitCode {
     let (because, program) = match words {
-        [flag, reason, rest @ ..] if flag == "--because" => (Some(reason.trim().replace('\n', " ")), rest.first()),
+        [flag, reason, rest @ ..] if flag == "--because" => {
+            (Some(reason.trim().replace('\n', " ")), rest.first())
+        }
         rest => (None, rest.first()),
     };
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -81,24 +95,44 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
 
 fn chore(because: Option<String>, program: Option<PathBuf>) -> Result<bool, String> {
     let program = program.map_or_else(build, Ok)?;
-    let rustc = said(Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into())).arg("--version"))?.trim().to_owned();
+    let rustc = said(
+        Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into())).arg("--version"),
+    )?
+    .trim()
+    .to_owned();
     let reference = match std::fs::read_to_string(FILE) {
         Ok(text) => Reference::parse(&text)?,
         Err(_) => Reference::default(),
     };
     let figures = count_all(&program)?;
     if let Some(reason) = because {
-        let lines = figures.iter().map(|(name, &figure)| (name.clone(), renewed(reference.lines.get(name), figure, &reason)));
-        return write(&Reference { rustc, lines: lines.collect() }).map(|()| true);
+        let lines = figures.iter().map(|(name, &figure)| {
+            (
+                name.clone(),
+                renewed(reference.lines.get(name), figure, &reason),
+            )
+        });
+        return write(&Reference {
+            rustc,
+            lines: lines.collect(),
+        })
+        .map(|()| true);
     }
     let mut wrong = compare(&reference, &figures);
     wrong.extend(unexplained(&reference, &before()));
     if rustc != reference.rustc {
-        println!("instructions: counted with {rustc}, the file is of {}: nothing fails", reference.rustc);
-        wrong.iter().for_each(|line| println!("instructions: {line}"));
+        println!(
+            "instructions: counted with {rustc}, the file is of {}: nothing fails",
+            reference.rustc
+        );
+        wrong
+            .iter()
+            .for_each(|line| println!("instructions: {line}"));
         return Ok(true);
     }
-    wrong.iter().for_each(|line| eprintln!("instructions: {line}"));
+    wrong
+        .iter()
+        .for_each(|line| eprintln!("instructions: {line}"));
     Ok(wrong.is_empty())
 }
 
@@ -125,7 +159,9 @@ fn compare(reference: &Reference, figures: &BTreeMap<String, f64>) -> Vec<String
                     wrong.push(format!("{name}: {figure:.1} a packet is over 5 % more than {was:.1}; with a reason: --because 'why'"));
                 }
             }
-            None => println!("instructions: {name:<14}{figure:>8.1} a packet, not in the file yet: --because 'why'"),
+            None => println!(
+                "instructions: {name:<14}{figure:>8.1} a packet, not in the file yet: --because 'why'"
+            ),
         }
     }
     wrong
@@ -136,40 +172,70 @@ fn unexplained(now: &Reference, before: &Reference) -> Vec<String> {
     let risen = now.lines.iter().filter_map(|(name, (figure, reason))| {
         let (was, why) = before.lines.get(name)?;
         let same = *figure > was * SLACK && reason == why && now.rustc == before.rustc;
-        same.then(|| format!("{name}: the file went from {was:.1} to {figure:.1} without another reason"))
+        same.then(|| {
+            format!("{name}: the file went from {was:.1} to {figure:.1} without another reason")
+        })
     });
     risen.collect()
 }
 
 /// The file as it was before it was changed last; nothing when git does not know.
 fn before() -> Reference {
-    let changed = |args: &[&str]| Command::new("git").args(args).output().ok().filter(|output| output.status.success());
+    let changed = |args: &[&str]| {
+        Command::new("git")
+            .args(args)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())
+    };
     let here = changed(&["diff", "--quiet", "HEAD", "--", FILE]).is_some();
     let commit = match here {
         false => "HEAD".to_owned(),
         true => {
-            let log =
-                changed(&["log", "-1", "--format=%H", "--", FILE]).map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+            let log = changed(&["log", "-1", "--format=%H", "--", FILE])
+                .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
             format!("{}~1", log.unwrap_or_default())
         }
     };
-    let text = changed(&["show", &format!("{commit}:{FILE}")]).map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    text.and_then(|text| Reference::parse(&text).ok()).unwrap_or_default()
+    let text = changed(&["show", &format!("{commit}:{FILE}")])
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.and_then(|text| Reference::parse(&text).ok())
+        .unwrap_or_default()
 }
 
 /// Builds the small program.
 fn build() -> Result<PathBuf, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let words = ["build", "-q", "--release", "--locked", "-p", "weir-bench", "--example", "count"];
-    let status = Command::new(cargo).args(words).status().map_err(|error| error.to_string())?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    if status.success() { Ok(target.join("release/examples/count")) } else { Err("the program was not built".into()) }
+    let words = [
+        "build",
+        "-q",
+        "--release",
+        "--locked",
+        "-p",
+        "weir-bench",
+        "--example",
+        "count",
+    ];
+    let status = Command::new(cargo)
+        .args(words)
+        .status()
+        .map_err(|error| error.to_string())?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    if status.success() {
+        Ok(target.join("release/examples/count"))
+    } else {
+        Err("the program was not built".into())
+    }
 }
 
 /// All cases, two at a time.
 fn count_all(program: &Path) -> Result<BTreeMap<String, f64>, String> {
     let names = said(Command::new(program).args(["bench", "--untimed", "0"]))?;
-    let names: Vec<&str> = names.lines().filter_map(|line| line.split(' ').next()).collect();
+    let names: Vec<&str> = names
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();
@@ -180,7 +246,9 @@ fn count_all(program: &Path) -> Result<BTreeMap<String, f64>, String> {
     };
     let found = std::thread::scope(|scope| {
         let two = [scope.spawn(work), scope.spawn(work)];
-        two.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect::<Vec<_>>()
+        two.into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_default())
+            .collect::<Vec<_>>()
     });
     found.into_iter().collect()
 }
@@ -194,28 +262,47 @@ fn count(program: &Path, case: &str) -> Result<f64, String> {
 
 /// Instructions of a run, as callgrind writes them.
 fn total(program: &Path, case: &str, turns: usize) -> Result<f64, String> {
-    let out = std::env::temp_dir().join(format!("weir-instructions-{}-{case}-{turns}", std::process::id()));
+    let out = std::env::temp_dir().join(format!(
+        "weir-instructions-{}-{case}-{turns}",
+        std::process::id()
+    ));
     let mut command = Command::new("valgrind");
-    command.args(["-q", "--tool=callgrind", "--toggle-collect=*measured_turn*"]).arg(format!("--callgrind-out-file={}", out.display()));
-    command.arg(program).args(["bench", "--untimed", &turns.to_string(), case]);
+    command
+        .args(["-q", "--tool=callgrind", "--toggle-collect=*measured_turn*"])
+        .arg(format!("--callgrind-out-file={}", out.display()));
+    command
+        .arg(program)
+        .args(["bench", "--untimed", &turns.to_string(), case]);
     // The C library chooses its copies by the processor, too.
-    command.env("WEIR_CPU", "baseline").env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX2,-AVX,-ERMS,-FSRM");
+    command
+        .env("WEIR_CPU", "baseline")
+        .env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX2,-AVX,-ERMS,-FSRM");
     let done = said(&mut command);
     let text = std::fs::read_to_string(&out);
     let _ = std::fs::remove_file(&out);
     done?;
     let text = text.map_err(|error| format!("{}: {error}", out.display()))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("summary:").or_else(|| line.strip_prefix("totals:")));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).ok_or_else(|| format!("{case}: callgrind wrote no sum"))
+    let line = text.lines().find_map(|line| {
+        line.strip_prefix("summary:")
+            .or_else(|| line.strip_prefix("totals:"))
+    });
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .ok_or_else(|| format!("{case}: callgrind wrote no sum"))
 }
 
 /// What a program writes.
 fn said(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)))
+    Err(format!(
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    ))
 }
 
 #[cfg(test)]
@@ -223,15 +310,28 @@ mod tests {
     use super::*;
 
     fn reference(rustc: &str, lines: &[(&str, f64, &str)]) -> Reference {
-        let lines = lines.iter().map(|&(name, figure, reason)| (name.to_owned(), (figure, reason.to_owned())));
-        Reference { rustc: rustc.to_owned(), lines: lines.collect() }
+        let lines = lines
+            .iter()
+            .map(|&(name, figure, reason)| (name.to_owned(), (figure, reason.to_owned())));
+        Reference {
+            rustc: rustc.to_owned(),
+            lines: lines.collect(),
+        }
     }
 
     #[test]
     fn the_file_reads_as_it_was_written() {
-        let made = reference("rustc 1.2.3", &[("ip4", 95.5, "one pass for plain packets"), ("l2xc", 40.0, "first count")]);
+        let made = reference(
+            "rustc 1.2.3",
+            &[
+                ("ip4", 95.5, "one pass for plain packets"),
+                ("l2xc", 40.0, "first count"),
+            ],
+        );
         assert_eq!(Reference::parse(&made.text()), Ok(made));
-        assert!(Reference::parse("ip4 95.5").is_err() && Reference::parse("ip4 many because").is_err());
+        assert!(
+            Reference::parse("ip4 95.5").is_err() && Reference::parse("ip4 many because").is_err()
+        );
         let text = std::fs::read_to_string(Path::new("..").join(FILE)).unwrap();
         assert!(!Reference::parse(&text).unwrap().lines.is_empty());
     }
@@ -239,19 +339,32 @@ mod tests {
     #[test]
     fn five_percent_more_is_too_much() {
         let file = reference("r", &[("ip4", 100.0, "why")]);
-        let figures = |figure| BTreeMap::from([("ip4".to_owned(), figure), ("new".to_owned(), 7.0)]);
-        assert!(compare(&file, &figures(104.9)).is_empty() && compare(&file, &figures(50.0)).is_empty());
+        let figures =
+            |figure| BTreeMap::from([("ip4".to_owned(), figure), ("new".to_owned(), 7.0)]);
+        assert!(
+            compare(&file, &figures(104.9)).is_empty() && compare(&file, &figures(50.0)).is_empty()
+        );
         assert_eq!(compare(&file, &figures(105.1)).len(), 1);
     }
 
     #[test]
     fn a_risen_figure_needs_another_reason() {
         let before = reference("r", &[("ip4", 100.0, "why"), ("l2xc", 40.0, "why")]);
-        let now = |figure, reason| reference("r", &[("ip4", figure, reason), ("l2xc", 41.0, "why")]);
+        let now =
+            |figure, reason| reference("r", &[("ip4", figure, reason), ("l2xc", 41.0, "why")]);
         assert_eq!(unexplained(&now(110.0, "why"), &before).len(), 1);
-        assert!(unexplained(&now(110.0, "checks more"), &before).is_empty() && unexplained(&now(90.0, "why"), &before).is_empty());
-        let other = Reference { rustc: "s".into(), ..now(110.0, "why") };
-        assert!(unexplained(&other, &before).is_empty() && unexplained(&now(1.0, "why"), &Reference::default()).is_empty());
+        assert!(
+            unexplained(&now(110.0, "checks more"), &before).is_empty()
+                && unexplained(&now(90.0, "why"), &before).is_empty()
+        );
+        let other = Reference {
+            rustc: "s".into(),
+            ..now(110.0, "why")
+        };
+        assert!(
+            unexplained(&other, &before).is_empty()
+                && unexplained(&now(1.0, "why"), &Reference::default()).is_empty()
+        );
     }
 
     #[test]

@@ -15,8 +15,26 @@ use serde_json::Value;
 /// Crates by floor, lowest first.
 const FLOORS: [&[&str]; 6] = [
     &["weir-cpu", "weir-buf", "weir-ring", "weir-wire"],
-    &["weir-graph", "weir-port", "weir-fib", "weir-flowfmt", "weir-config", "weir-netlink", "weir-store", "weir-acl", "weir-lacp"],
-    &["weir-nodes", "weir-afxdp", "weir-tap", "weir-pcap", "weir-memif", "weir-telemetry", "weir-api"],
+    &[
+        "weir-graph",
+        "weir-port",
+        "weir-fib",
+        "weir-flowfmt",
+        "weir-config",
+        "weir-netlink",
+        "weir-store",
+        "weir-acl",
+        "weir-lacp",
+    ],
+    &[
+        "weir-nodes",
+        "weir-afxdp",
+        "weir-tap",
+        "weir-pcap",
+        "weir-memif",
+        "weir-telemetry",
+        "weir-api",
+    ],
     &["weir-engine"],
     &["weir-bench", "weir-testkit"],
     &["weir"],
@@ -30,9 +48,13 @@ fn main() -> ExitCode {
         Some("deps-check") => deps_check(),
         Some("instructions") => instructions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         // Built only when asked for: it brings the whole router along.
-        Some("scenario") => run_cargo(&["run", "-q", "-p", "weir-testkit", "--bin", "scenario", "--"]),
+        Some("scenario") => {
+            run_cargo(&["run", "-q", "-p", "weir-testkit", "--bin", "scenario", "--"])
+        }
         _ => {
-            eprintln!("usage: cargo xtask deps-check | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]...");
+            eprintln!(
+                "usage: cargo xtask deps-check | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]..."
+            );
             ExitCode::from(2)
         }
     }
@@ -41,7 +63,11 @@ fn main() -> ExitCode {
 /// Runs cargo with these words and what stands behind the chore's name.
 fn run_cargo(words: &[&str]) -> ExitCode {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    match Command::new(cargo).args(words).args(std::env::args().skip(2)).status() {
+    match Command::new(cargo)
+        .args(words)
+        .args(std::env::args().skip(2))
+        .status()
+    {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
@@ -58,7 +84,9 @@ fn deps_check() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(wrong) => {
-            wrong.iter().for_each(|line| eprintln!("deps-check: {line}"));
+            wrong
+                .iter()
+                .for_each(|line| eprintln!("deps-check: {line}"));
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -70,7 +98,9 @@ fn deps_check() -> ExitCode {
 
 fn metadata() -> Result<Value, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo).args(["metadata", "--format-version", "1", "--no-deps", "--locked"]).output();
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .output();
     let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -93,13 +123,17 @@ fn violations(metadata: &Value) -> Vec<String> {
             continue;
         }
         let Some(&own) = floor.get(name) else {
-            wrong.push(format!("{name} has no floor: give it one in xtask/src/main.rs"));
+            wrong.push(format!(
+                "{name} has no floor: give it one in xtask/src/main.rs"
+            ));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let other = dependency["name"].as_str().unwrap_or_default();
             let for_tests = dependency["kind"].as_str() == Some("dev");
-            let Some(&lower) = floor.get(other) else { continue };
+            let Some(&lower) = floor.get(other) else {
+                continue;
+            };
             if !for_tests && lower >= own && !WITHIN.contains(&(name, other)) {
                 wrong.push(format!("{name} (floor {own}) uses {other} (floor {lower})"));
             }

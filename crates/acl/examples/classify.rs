@@ -53,21 +53,53 @@ fn measure<K: Copy>(
             sum += found.iter().map(|rule| u64::from(*rule)).sum::<u64>();
         }
     });
-    let single = median(keys.len(), 15, || sum += keys.iter().map(|key| u64::from(single(key).unwrap_or(0))).sum::<u64>());
+    let single = median(keys.len(), 15, || {
+        sum += keys
+            .iter()
+            .map(|key| u64::from(single(key).unwrap_or(0)))
+            .sum::<u64>()
+    });
     let few = &keys[..(4_000_000 / rules.len().max(1)).clamp(256, keys.len())];
     let naive = median(few.len(), 3, || {
-        sum += few.iter().map(|key| rules.iter().position(|rule| matches(rule, key)).unwrap_or(0) as u64).sum::<u64>();
+        sum += few
+            .iter()
+            .map(|key| {
+                rules
+                    .iter()
+                    .position(|rule| matches(rule, key))
+                    .unwrap_or(0) as u64
+            })
+            .sum::<u64>();
     });
     assert_ne!(sum, 1);
-    Figures { batch, cached, single, naive }
+    Figures {
+        batch,
+        cached,
+        single,
+        naive,
+    }
 }
 
 fn main() {
-    let keys = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(KEYS);
+    let keys = std::env::args()
+        .nth(1)
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(KEYS);
     println!("instructions: {}", weir_cpu::level().name());
     println!(
         "{:<6}{:<10}{:>7}{:>8}{:>8}{:>9}{:>11}{:>4}{:>9}{:>10}{:>7}{:>6}",
-        "", "", "rules", "batch", "cached", "single", "naive", "", "kB", "build ms", "trees", "scan"
+        "",
+        "",
+        "rules",
+        "batch",
+        "cached",
+        "single",
+        "naive",
+        "",
+        "kB",
+        "build ms",
+        "trees",
+        "scan"
     );
     for family in [Family::V4, Family::V6] {
         for kind in [Kind::Access, Kind::Firewall, Kind::Chain] {

@@ -78,7 +78,10 @@ impl Identity {
     fn next() -> Identity {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let made = MADE.fetch_add(1, Ordering::Relaxed);
-        Identity { number: (made % Identity::NUMBERS) as u32 + 1, epoch: (made / Identity::NUMBERS) as u32 + 1 }
+        Identity {
+            number: (made % Identity::NUMBERS) as u32 + 1,
+            epoch: (made / Identity::NUMBERS) as u32 + 1,
+        }
     }
 }
 
@@ -102,7 +105,13 @@ impl Answers {
     /// Puts answers in the place of rules.
     fn put(&self, rules: &mut [RuleIndex]) {
         if !self.of.is_empty() {
-            rules.iter_mut().for_each(|rule| *rule = self.of.get(*rule as usize).copied().unwrap_or(self.otherwise));
+            rules.iter_mut().for_each(|rule| {
+                *rule = self
+                    .of
+                    .get(*rule as usize)
+                    .copied()
+                    .unwrap_or(self.otherwise)
+            });
         }
     }
 }
@@ -136,9 +145,17 @@ impl Acl {
     #[must_use]
     pub fn with_answers(self, answers: impl IntoIterator<Item = Answer>, otherwise: Answer) -> Acl {
         // One more, so that there is one even without rules.
-        let of: Box<[Answer]> = answers.into_iter().take(self.rules).chain([otherwise]).collect();
+        let of: Box<[Answer]> = answers
+            .into_iter()
+            .take(self.rules)
+            .chain([otherwise])
+            .collect();
         // What was kept until now is not what is asked for from now on.
-        Acl { answers: Answers { of, otherwise }, identity: Identity::next(), ..self }
+        Acl {
+            answers: Answers { of, otherwise },
+            identity: Identity::next(),
+            ..self
+        }
     }
 
     /// The first rule that an IPv4 packet matches.
@@ -165,7 +182,13 @@ impl Acl {
 
     /// The answers for some IPv4 packets, with those that were given lately at hand.
     pub fn classify4_cached(&self, cache: &mut Cache4, keys: &[Key4], answers: &mut [Answer]) {
-        weir_cpu::dispatch(Cached { tables: &self.v4, list: self, cache: &mut cache.0, keys, answers });
+        weir_cpu::dispatch(Cached {
+            tables: &self.v4,
+            list: self,
+            cache: &mut cache.0,
+            keys,
+            answers,
+        });
     }
 
     pub(crate) fn identity(&self) -> Identity {
@@ -180,7 +203,13 @@ impl Acl {
 
     /// The answers for some IPv6 packets, with those that were given lately at hand.
     pub fn classify6_cached(&self, cache: &mut Cache6, keys: &[Key6], answers: &mut [Answer]) {
-        weir_cpu::dispatch(Cached { tables: &self.v6, list: self, cache: &mut cache.0, keys, answers });
+        weir_cpu::dispatch(Cached {
+            tables: &self.v6,
+            list: self,
+            cache: &mut cache.0,
+            keys,
+            answers,
+        });
     }
 
     /// What the list costs.
@@ -202,7 +231,10 @@ impl<F: Family> Tables<F> {
             let mut seen: HashSet<Shape> = HashSet::new();
             let (mut shapes, mut numbers) = (Vec::new(), Vec::new());
             for ((rule, demands), index) in rules.iter().zip(demands).zip(0..) {
-                let Some(shape) = change(demands).and_then(|demands| F::shape(rule, &demands)) else { continue };
+                let Some(shape) = change(demands).and_then(|demands| F::shape(rule, &demands))
+                else {
+                    continue;
+                };
                 // What an earlier rule says word for word is never reached.
                 if seen.insert(shape) {
                     shapes.push(shape);
@@ -213,11 +245,24 @@ impl<F: Family> Tables<F> {
         };
         let whole = table(|demands| Some(*demands))?;
         if demands.iter().all(|demands| demands.ports.is_none()) {
-            return Ok(Tables { whole, later: None, unreadable: None });
+            return Ok(Tables {
+                whole,
+                later: None,
+                unreadable: None,
+            });
         }
-        let later = table(|demands| Some(Demands { ports: None, ..*demands }))?;
+        let later = table(|demands| {
+            Some(Demands {
+                ports: None,
+                ..*demands
+            })
+        })?;
         let unreadable = table(|demands| demands.ports.is_none().then_some(*demands))?;
-        Ok(Tables { whole, later: Some(later), unreadable: Some(unreadable) })
+        Ok(Tables {
+            whole,
+            later: Some(later),
+            unreadable: Some(unreadable),
+        })
     }
 
     /// The table for a kind of key.
@@ -236,11 +281,21 @@ impl<F: Family> Tables<F> {
     }
 
     fn classify_batch(&self, keys: &[F::Key], rules: &mut [RuleIndex]) {
-        weir_cpu::dispatch(Batch { tables: self, keys, rules });
+        weir_cpu::dispatch(Batch {
+            tables: self,
+            keys,
+            rules,
+        });
     }
 
     fn all(&self) -> impl Iterator<Item = &Table<F>> {
-        [Some(&self.whole), self.later.as_ref(), self.unreadable.as_ref()].into_iter().flatten()
+        [
+            Some(&self.whole),
+            self.later.as_ref(),
+            self.unreadable.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
     }
 
     fn bytes(&self) -> usize {
@@ -248,7 +303,11 @@ impl<F: Family> Tables<F> {
     }
 
     fn longest(&self) -> usize {
-        self.all().flat_map(|table| table.nodes.iter().chain(&table.roots)).map(|node| node.groups()).max().unwrap_or(0)
+        self.all()
+            .flat_map(|table| table.nodes.iter().chain(&table.roots))
+            .map(|node| node.groups())
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -270,7 +329,11 @@ impl<F: Family> weir_cpu::Task for Batch<'_, F> {
             let count = keys.len().min(rules.len());
             some.iter_mut().zip(keys).for_each(|(to, from)| *to = *from);
             self.tables.whole.search_chunk(&some, count, &mut best);
-            rules.iter_mut().zip(best).take(count).for_each(|(to, from)| *to = from);
+            rules
+                .iter_mut()
+                .zip(best)
+                .take(count)
+                .for_each(|(to, from)| *to = from);
             if keys.iter().fold(0, |marks, key| marks | key.last()) & ODD != 0 {
                 self.tables.odd(keys, rules);
             }
@@ -287,18 +350,23 @@ struct Cached<'a, F: Family, const W: usize, const WAYS: usize> {
     answers: &'a mut [Answer],
 }
 
-impl<F: Family<Key: Packed<W>>, const W: usize, const WAYS: usize> weir_cpu::Task for Cached<'_, F, W, WAYS> {
+impl<F: Family<Key: Packed<W>>, const W: usize, const WAYS: usize> weir_cpu::Task
+    for Cached<'_, F, W, WAYS>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         for (keys, answers) in self.keys.chunks(CHUNK).zip(self.answers.chunks_mut(CHUNK)) {
             let count = keys.len().min(answers.len());
-            let (Some(keys), Some(answers)) = (keys.get(..count), answers.get_mut(..count)) else { return };
-            self.cache.answer::<F>(self.list.identity, keys, answers, |keys, rules| {
-                self.tables.classify_batch(keys, rules);
-                self.list.answers.put(rules);
-            });
+            let (Some(keys), Some(answers)) = (keys.get(..count), answers.get_mut(..count)) else {
+                return;
+            };
+            self.cache
+                .answer::<F>(self.list.identity, keys, answers, |keys, rules| {
+                    self.tables.classify_batch(keys, rules);
+                    self.list.answers.put(rules);
+                });
         }
     }
 }
@@ -307,7 +375,11 @@ impl<F: Family> Tables<F> {
     /// Searches again, one by one, those keys that have no ports although their protocol does.
     #[inline(never)]
     fn odd(&self, keys: &[F::Key], rules: &mut [RuleIndex]) {
-        for (key, rule) in keys.iter().zip(rules).filter(|(key, _)| key.last() & ODD != 0) {
+        for (key, rule) in keys
+            .iter()
+            .zip(rules)
+            .filter(|(key, _)| key.last() & ODD != 0)
+        {
             *rule = self.classify(key);
         }
     }

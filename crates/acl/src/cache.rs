@@ -59,7 +59,8 @@ pub(crate) fn stir(a: u64, b: u64) -> u64 {
 fn hash<const W: usize>(key: &[u64; W]) -> u64 {
     let (pairs, odd) = key.as_chunks::<2>();
     let sum = pairs.iter().fold(0, |sum, [a, b]| sum ^ stir(sum ^ a, *b));
-    odd.iter().fold(sum, |sum, word| stir(sum ^ word, 0xa076_1d64_78bd_642f))
+    odd.iter()
+        .fold(sum, |sum, word| stir(sum ^ word, 0xa076_1d64_78bd_642f))
 }
 
 /// Answers that share their cache lines.
@@ -75,7 +76,11 @@ struct Set<const W: usize, const WAYS: usize> {
 impl<const W: usize, const WAYS: usize> Set<W, WAYS> {
     /// Without answers: what lies there has list 0, which no list is.
     const fn empty(seeds: [u64; W]) -> Self {
-        Set { keys: [seeds; WAYS], answers: [0; WAYS], tags: 0 }
+        Set {
+            keys: [seeds; WAYS],
+            answers: [0; WAYS],
+            tags: 0,
+        }
     }
 
     /// One in the byte of each tag.
@@ -124,9 +129,22 @@ impl<const W: usize, const WAYS: usize> Set<W, WAYS> {
         self.set_state(self.state() & SPILLED | turn);
         let free = self.keys.iter().position(|kept| kept == seeds);
         // What lies over both keys goes when they are laid over each other.
-        let is_foreign = |kept: &[u64; W]| kept.iter().zip(key).zip(K::LIST).any(|((kept, key), list)| (kept ^ key) & list != 0);
-        let foreign = || self.keys.iter().position(is_foreign).filter(|_| turn.is_multiple_of(2));
-        let any = || turn.is_multiple_of(SELDOM).then_some((turn / SELDOM) as usize % WAYS);
+        let is_foreign = |kept: &[u64; W]| {
+            kept.iter()
+                .zip(key)
+                .zip(K::LIST)
+                .any(|((kept, key), list)| (kept ^ key) & list != 0)
+        };
+        let foreign = || {
+            self.keys
+                .iter()
+                .position(is_foreign)
+                .filter(|_| turn.is_multiple_of(2))
+        };
+        let any = || {
+            turn.is_multiple_of(SELDOM)
+                .then_some((turn / SELDOM) as usize % WAYS)
+        };
         if let Some(way) = free.or_else(foreign).or_else(any) {
             (self.keys[way], self.answers[way]) = (*key, answer);
             let byte = 0xff << (8 * way);
@@ -147,13 +165,19 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
     fn new(flows: usize, seed: u64) -> Self {
         const { assert!(WAYS <= 3, "a byte for each tag, and one for the state") };
         // Twice the room, so that few sets are overfull.
-        let sets = (flows.clamp(1, MOST) * 2).div_ceil(WAYS).next_power_of_two();
+        let sets = (flows.clamp(1, MOST) * 2)
+            .div_ceil(WAYS)
+            .next_power_of_two();
         let mut state = seed;
         let seeds = std::array::from_fn(|_| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             stir(state, state ^ 0xe703_7ed1_a0b4_28db)
         });
-        Cache { sets: LargePages::filled(Set::empty(seeds), sets), seeds, epoch: 0 }
+        Cache {
+            sets: LargePages::filled(Set::empty(seeds), sets),
+            seeds,
+            epoch: 0,
+        }
     }
 
     /// Forgets everything when lists' numbers have begun anew since.
@@ -183,14 +207,23 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         }
         let mut unknown = [0u8; CHUNK];
         let mut misses = 0;
-        for (who, ((key, hash), answer)) in keys.iter().zip(&hashes).zip(answers.iter_mut()).enumerate() {
+        for (who, ((key, hash), answer)) in
+            keys.iter().zip(&hashes).zip(answers.iter_mut()).enumerate()
+        {
             let found = find(&self.sets, *hash, packed(key));
             *answer = found.unwrap_or(NO_RULE);
             unknown[misses % CHUNK] = who as u8;
             misses += usize::from(found.is_none());
         }
         if misses > 0 {
-            self.learn::<F>(unknown.get(..misses).unwrap_or_default(), keys, &hashes, cover, answers, search);
+            self.learn::<F>(
+                unknown.get(..misses).unwrap_or_default(),
+                keys,
+                &hashes,
+                cover,
+                answers,
+                search,
+            );
         }
     }
 
@@ -208,8 +241,13 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         let mut asked = [F::Key::default(); CHUNK];
         let mut found = [NO_RULE; CHUNK];
         let askers = unknown.iter().filter_map(|who| keys.get(usize::from(*who)));
-        asked.iter_mut().zip(askers).for_each(|(to, from)| *to = *from);
-        if let (Some(asked), Some(found)) = (asked.get(..unknown.len()), found.get_mut(..unknown.len())) {
+        asked
+            .iter_mut()
+            .zip(askers)
+            .for_each(|(to, from)| *to = *from);
+        if let (Some(asked), Some(found)) =
+            (asked.get(..unknown.len()), found.get_mut(..unknown.len()))
+        {
             search(asked, found);
         }
         for ((who, key), answer) in unknown.iter().zip(&asked).zip(found) {
@@ -224,7 +262,11 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
     /// Keeps an answer in its set, or in one beside while only that has room.
     fn keep<K: Packed<W>>(&mut self, hash: u64, key: &[u64; W], answer: Answer) {
         let place = place(&self.sets, hash);
-        let free = |beside: &usize| self.sets.get(place ^ beside).is_some_and(|set| set.has_room(&self.seeds));
+        let free = |beside: &usize| {
+            self.sets
+                .get(place ^ beside)
+                .is_some_and(|set| set.has_room(&self.seeds))
+        };
         let beside = (0..NEIGHBORS).find(free).unwrap_or(0);
         if let Some(home) = self.sets.get_mut(place).filter(|_| beside != 0) {
             home.set_state(home.state() | SPILLED);
@@ -253,7 +295,11 @@ fn fetch<S>(sets: &[S], hash: u64) {
 
 /// The answer for a key with this hash: mostly it is the first with its tag, or there is none.
 #[inline(always)]
-fn find<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u64, key: [u64; W]) -> Option<Answer> {
+fn find<const W: usize, const WAYS: usize>(
+    sets: &[Set<W, WAYS>],
+    hash: u64,
+    key: [u64; W],
+) -> Option<Answer> {
     let set = sets.get(place(sets, hash))?;
     match set.way(hash) {
         Some(way) if set.keys.get(way)? == &key => set.answers.get(way).copied(),
@@ -264,9 +310,17 @@ fn find<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u64, key
 
 /// The same behind another key of its tag, or where a full set has put it: into one of those beside.
 #[inline(never)]
-fn find_elsewhere<const W: usize, const WAYS: usize>(sets: &[Set<W, WAYS>], hash: u64, key: [u64; W]) -> Option<Answer> {
+fn find_elsewhere<const W: usize, const WAYS: usize>(
+    sets: &[Set<W, WAYS>],
+    hash: u64,
+    key: [u64; W],
+) -> Option<Answer> {
     let home = place(sets, hash);
-    let sets_of_it = if sets.get(home)?.is_spilled() { NEIGHBORS } else { 1 };
+    let sets_of_it = if sets.get(home)?.is_spilled() {
+        NEIGHBORS
+    } else {
+        1
+    };
     (0..sets_of_it).find_map(|beside| sets.get(home ^ beside)?.search(&key))
 }
 

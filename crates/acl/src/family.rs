@@ -54,7 +54,9 @@ impl Shape {
         for (n, (low, high)) in ports.into_iter().enumerate() {
             self.set(first + n, low.into(), high.into());
         }
-        let (low, high) = demands.protocol.map_or((0, 255), |protocol| (protocol, protocol));
+        let (low, high) = demands
+            .protocol
+            .map_or((0, 255), |protocol| (protocol, protocol));
         self.set(first + 2, low.into(), high.into());
     }
 
@@ -132,10 +134,12 @@ impl Tail {
     /// that it lies beyond is negative, so that bit 31 of the four differences tells.
     #[inline(always)]
     fn differs(&self, lane: usize, source: u32, destination: u32, protocol: u32) -> u32 {
-        let below = source.wrapping_sub(self.source_low[lane].into()) | u32::from(self.source_high[lane]).wrapping_sub(source);
-        let beside =
-            destination.wrapping_sub(self.destination_low[lane].into()) | u32::from(self.destination_high[lane]).wrapping_sub(destination);
-        let other = (protocol ^ u32::from(self.protocol[lane])) & u32::from(self.protocol_mask[lane]);
+        let below = source.wrapping_sub(self.source_low[lane].into())
+            | u32::from(self.source_high[lane]).wrapping_sub(source);
+        let beside = destination.wrapping_sub(self.destination_low[lane].into())
+            | u32::from(self.destination_high[lane]).wrapping_sub(destination);
+        let other =
+            (protocol ^ u32::from(self.protocol[lane])) & u32::from(self.protocol_mask[lane]);
         ((below | beside) >> 31) | other
     }
 
@@ -166,25 +170,45 @@ pub(crate) struct Group4 {
 impl Default for Group4 {
     fn default() -> Group4 {
         let none = [0; LANES];
-        Group4 { source: none, source_mask: none, destination: none, destination_mask: none, tail: Tail::default() }
+        Group4 {
+            source: none,
+            source_mask: none,
+            destination: none,
+            destination_mask: none,
+            tail: Tail::default(),
+        }
     }
 }
 
 impl Family for V4 {
     type Key = Key4;
     type Group = Group4;
-    const PLACES: &'static [Place] = &[place(0, 0, 32), place(1, 0, 32), place(2, 16, 16), place(2, 0, 16), place(3, 0, 8)];
+    const PLACES: &'static [Place] = &[
+        place(0, 0, 32),
+        place(1, 0, 32),
+        place(2, 16, 16),
+        place(2, 0, 16),
+        place(3, 0, 8),
+    ];
 
     fn key(words: &[u32; 16]) -> Key4 {
         let [a, b, c, d, ..] = *words;
-        Key4 { words: [a, b, c, d] }
+        Key4 {
+            words: [a, b, c, d],
+        }
     }
 
     fn shape(rule: &Rule, demands: &Demands) -> Option<Shape> {
-        let mut shape = Shape { low: [0; FIELDS], high: [0; FIELDS] };
+        let mut shape = Shape {
+            low: [0; FIELDS],
+            high: [0; FIELDS],
+        };
         match &rule.addresses {
             Addresses::Any => (0..2).for_each(|field| shape.set(field, 0, u32::MAX)),
-            Addresses::V4 { source, destination } => {
+            Addresses::V4 {
+                source,
+                destination,
+            } => {
                 for (field, net) in [source, destination].into_iter().enumerate() {
                     shape.set(field, net.network().to_bits(), net.broadcast().to_bits());
                 }
@@ -213,7 +237,9 @@ impl Family for V4 {
         for (lane, differs) in differs.iter_mut().enumerate() {
             *differs = ((source ^ group.source[lane]) & group.source_mask[lane])
                 | ((destination ^ group.destination[lane]) & group.destination_mask[lane])
-                | group.tail.differs(lane, ports >> 16, ports & 0xffff, protocol);
+                | group
+                    .tail
+                    .differs(lane, ports >> 16, ports & 0xffff, protocol);
         }
         group.tail.first(&differs)
     }
@@ -234,7 +260,11 @@ pub(crate) struct Group6 {
 
 impl Default for Group6 {
     fn default() -> Group6 {
-        Group6 { address: [[0; LANES]; 8], mask: [[0; LANES]; 8], tail: Tail::default() }
+        Group6 {
+            address: [[0; LANES]; 8],
+            mask: [[0; LANES]; 8],
+            tail: Tail::default(),
+        }
     }
 }
 
@@ -257,17 +287,28 @@ impl Family for V6 {
 
     fn key(words: &[u32; 16]) -> Key6 {
         let [a, b, c, d, e, f, g, h, i, j, ..] = *words;
-        Key6 { words: [a, b, c, d, e, f, g, h, i, j] }
+        Key6 {
+            words: [a, b, c, d, e, f, g, h, i, j],
+        }
     }
 
     fn shape(rule: &Rule, demands: &Demands) -> Option<Shape> {
-        let mut shape = Shape { low: [0; FIELDS], high: [0; FIELDS] };
+        let mut shape = Shape {
+            low: [0; FIELDS],
+            high: [0; FIELDS],
+        };
         match &rule.addresses {
             Addresses::Any => (0..8).for_each(|field| shape.set(field, 0, u32::MAX)),
-            Addresses::V6 { source, destination } => {
+            Addresses::V6 {
+                source,
+                destination,
+            } => {
                 for (side, net) in [source, destination].into_iter().enumerate() {
-                    let ends = words(&net.network().octets()).into_iter().zip(words(&net.broadcast().octets()));
-                    ends.enumerate().for_each(|(n, (low, high))| shape.set(side * 4 + n, low, high));
+                    let ends = words(&net.network().octets())
+                        .into_iter()
+                        .zip(words(&net.broadcast().octets()));
+                    ends.enumerate()
+                        .for_each(|(n, (low, high))| shape.set(side * 4 + n, low, high));
                 }
             }
             Addresses::V4 { .. } => return None,
@@ -299,7 +340,9 @@ impl Family for V6 {
         }
         let (ports, protocol) = (key.words[8], key.words[9]);
         for (lane, differs) in differs.iter_mut().enumerate() {
-            *differs |= group.tail.differs(lane, ports >> 16, ports & 0xffff, protocol);
+            *differs |= group
+                .tail
+                .differs(lane, ports >> 16, ports & 0xffff, protocol);
         }
         group.tail.first(&differs)
     }

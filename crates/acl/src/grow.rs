@@ -31,7 +31,11 @@ pub(crate) struct Limits {
     pub(crate) children: usize,
 }
 
-pub(crate) const LIMITS: Limits = Limits { longest: 512, places: 48, children: 8 };
+pub(crate) const LIMITS: Limits = Limits {
+    longest: 512,
+    places: 48,
+    children: 8,
+};
 /// Steps down one tree at most.
 const DEPTH: usize = 12;
 /// Rules that a window is judged by.
@@ -75,7 +79,8 @@ impl Known {
         places.iter().enumerate().all(|(field, place)| {
             let least = self.value[field];
             let most = least | (place.whole() & !self.mask[field]);
-            early.low[field] <= late.low[field].max(least) && early.high[field] >= late.high[field].min(most)
+            early.low[field] <= late.low[field].max(least)
+                && early.high[field] >= late.high[field].min(most)
         })
     }
 
@@ -84,7 +89,9 @@ impl Known {
         let bits = places.iter().enumerate().map(|(field, place)| {
             let least = self.value[field];
             let most = least | (place.whole() & !self.mask[field]);
-            let span = shape.high[field].min(most).saturating_sub(shape.low[field].max(least));
+            let span = shape.high[field]
+                .min(most)
+                .saturating_sub(shape.low[field].max(least));
             u32::BITS - span.leading_zeros()
         });
         bits.sum()
@@ -126,7 +133,11 @@ impl Window {
         let low = shape.low[self.field].max(self.least) >> self.shift;
         let high = shape.high[self.field].min(self.most) >> self.shift;
         let more = high.wrapping_sub(low);
-        if more >= self.mask() { (0, self.children()) } else { (low & self.mask(), more + 1) }
+        if more >= self.mask() {
+            (0, self.children())
+        } else {
+            (low & self.mask(), more + 1)
+        }
     }
 }
 
@@ -163,7 +174,11 @@ struct Grower<'a, F: Family> {
 
 /// Grows the table of some shapes; `rules` names them and ascends. `Err` tells the length of a leaf that
 /// is longer than the limit.
-pub(crate) fn grow<F: Family>(shapes: &[Shape], rules: &[u32], limits: &Limits) -> Result<Table<F>, usize> {
+pub(crate) fn grow<F: Family>(
+    shapes: &[Shape],
+    rules: &[u32],
+    limits: &Limits,
+) -> Result<Table<F>, usize> {
     let mut best: Option<(f64, Table<F>)> = None;
     let mut refused = 0;
     for trees in TRIED {
@@ -180,7 +195,11 @@ pub(crate) fn grow<F: Family>(shapes: &[Shape], rules: &[u32], limits: &Limits) 
         };
         let used = grower.forest(trees);
         if grower.longest > limits.longest {
-            refused = if refused == 0 { grower.longest } else { refused.min(grower.longest) };
+            refused = if refused == 0 {
+                grower.longest
+            } else {
+                refused.min(grower.longest)
+            };
             continue;
         }
         let cost = cost(&grower.table, shapes);
@@ -200,8 +219,16 @@ impl<F: Family> Grower<'_, F> {
         let mut list: Vec<u32> = (0..self.shapes.len() as u32).collect();
         self.prune(&mut list, &Known::default());
         // What all matches ends the list, and need not be looked for.
-        let all = Shape { low: [0; FIELDS], high: std::array::from_fn(|field| F::PLACES.get(field).map_or(0, |place| place.whole())) };
-        if let Some(always) = list.iter().position(|&shape| self.shapes[shape as usize] == all) {
+        let all = Shape {
+            low: [0; FIELDS],
+            high: std::array::from_fn(|field| {
+                F::PLACES.get(field).map_or(0, |place| place.whole())
+            }),
+        };
+        if let Some(always) = list
+            .iter()
+            .position(|&shape| self.shapes[shape as usize] == all)
+        {
             self.table.always = self.rules[list[always] as usize];
             list.truncate(always);
         }
@@ -219,9 +246,20 @@ impl<F: Family> Grower<'_, F> {
     }
 
     /// Makes the node at `slot` of a list of shapes; gives those that were put off.
-    fn place(&mut self, slot: usize, mut list: Vec<u32>, known: Known, depth: usize, may_put_off: bool) -> Vec<u32> {
+    fn place(
+        &mut self,
+        slot: usize,
+        mut list: Vec<u32>,
+        known: Known,
+        depth: usize,
+        may_put_off: bool,
+    ) -> Vec<u32> {
         self.prune(&mut list, &known);
-        let window = if list.len() <= LANES || depth == DEPTH { None } else { self.choose(&list, &known, depth, may_put_off) };
+        let window = if list.len() <= LANES || depth == DEPTH {
+            None
+        } else {
+            self.choose(&list, &known, depth, may_put_off)
+        };
         let Some(window) = window else {
             self.table.nodes[slot] = self.leaf(list);
             return Vec::new();
@@ -231,7 +269,12 @@ impl<F: Family> Grower<'_, F> {
         let children = window.children() as usize;
         self.children_left -= children;
         self.table.nodes.resize(base + children, EMPTY);
-        self.table.nodes[slot] = Node::inner(base as u32, place.word, place.shift + window.shift, window.bits);
+        self.table.nodes[slot] = Node::inner(
+            base as u32,
+            place.word,
+            place.shift + window.shift,
+            window.bits,
+        );
 
         let mut lists = vec![Vec::new(); children];
         let mut off = Vec::new();
@@ -250,19 +293,43 @@ impl<F: Family> Grower<'_, F> {
 
     /// Makes the children. Neighbours with the same few rules become one, which then knows less; so do all
     /// children whose rules are those that the window says nothing about.
-    fn children_of(&mut self, base: usize, lists: Vec<Vec<u32>>, known: &Known, window: Window, depth: usize) {
+    fn children_of(
+        &mut self,
+        base: usize,
+        lists: Vec<Vec<u32>>,
+        known: &Known,
+        window: Window,
+        depth: usize,
+    ) {
         let mut indifferent: HashMap<Vec<u32>, Node> = HashMap::new();
         let mut child = 0;
         while let Some(list) = lists.get(child).cloned() {
             let place = base + child;
-            let everywhere = list.iter().all(|&shape| window.ring(&self.shapes[shape as usize]).1 == window.children());
-            let alike = lists[child..].iter().take_while(|other| **other == list).count();
-            let run = if everywhere || list.len() <= LANES { alike } else { 1 };
-            let made = if everywhere { indifferent.get(&list).copied() } else { None };
+            let everywhere = list
+                .iter()
+                .all(|&shape| window.ring(&self.shapes[shape as usize]).1 == window.children());
+            let alike = lists[child..]
+                .iter()
+                .take_while(|other| **other == list)
+                .count();
+            let run = if everywhere || list.len() <= LANES {
+                alike
+            } else {
+                1
+            };
+            let made = if everywhere {
+                indifferent.get(&list).copied()
+            } else {
+                None
+            };
             if let Some(node) = made {
                 self.table.nodes[place] = node;
             } else if !list.is_empty() {
-                let known = if run == 1 && !everywhere { known.with(window, child as u32) } else { *known };
+                let known = if run == 1 && !everywhere {
+                    known.with(window, child as u32)
+                } else {
+                    *known
+                };
                 self.place(place, list.clone(), known, depth + 1, false);
             }
             let node = self.table.nodes[place];
@@ -281,13 +348,21 @@ impl<F: Family> Grower<'_, F> {
         list.retain(|&shape| {
             let candidate = &self.shapes[shape as usize];
             let outside = known.is_outside(candidate, F::PLACES);
-            if outside || early.iter().any(|&(_, early)| known.shadows(&self.shapes[early as usize], candidate, F::PLACES)) {
+            if outside
+                || early.iter().any(|&(_, early)| {
+                    known.shadows(&self.shapes[early as usize], candidate, F::PLACES)
+                })
+            {
                 return false;
             }
             let width = known.width(candidate, F::PLACES);
             if early.len() < EARLY {
                 early.push((width, shape));
-            } else if let Some(narrowest) = early.iter_mut().min_by_key(|(width, _)| *width).filter(|(least, _)| *least <= width) {
+            } else if let Some(narrowest) = early
+                .iter_mut()
+                .min_by_key(|(width, _)| *width)
+                .filter(|(least, _)| *least <= width)
+            {
                 *narrowest = (width, shape);
             }
             true
@@ -295,12 +370,20 @@ impl<F: Family> Grower<'_, F> {
     }
 
     /// The window that leaves the shortest lists for what they cost; `None` when none is worth it.
-    fn choose(&mut self, list: &[u32], known: &Known, depth: usize, may_put_off: bool) -> Option<Window> {
+    fn choose(
+        &mut self,
+        list: &[u32],
+        known: &Known,
+        depth: usize,
+        may_put_off: bool,
+    ) -> Option<Window> {
         if self.places_left < list.len() {
             return None;
         }
         let wide = list.len().ilog2() as u8 + if depth == 0 { 2 } else { 1 };
-        let most = wide.min(if depth == 0 { 14 } else { 10 }).min(self.children_left.checked_ilog2()?.min(15) as u8);
+        let most = wide
+            .min(if depth == 0 { 14 } else { 10 })
+            .min(self.children_left.checked_ilog2()?.min(15) as u8);
         let step = list.len().div_ceil(JUDGED);
         let judged: Vec<u32> = list.iter().copied().step_by(step).collect();
         let mut best = Best::default();
@@ -311,7 +394,12 @@ impl<F: Family> Grower<'_, F> {
             let least = known.value[field];
             let highest = least | (place.whole() & !known.mask[field]);
             let mut tried = 0;
-            for bits in [most, most.saturating_sub(2), most.saturating_sub(4), most.min(6)] {
+            for bits in [
+                most,
+                most.saturating_sub(2),
+                most.saturating_sub(4),
+                most.min(6),
+            ] {
                 let bits = bits.min(place.bits);
                 if bits == 0 || tried & 1 << bits != 0 {
                     continue;
@@ -320,7 +408,14 @@ impl<F: Family> Grower<'_, F> {
                 // Wide windows overlap their neighbours so much that every other one is enough.
                 let step_by = if bits > 5 { 2 } else { 1 };
                 for shift in (0..=place.bits - bits).rev().step_by(step_by) {
-                    let mut window = Window { field, shift, bits, widest: u32::MAX, least, most: highest };
+                    let mut window = Window {
+                        field,
+                        shift,
+                        bits,
+                        widest: u32::MAX,
+                        least,
+                        most: highest,
+                    };
                     if known.mask[field] & (window.mask() << shift) != 0 {
                         continue;
                     }
@@ -338,15 +433,24 @@ impl<F: Family> Grower<'_, F> {
 
     /// Whether the shapes differ in a field at all.
     fn tells_apart(&self, list: &[u32], field: usize) -> bool {
-        let ends = |shape: &u32| (self.shapes[*shape as usize].low[field], self.shapes[*shape as usize].high[field]);
+        let ends = |shape: &u32| {
+            (
+                self.shapes[*shape as usize].low[field],
+                self.shapes[*shape as usize].high[field],
+            )
+        };
         list.windows(2).any(|pair| ends(&pair[0]) != ends(&pair[1]))
     }
 
     /// Judges a window, and takes it for the best if it is.
     fn judge(&mut self, list: &[u32], window: Window, step: usize, best: &mut Best) {
-        let Some(verdict) = self.verdict(list, window, step) else { return };
+        let Some(verdict) = self.verdict(list, window, step) else {
+            return;
+        };
         let whole = (list.len() * step) as f64;
-        let better = |than: Option<(f64, Window)>, score: f64| score < 0.9 * whole && than.is_none_or(|(least, _)| score < least);
+        let better = |than: Option<(f64, Window)>, score: f64| {
+            score < 0.9 * whole && than.is_none_or(|(least, _)| score < least)
+        };
         if verdict.copies * whole > self.places_left as f64 {
             return;
         }
@@ -391,13 +495,21 @@ impl<F: Family> Grower<'_, F> {
             *count = running;
         }
         let (once, twice) = self.counts.split_at_mut(children);
-        once.iter_mut().zip(twice.iter()).for_each(|(once, twice)| *once += *twice);
+        once.iter_mut()
+            .zip(twice.iter())
+            .for_each(|(once, twice)| *once += *twice);
         let mut sum = 0u32;
         for count in once.iter_mut() {
             sum += *count;
             *count = sum;
         }
-        let below = |child: u32| if child == 0 { 0 } else { once[(child - 1) as usize] };
+        let below = |child: u32| {
+            if child == 0 {
+                0
+            } else {
+                once[(child - 1) as usize]
+            }
+        };
         let mut met = 0.0;
         for &shape in list {
             let (first, count) = window.ring(&self.shapes[shape as usize]);
@@ -405,17 +517,28 @@ impl<F: Family> Grower<'_, F> {
                 continue;
             }
             let end = first + count;
-            let total =
-                if end as usize <= children { below(end) - below(first) } else { sum - below(first) + below(end - children as u32) };
+            let total = if end as usize <= children {
+                below(end) - below(first)
+            } else {
+                sum - below(first) + below(end - children as u32)
+            };
             met += f64::from(total) / f64::from(count);
         }
         let average = (met / kept as f64 + f64::from(everywhere)) * step as f64;
         let copies = copies as f64 / kept as f64;
         let width = children as f64 / (kept * step) as f64;
         let off = ((list.len() - kept) * step) as f64;
-        let charge = if off > 0.0 { 3.0 + (off / 8.0 + 1.0).log2() } else { 0.0 };
+        let charge = if off > 0.0 {
+            3.0 + (off / 8.0 + 1.0).log2()
+        } else {
+            0.0
+        };
         let score = average.max(3.0) * (1.0 + 0.1 * (copies - 1.0)) + 0.5 * width + charge;
-        Some(Verdict { score, met: average, copies })
+        Some(Verdict {
+            score,
+            met: average,
+            copies,
+        })
     }
 
     /// The leaf of some shapes.
@@ -443,21 +566,40 @@ impl<F: Family> Grower<'_, F> {
     fn new_group(&mut self, shapes: &[u32]) -> u32 {
         let number = self.table.groups.len() as u32;
         self.table.groups.push(F::Group::default());
-        shapes.iter().enumerate().for_each(|(lane, &shape)| self.put(number, lane, shape));
+        shapes
+            .iter()
+            .enumerate()
+            .for_each(|(lane, &shape)| self.put(number, lane, shape));
         number
     }
 
     fn put(&mut self, group: u32, lane: usize, shape: u32) {
         if let Some(group) = self.table.groups.get_mut(group as usize) {
-            F::put(group, lane, self.rules[shape as usize], &self.shapes[shape as usize]);
+            F::put(
+                group,
+                lane,
+                self.rules[shape as usize],
+                &self.shapes[shape as usize],
+            );
         }
     }
 
     /// A group that holds all these shapes: the open one that needs the fewest more, or a new one.
     fn shared_group(&mut self, shapes: &[u32]) -> u32 {
-        let lacks = |members: &[u32]| shapes.iter().filter(|shape| !members.contains(shape)).count();
-        let fitting = self.open.iter().enumerate().map(|(n, (_, members))| (lacks(members), members.len(), n));
-        let fitting = fitting.filter(|(lacks, len, _)| lacks + len <= LANES).min_by_key(|(lacks, len, _)| (*lacks, LANES - len));
+        let lacks = |members: &[u32]| {
+            shapes
+                .iter()
+                .filter(|shape| !members.contains(shape))
+                .count()
+        };
+        let fitting = self
+            .open
+            .iter()
+            .enumerate()
+            .map(|(n, (_, members))| (lacks(members), members.len(), n));
+        let fitting = fitting
+            .filter(|(lacks, len, _)| lacks + len <= LANES)
+            .min_by_key(|(lacks, len, _)| (*lacks, LANES - len));
         let Some((_, _, n)) = fitting else {
             if self.open.len() == OPEN {
                 self.open.remove(0);
@@ -489,8 +631,14 @@ fn cost<F: Family>(table: &Table<F>, shapes: &[Shape]) -> f64 {
     };
     let mut effort = Effort::default();
     for n in 0..AIMED {
-        let Some(one) = shapes.get(next() as usize % shapes.len().max(1)) else { return 0.0 };
-        let other = if n % 4 == 0 { &shapes[next() as usize % shapes.len()] } else { one };
+        let Some(one) = shapes.get(next() as usize % shapes.len().max(1)) else {
+            return 0.0;
+        };
+        let other = if n % 4 == 0 {
+            &shapes[next() as usize % shapes.len()]
+        } else {
+            one
+        };
         let mut words = [0u32; 16];
         for (field, place) in F::PLACES.iter().enumerate() {
             let shape = if field % 2 == 0 { one } else { other };
@@ -503,5 +651,6 @@ fn cost<F: Family>(table: &Table<F>, shapes: &[Shape]) -> f64 {
     let per = |count: u32| f64::from(count) / AIMED as f64;
     // A table that outgrows the near caches is waited for.
     let outgrown = (table.bytes() as f64 / NEAR).max(1.0).log2();
-    (2.0 * table.roots.len() as f64 + 4.0 * per(effort.steps) + 12.0 * per(effort.scans)) * (1.0 + 0.1 * outgrown)
+    (2.0 * table.roots.len() as f64 + 4.0 * per(effort.steps) + 12.0 * per(effort.scans))
+        * (1.0 + 0.1 * outgrown)
 }

@@ -37,7 +37,9 @@ impl Upper {
     /// The words of ports and of protocol.
     const fn words(self, protocol: IpProtocol) -> (u32, u32) {
         match self {
-            Upper::Ports(first, second) => ((first as u32) << 16 | second as u32, protocol.0 as u32),
+            Upper::Ports(first, second) => {
+                ((first as u32) << 16 | second as u32, protocol.0 as u32)
+            }
             Upper::LaterFragment => (0, protocol.0 as u32 | LATER_FRAGMENT),
             Upper::Unreadable => (0, protocol.0 as u32 | UNREADABLE),
         }
@@ -89,14 +91,22 @@ impl Wire4 {
     #[must_use]
     pub fn new(octets: &[u8; Wire4::OCTETS]) -> Wire4 {
         let octets = u128::from_le_bytes(*octets);
-        Wire4 { block: [octets as u64, (octets >> 64) as u64] }
+        Wire4 {
+            block: [octets as u64, (octets >> 64) as u64],
+        }
     }
 
     /// The same of a key of a usual protocol that has its ports; `None` of others.
     pub(crate) fn of(key: &Key4) -> Option<Wire4> {
         let [source, destination, ports, protocol] = key.words;
-        let [source, destination, ports] = [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
-        let wire = Wire4 { block: [u64::from(protocol as u8) << 8 | source << 32, destination | ports << 32] };
+        let [source, destination, ports] =
+            [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
+        let wire = Wire4 {
+            block: [
+                u64::from(protocol as u8) << 8 | source << 32,
+                destination | ports << 32,
+            ],
+        };
         (protocol & ODD == 0 && wire.is_usual()).then_some(wire)
     }
 
@@ -114,9 +124,16 @@ impl Wire4 {
 }
 
 impl From<Wire4> for Key4 {
-    fn from(Wire4 { block: [first, second] }: Wire4) -> Key4 {
-        let [source, destination, ports] = [(first >> 32) as u32, second as u32, (second >> 32) as u32].map(u32::swap_bytes);
-        Key4 { words: [source, destination, ports, u32::from((first >> 8) as u8)] }
+    fn from(
+        Wire4 {
+            block: [first, second],
+        }: Wire4,
+    ) -> Key4 {
+        let [source, destination, ports] =
+            [(first >> 32) as u32, second as u32, (second >> 32) as u32].map(u32::swap_bytes);
+        Key4 {
+            words: [source, destination, ports, u32::from((first >> 8) as u8)],
+        }
     }
 }
 
@@ -126,7 +143,9 @@ impl Key4 {
     #[must_use]
     pub const fn new(source: u32, destination: u32, protocol: IpProtocol, upper: Upper) -> Key4 {
         let (ports, protocol) = upper.words(protocol);
-        Key4 { words: [source, destination, ports, protocol] }
+        Key4 {
+            words: [source, destination, ports, protocol],
+        }
     }
 
     /// Where the packet comes from.
@@ -177,10 +196,17 @@ impl Key6 {
     /// A key of these fields.
     #[inline(always)]
     #[must_use]
-    pub const fn new(source: &[u8; 16], destination: &[u8; 16], protocol: IpProtocol, upper: Upper) -> Key6 {
+    pub const fn new(
+        source: &[u8; 16],
+        destination: &[u8; 16],
+        protocol: IpProtocol,
+        upper: Upper,
+    ) -> Key6 {
         let (ports, protocol) = upper.words(protocol);
         let [[a, b, c, d], [e, f, g, h]] = [words(source), words(destination)];
-        Key6 { words: [a, b, c, d, e, f, g, h, ports, protocol] }
+        Key6 {
+            words: [a, b, c, d, e, f, g, h, ports, protocol],
+        }
     }
 
     /// Where the packet comes from.
@@ -230,13 +256,20 @@ impl Packed<2> for Key4 {
     fn packed(&self) -> [u64; 2] {
         // As octets lie in packets. The marks lie where the checksum does.
         let [source, destination, ports, protocol] = self.words;
-        let [source, destination, ports] = [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
-        [u64::from(protocol) | source << 24 | destination << 56, destination >> 8 | ports << 24]
+        let [source, destination, ports] =
+            [source, destination, ports].map(|word| u64::from(word.swap_bytes()));
+        [
+            u64::from(protocol) | source << 24 | destination << 56,
+            destination >> 8 | ports << 24,
+        ]
     }
 
     #[inline(always)]
     fn list(number: u32) -> [u64; 2] {
-        [(u64::from(number) & 0x3fff) << 10, u64::from(number) >> 14 << 56]
+        [
+            (u64::from(number) & 0x3fff) << 10,
+            u64::from(number) >> 14 << 56,
+        ]
     }
 }
 
@@ -265,9 +298,18 @@ const fn pair(first: u32, second: u32) -> u64 {
 /// The four words of an address.
 pub(crate) const fn words(address: &[u8; 16]) -> [u32; 4] {
     let number = u128::from_be_bytes(*address);
-    [(number >> 96) as u32, (number >> 64) as u32, (number >> 32) as u32, number as u32]
+    [
+        (number >> 96) as u32,
+        (number >> 64) as u32,
+        (number >> 32) as u32,
+        number as u32,
+    ]
 }
 
 fn address(words: [u32; 4]) -> Ipv6Addr {
-    Ipv6Addr::from_bits(words.iter().fold(0, |number, word| number << 32 | u128::from(*word)))
+    Ipv6Addr::from_bits(
+        words
+            .iter()
+            .fold(0, |number, word| number << 32 | u128::from(*word)),
+    )
 }

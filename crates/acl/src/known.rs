@@ -48,20 +48,27 @@ struct Set {
 }
 
 impl Set {
-    const EMPTY: Set = Set { names: [0; WAYS], rests: [NOBODY; WAYS] };
+    const EMPTY: Set = Set {
+        names: [0; WAYS],
+        rests: [NOBODY; WAYS],
+    };
 
     /// The first flow of this name, if it is also the rest: two flows of one name in one set are next to never met. Where nobody is,
     /// the answer is none.
     #[inline(always)]
     fn first(&self, code: impl Code, asked: Asked4) -> Option<Answer> {
-        let rest = self.rests.get(code.first_of_four(&self.names, asked.name)?)?;
+        let rest = self
+            .rests
+            .get(code.first_of_four(&self.names, asked.name)?)?;
         ((rest ^ asked.rest) & KEY == 0).then_some((rest >> PLACE) as Answer)
     }
 
     /// The same, whatever else has the name.
     fn search(&self, asked: Asked4) -> Option<Answer> {
         let mut flows = self.names.iter().zip(self.rests);
-        flows.find(|(name, rest)| asked.is(**name, *rest)).map(|(_, rest)| (rest >> PLACE) as Answer)
+        flows
+            .find(|(name, rest)| asked.is(**name, *rest))
+            .map(|(_, rest)| (rest >> PLACE) as Answer)
     }
 
     fn put(&mut self, way: usize, asked: Asked4, answer: Answer) {
@@ -87,16 +94,26 @@ struct Further {
 const _: () = assert!(size_of::<Further>() == 64 && SETS <= 1 << 16);
 
 impl Further {
-    const EMPTY: Further = Further { names: [0; FURTHER_WAYS], rests: [NOBODY; FURTHER_WAYS], places: [0; FURTHER_WAYS] };
+    const EMPTY: Further = Further {
+        names: [0; FURTHER_WAYS],
+        rests: [NOBODY; FURTHER_WAYS],
+        places: [0; FURTHER_WAYS],
+    };
 
     fn search(&self, asked: Asked4) -> Option<Answer> {
         let mut flows = self.names.iter().zip(&self.places).zip(self.rests);
-        let is_it = |((name, place), rest): &((&u64, &u16), u64)| usize::from(**place) == asked.home() && asked.is(**name, *rest);
+        let is_it = |((name, place), rest): &((&u64, &u16), u64)| {
+            usize::from(**place) == asked.home() && asked.is(**name, *rest)
+        };
         flows.find(is_it).map(|(_, rest)| (rest >> PLACE) as Answer)
     }
 
     fn put(&mut self, way: usize, asked: Asked4, answer: Answer) {
-        let there = (self.names.get_mut(way), self.rests.get_mut(way), self.places.get_mut(way));
+        let there = (
+            self.names.get_mut(way),
+            self.rests.get_mut(way),
+            self.places.get_mut(way),
+        );
         if let (Some(name), Some(rest), Some(place)) = there {
             (*name, *rest, *place) = (asked.name, asked.kept(answer), asked.home() as u16);
         }
@@ -163,8 +180,17 @@ impl Known4 {
             stir(state, state ^ 0xe703_7ed1_a0b4_28db)
         };
         let secrets = std::array::from_fn(|_| [next(), next()]);
-        let (home, beyond) = (LargePages::filled(Set::EMPTY, SETS), LargePages::filled(Further::EMPTY, BEYOND));
-        Known4 { home, beyond, secrets, epoch: 0, turn: 0 }
+        let (home, beyond) = (
+            LargePages::filled(Set::EMPTY, SETS),
+            LargePages::filled(Further::EMPTY, BEYOND),
+        );
+        Known4 {
+            home,
+            beyond,
+            secrets,
+            epoch: 0,
+            turn: 0,
+        }
     }
 
     /// Bytes that it takes.
@@ -182,8 +208,15 @@ impl Known4 {
         let (home, beyond) = (self.home.first_chunk()?, self.beyond.first_chunk()?);
         // The list's number is laid over the key with the first secret.
         let mut secrets = self.secrets;
-        secrets[0].iter_mut().zip(Wire4::list(identity.number)).for_each(|(secret, list)| *secret ^= list);
-        Some(Asker4 { home, beyond, secrets })
+        secrets[0]
+            .iter_mut()
+            .zip(Wire4::list(identity.number))
+            .for_each(|(secret, list)| *secret ^= list);
+        Some(Asker4 {
+            home,
+            beyond,
+            secrets,
+        })
     }
 
     /// Keeps an answer where there is room; else seldom. Of five flows that share a place for four, four shall be found and one
@@ -191,10 +224,20 @@ impl Known4 {
     fn keep(&mut self, asked: Asked4, answer: Answer) {
         self.turn = self.turn.wrapping_add(1);
         let turn = self.turn;
-        let (home, beyond) = (self.home.get_mut(asked.home()), self.beyond.get_mut(asked.beyond()));
-        let (Some(home), Some(beyond)) = (home, beyond) else { return };
+        let (home, beyond) = (
+            self.home.get_mut(asked.home()),
+            self.beyond.get_mut(asked.beyond()),
+        );
+        let (Some(home), Some(beyond)) = (home, beyond) else {
+            return;
+        };
         // What is asked for packets that have no key is no key's.
-        if asked == Asked4::default() || home.search(asked).or_else(|| beyond.search(asked)).is_some() {
+        if asked == Asked4::default()
+            || home
+                .search(asked)
+                .or_else(|| beyond.search(asked))
+                .is_some()
+        {
             return;
         }
         if let Some(way) = home.room() {
@@ -202,15 +245,24 @@ impl Known4 {
         } else if let Some(way) = beyond.room() {
             beyond.put(way, asked, answer);
         } else if turn.is_multiple_of(SELDOM) {
-            let (way, in_home) = (turn / SELDOM % WAYS, (turn / SELDOM / WAYS).is_multiple_of(2));
-            if in_home { home.put(way, asked, answer) } else { beyond.put(way % FURTHER_WAYS, asked, answer) }
+            let (way, in_home) = (
+                turn / SELDOM % WAYS,
+                (turn / SELDOM / WAYS).is_multiple_of(2),
+            );
+            if in_home {
+                home.put(way, asked, answer)
+            } else {
+                beyond.put(way % FURTHER_WAYS, asked, answer)
+            }
         }
     }
 }
 
 impl std::fmt::Debug for Known4 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Known4").field("bytes", &self.bytes()).finish_non_exhaustive()
+        f.debug_struct("Known4")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
     }
 }
 
@@ -252,7 +304,9 @@ impl Asker4<'_> {
 
     /// The answer wherever it is, if it is told.
     fn sought(&self, asked: Asked4) -> Option<Answer> {
-        let answer = self.home[asked.home()].search(asked).or_else(|| self.beyond[asked.beyond()].search(asked));
+        let answer = self.home[asked.home()]
+            .search(asked)
+            .or_else(|| self.beyond[asked.beyond()].search(asked));
         answer.filter(|answer| *answer < Asker4::OTHER)
     }
 }
@@ -270,7 +324,9 @@ impl Acl {
     /// Never: a cache has all its sets.
     #[must_use]
     pub fn asker4<'a>(&self, cache: &'a mut Known4) -> Asker4<'a> {
-        cache.asker(self.identity()).expect("a cache has all its sets")
+        cache
+            .asker(self.identity())
+            .expect("a cache has all its sets")
     }
 
     /// The answers for keys that [`Asker4::known`] had none for: those that lie where it takes longer to look, and those that
@@ -282,7 +338,9 @@ impl Acl {
             let mut misses = 0;
             for (who, (key, answer)) in keys.iter().zip(&mut *answers).enumerate() {
                 let wire = Wire4::of(key);
-                let asked = wire.map_or(Asked4::default(), |key| Asked4::new(scramble(key.block, Wire4::KEY, &asker.secrets)));
+                let asked = wire.map_or(Asked4::default(), |key| {
+                    Asked4::new(scramble(key.block, Wire4::KEY, &asker.secrets))
+                });
                 match asker.sought(asked) {
                     Some(known) => *answer = known,
                     None => {
@@ -292,19 +350,37 @@ impl Acl {
                 }
             }
             if misses > 0 {
-                self.learn(cache, unknown.get(..misses).unwrap_or_default(), keys, answers);
+                self.learn(
+                    cache,
+                    unknown.get(..misses).unwrap_or_default(),
+                    keys,
+                    answers,
+                );
             }
         }
     }
 
     /// Searches for what is not known, and keeps it.
     #[inline(never)]
-    fn learn(&self, cache: &mut Known4, unknown: &[(u8, Asked4)], keys: &[Key4], answers: &mut [Answer]) {
+    fn learn(
+        &self,
+        cache: &mut Known4,
+        unknown: &[(u8, Asked4)],
+        keys: &[Key4],
+        answers: &mut [Answer],
+    ) {
         let mut asked = [Key4::default(); CHUNK];
         let mut found = [NO_RULE; CHUNK];
-        let askers = unknown.iter().filter_map(|(who, _)| keys.get(usize::from(*who)));
-        asked.iter_mut().zip(askers).for_each(|(to, from)| *to = *from);
-        if let (Some(asked), Some(found)) = (asked.get(..unknown.len()), found.get_mut(..unknown.len())) {
+        let askers = unknown
+            .iter()
+            .filter_map(|(who, _)| keys.get(usize::from(*who)));
+        asked
+            .iter_mut()
+            .zip(askers)
+            .for_each(|(to, from)| *to = *from);
+        if let (Some(asked), Some(found)) =
+            (asked.get(..unknown.len()), found.get_mut(..unknown.len()))
+        {
             self.answer4(asked, found);
         }
         for ((who, asked), answer) in unknown.iter().zip(found) {

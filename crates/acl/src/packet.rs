@@ -20,10 +20,14 @@ const DCCP: IpProtocol = IpProtocol(33);
 #[inline(always)]
 fn upper(protocol: IpProtocol, bytes: &[u8]) -> Upper {
     match protocol {
-        IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP | UDP_LITE | DCCP => match bytes.first_chunk() {
-            Some(&[a, b, c, d]) => Upper::Ports(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])),
-            None => Upper::Unreadable,
-        },
+        IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP | UDP_LITE | DCCP => {
+            match bytes.first_chunk() {
+                Some(&[a, b, c, d]) => {
+                    Upper::Ports(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+                }
+                None => Upper::Unreadable,
+            }
+        }
         IpProtocol::ICMP | IpProtocol::ICMP6 => match bytes.first_chunk() {
             Some(&[kind, code]) => Upper::Ports(kind.into(), code.into()),
             None => Upper::Unreadable,
@@ -41,10 +45,23 @@ impl Key4 {
         let length = header.header_len();
         // What lies behind the packet's own length is padding, and no port.
         let end = packet.len().min(usize::from(header.total_len()));
-        let behind = if length < Ipv4Header::LEN { None } else { packet.get(length..end.max(length)) }?;
+        let behind = if length < Ipv4Header::LEN {
+            None
+        } else {
+            packet.get(length..end.max(length))
+        }?;
         let protocol = header.protocol();
-        let upper = if header.is_later_fragment() { Upper::LaterFragment } else { upper(protocol, behind) };
-        Some(Key4::new(header.source(), header.destination(), protocol, upper))
+        let upper = if header.is_later_fragment() {
+            Upper::LaterFragment
+        } else {
+            upper(protocol, behind)
+        };
+        Some(Key4::new(
+            header.source(),
+            header.destination(),
+            protocol,
+            upper,
+        ))
     }
 }
 
@@ -58,9 +75,20 @@ impl Key6 {
         let packet = packet.get(..end)?;
         let (protocol, upper) = match walk(packet, MAX_HEADERS, MAX_BYTES) {
             Ok(chain) if chain.is_later_fragment() => (chain.protocol, Upper::LaterFragment),
-            Ok(chain) => (chain.protocol, upper(chain.protocol, packet.get(chain.offset..).unwrap_or_default())),
+            Ok(chain) => (
+                chain.protocol,
+                upper(
+                    chain.protocol,
+                    packet.get(chain.offset..).unwrap_or_default(),
+                ),
+            ),
             Err(_) => (header.next_header(), Upper::Unreadable),
         };
-        Some(Key6::new(&header.source, &header.destination, protocol, upper))
+        Some(Key6::new(
+            &header.source,
+            &header.destination,
+            protocol,
+            upper,
+        ))
     }
 }

@@ -94,13 +94,38 @@ impl Payload {
     /// The demands; `None` when a range is turned round, which nothing can match.
     pub(crate) fn demands(&self) -> Option<Demands> {
         let (protocol, ranges, widest) = match self {
-            Payload::Any => return Some(Demands { protocol: None, ports: None }),
-            Payload::Protocol(protocol) => return Some(Demands { protocol: Some(protocol.0), ports: None }),
-            Payload::Ports { protocol, source, destination } => {
-                (protocol, [(*source.start(), *source.end()), (*destination.start(), *destination.end())], u16::MAX)
+            Payload::Any => {
+                return Some(Demands {
+                    protocol: None,
+                    ports: None,
+                });
             }
-            Payload::Icmp { protocol, kind, code } => {
-                let wide = |range: &RangeInclusive<u8>| (u16::from(*range.start()), u16::from(*range.end()));
+            Payload::Protocol(protocol) => {
+                return Some(Demands {
+                    protocol: Some(protocol.0),
+                    ports: None,
+                });
+            }
+            Payload::Ports {
+                protocol,
+                source,
+                destination,
+            } => (
+                protocol,
+                [
+                    (*source.start(), *source.end()),
+                    (*destination.start(), *destination.end()),
+                ],
+                u16::MAX,
+            ),
+            Payload::Icmp {
+                protocol,
+                kind,
+                code,
+            } => {
+                let wide = |range: &RangeInclusive<u8>| {
+                    (u16::from(*range.start()), u16::from(*range.end()))
+                };
                 (protocol, [wide(kind), wide(code)], u16::from(u8::MAX))
             }
         };
@@ -108,11 +133,16 @@ impl Payload {
             return None;
         }
         let anything = ranges.iter().all(|range| *range == (0, widest));
-        Some(Demands { protocol: Some(protocol.0), ports: (!anything).then_some(ranges) })
+        Some(Demands {
+            protocol: Some(protocol.0),
+            ports: (!anything).then_some(ranges),
+        })
     }
 
     fn matches(&self, protocol: u8, upper: Upper) -> bool {
-        let Some(demands) = self.demands() else { return false };
+        let Some(demands) = self.demands() else {
+            return false;
+        };
         if demands.protocol.is_some_and(|wanted| wanted != protocol) {
             return false;
         }
@@ -121,7 +151,9 @@ impl Payload {
             // Ports are only in the first piece; the others follow it by address and protocol, as in VPP.
             (Some(_), Upper::LaterFragment) => true,
             (Some(_), Upper::Unreadable) => false,
-            (Some([first, second]), Upper::Ports(a, b)) => (first.0..=first.1).contains(&a) && (second.0..=second.1).contains(&b),
+            (Some([first, second]), Upper::Ports(a, b)) => {
+                (first.0..=first.1).contains(&a) && (second.0..=second.1).contains(&b)
+            }
         }
     }
 }
@@ -130,7 +162,11 @@ impl Rule {
     /// A rule for every packet.
     #[must_use]
     pub const fn all(action: Action) -> Rule {
-        Rule { action, addresses: Addresses::Any, payload: Payload::Any }
+        Rule {
+            action,
+            addresses: Addresses::Any,
+            payload: Payload::Any,
+        }
     }
 
     /// Whether an IPv4 packet matches.
@@ -138,7 +174,10 @@ impl Rule {
     pub fn matches4(&self, key: &Key4) -> bool {
         let addressed = match &self.addresses {
             Addresses::Any => true,
-            Addresses::V4 { source, destination } => source.contains(&key.source()) && destination.contains(&key.destination()),
+            Addresses::V4 {
+                source,
+                destination,
+            } => source.contains(&key.source()) && destination.contains(&key.destination()),
             Addresses::V6 { .. } => false,
         };
         addressed && self.payload.matches(key.protocol().0, key.upper())
@@ -149,7 +188,10 @@ impl Rule {
     pub fn matches6(&self, key: &Key6) -> bool {
         let addressed = match &self.addresses {
             Addresses::Any => true,
-            Addresses::V6 { source, destination } => source.contains(&key.source()) && destination.contains(&key.destination()),
+            Addresses::V6 {
+                source,
+                destination,
+            } => source.contains(&key.source()) && destination.contains(&key.destination()),
             Addresses::V4 { .. } => false,
         };
         addressed && self.payload.matches(key.protocol().0, key.upper())

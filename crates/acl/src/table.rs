@@ -47,7 +47,11 @@ impl Node {
 
     /// Of a leaf, how many groups it has.
     pub(crate) const fn groups(self) -> usize {
-        if self.is_inner() { 0 } else { (self.0 >> 32) as usize }
+        if self.is_inner() {
+            0
+        } else {
+            (self.0 >> 32) as usize
+        }
     }
 }
 
@@ -69,7 +73,12 @@ pub(crate) struct Effort {
 
 impl<F: Family> Table<F> {
     pub(crate) fn empty() -> Table<F> {
-        Table { always: NONE, roots: Vec::new(), nodes: Vec::new(), groups: Vec::new() }
+        Table {
+            always: NONE,
+            roots: Vec::new(),
+            nodes: Vec::new(),
+            groups: Vec::new(),
+        }
     }
 
     /// Bytes that searches read.
@@ -80,19 +89,28 @@ impl<F: Family> Table<F> {
     /// The better of `best` and what the groups of a leaf hold.
     #[inline(always)]
     fn scan(&self, leaf: Node, key: &F::Key, best: u32, effort: &mut Effort) -> u32 {
-        let Some(group) = self.groups.get(leaf.0 as u32 as usize) else { return best };
+        let Some(group) = self.groups.get(leaf.0 as u32 as usize) else {
+            return best;
+        };
         if F::first(group) >= best {
             return best;
         }
         effort.scans += 1;
         let found = F::scan(group, key);
-        if found != NONE || leaf.groups() < 2 { best.min(found) } else { self.scan_more(leaf, key, best, effort) }
+        if found != NONE || leaf.groups() < 2 {
+            best.min(found)
+        } else {
+            self.scan_more(leaf, key, best, effort)
+        }
     }
 
     /// The groups of a leaf after its first.
     #[inline(never)]
     fn scan_more(&self, leaf: Node, key: &F::Key, best: u32, effort: &mut Effort) -> u32 {
-        let groups = self.groups.get(leaf.0 as u32 as usize..).unwrap_or_default();
+        let groups = self
+            .groups
+            .get(leaf.0 as u32 as usize..)
+            .unwrap_or_default();
         for group in groups.iter().take(leaf.groups()).skip(1) {
             // Groups of one leaf hold later and later rules.
             if F::first(group) >= best {
@@ -114,7 +132,9 @@ impl<F: Family> Table<F> {
             let mut node = *root;
             while node.is_inner() {
                 effort.steps += 1;
-                let Some(child) = self.nodes.get(node.next(key) as usize) else { return best };
+                let Some(child) = self.nodes.get(node.next(key) as usize) else {
+                    return best;
+                };
                 node = *child;
             }
             if node != EMPTY {
@@ -126,7 +146,12 @@ impl<F: Family> Table<F> {
 
     /// [`Table::search`] of up to [`CHUNK`] keys; what lies behind them in the arrays is not looked at.
     #[inline(always)]
-    pub(crate) fn search_chunk(&self, keys: &[F::Key; CHUNK], count: usize, best: &mut [u32; CHUNK]) {
+    pub(crate) fn search_chunk(
+        &self,
+        keys: &[F::Key; CHUNK],
+        count: usize,
+        best: &mut [u32; CHUNK],
+    ) {
         *best = [self.always; CHUNK];
         for root in &self.roots {
             self.search_tree(*root, keys, count, best);
@@ -134,7 +159,13 @@ impl<F: Family> Table<F> {
     }
 
     #[inline(always)]
-    fn search_tree(&self, root: Node, keys: &[F::Key; CHUNK], count: usize, best: &mut [u32; CHUNK]) {
+    fn search_tree(
+        &self,
+        root: Node,
+        keys: &[F::Key; CHUNK],
+        count: usize,
+        best: &mut [u32; CHUNK],
+    ) {
         let mut arrived = [(0u32, EMPTY); CHUNK];
         let mut way = [(0u32, 0u32); CHUNK];
         let nodes = &*self.nodes;
@@ -150,7 +181,9 @@ impl<F: Family> Table<F> {
             let mut kept = 0;
             for n in 0..left {
                 let (who, at) = way[n % CHUNK];
-                let Some(&node) = nodes.get(at as usize) else { return };
+                let Some(&node) = nodes.get(at as usize) else {
+                    return;
+                };
                 way[kept % CHUNK] = (who, node.next(&keys[who as usize % CHUNK]));
                 arrived[there % CHUNK] = (who, node);
                 kept += usize::from(node.is_inner());

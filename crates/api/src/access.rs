@@ -66,7 +66,13 @@ impl Access {
     pub(crate) fn new(settings: &ServerSettings) -> Result<Self, ServeError> {
         let accounts = Accounts::read();
         let group = |name: &Option<String>| {
-            name.as_ref().map(|name| accounts.group(name).ok_or_else(|| ServeError::NoGroup(name.clone()))).transpose()
+            name.as_ref()
+                .map(|name| {
+                    accounts
+                        .group(name)
+                        .ok_or_else(|| ServeError::NoGroup(name.clone()))
+                })
+                .transpose()
         };
         Ok(Self {
             own_uid: rustix::process::geteuid().as_raw(),
@@ -93,7 +99,11 @@ impl Access {
 
     fn judge(&self, accounts: &Accounts, uid: u32, gid: u32, pid: Option<u32>) -> Peer {
         let user = accounts.user(uid);
-        let is_in = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.gid == gid || accounts.is_member(user, &group.name));
+        let is_in = |group: &Option<Group>| {
+            group
+                .as_ref()
+                .is_some_and(|group| group.gid == gid || accounts.is_member(user, &group.name))
+        };
         let role = if uid == 0 || uid == self.own_uid || is_in(&self.admins) {
             Role::Admin
         } else if is_in(&self.readers) {
@@ -101,26 +111,55 @@ impl Access {
         } else {
             return Peer::Refused(uid, self.stranger(uid));
         };
-        Peer::Known(Caller { role, origin: Origin::Unix { uid, gid, pid, user: user.map(str::to_owned) } })
+        Peer::Known(Caller {
+            role,
+            origin: Origin::Unix {
+                uid,
+                gid,
+                pid,
+                user: user.map(str::to_owned),
+            },
+        })
     }
 
     fn stranger(&self, uid: u32) -> ApiError {
-        let groups: Vec<_> = [&self.admins, &self.readers].into_iter().flatten().map(|group| group.name.as_str()).collect();
+        let groups: Vec<_> = [&self.admins, &self.readers]
+            .into_iter()
+            .flatten()
+            .map(|group| group.name.as_str())
+            .collect();
         let help = match groups.as_slice() {
             [] => "only root and the router's own user may".to_owned(),
             groups => format!("try sudo, or join the group {}", groups.join(" or ")),
         };
-        ApiError::new(ErrorCode::Forbidden, format!("the user with uid {uid} may not talk to this router"), help)
+        ApiError::new(
+            ErrorCode::Forbidden,
+            format!("the user with uid {uid} may not talk to this router"),
+            help,
+        )
     }
 
     /// Who shows this token (RFC 6750 2.1).
-    pub(crate) fn of_token(&self, address: SocketAddr, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        let refused = |message: &str| ApiError::new(ErrorCode::Unauthorized, message, "send `Authorization: Bearer TOKEN`");
+    pub(crate) fn of_token(
+        &self,
+        address: SocketAddr,
+        headers: &HeaderMap,
+    ) -> Result<Caller, ApiError> {
+        let refused = |message: &str| {
+            ApiError::new(
+                ErrorCode::Unauthorized,
+                message,
+                "send `Authorization: Bearer TOKEN`",
+            )
+        };
         let Some(value) = headers.get(header::AUTHORIZATION) else {
             return Err(refused("the request shows no token"));
         };
         // RFC 9110 11.1: the scheme's case does not matter.
-        let (scheme, token) = value.as_bytes().split_at_checked(7).ok_or_else(|| refused("the request shows no bearer token"))?;
+        let (scheme, token) = value
+            .as_bytes()
+            .split_at_checked(7)
+            .ok_or_else(|| refused("the request shows no bearer token"))?;
         if !scheme.eq_ignore_ascii_case(b"bearer ") {
             return Err(refused("the request shows no bearer token"));
         }
@@ -128,13 +167,23 @@ impl Access {
         // All tokens are looked at, all bytes of each: time tells nothing.
         let mut found = None;
         for known in &self.tokens {
-            let difference = known.sha256.iter().zip(&sum).fold(0, |difference, (a, b)| difference | (a ^ b));
+            let difference = known
+                .sha256
+                .iter()
+                .zip(&sum)
+                .fold(0, |difference, (a, b)| difference | (a ^ b));
             if std::hint::black_box(difference) == 0 {
                 found = Some(known);
             }
         }
         let token = found.ok_or_else(|| refused("the token is not known"))?;
-        Ok(Caller { role: token.role, origin: Origin::Tcp { address, name: token.name.clone() } })
+        Ok(Caller {
+            role: token.role,
+            origin: Origin::Tcp {
+                address,
+                name: token.name.clone(),
+            },
+        })
     }
 
     /// Who asks.
@@ -143,9 +192,13 @@ impl Access {
             Peer::Known(caller) => Ok(caller.clone()),
             Peer::Refused(_, error) => Err(error.clone()),
             Peer::Tcp(address) => self.of_token(*address, headers),
-            Peer::Anybody(address) => {
-                Ok(Caller { role: Role::ReadOnly, origin: Origin::Tcp { address: *address, name: "anybody".to_owned() } })
-            }
+            Peer::Anybody(address) => Ok(Caller {
+                role: Role::ReadOnly,
+                origin: Origin::Tcp {
+                    address: *address,
+                    name: "anybody".to_owned(),
+                },
+            }),
         }
     }
 }
@@ -153,7 +206,11 @@ impl Access {
 /// The name of a client with this certificate.
 pub(crate) fn certificate_name(certificate: &[u8]) -> String {
     let sum = sha256(certificate);
-    sum.iter().take(8).fold("certificate ".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+    sum.iter()
+        .take(8)
+        .fold("certificate ".to_owned(), |name, byte| {
+            format!("{name}{byte:02x}")
+        })
 }
 
 /// The users and groups of the system, as passwd(5) and group(5) write them.
@@ -168,10 +225,14 @@ impl Accounts {
         let text = |path: &str| {
             let mut bytes = Vec::new();
             // A system without these files has no groups, either.
-            let _ = File::open(Path::new(path)).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+            let _ = File::open(Path::new(path))
+                .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
             String::from_utf8_lossy(&bytes).into_owned()
         };
-        Self { passwd: text("/etc/passwd"), group: text("/etc/group") }
+        Self {
+            passwd: text("/etc/passwd"),
+            group: text("/etc/group"),
+        }
     }
 
     /// The name of the user with this number.
@@ -188,7 +249,10 @@ impl Accounts {
             let mut fields = line.split(':');
             let (known, _, gid) = (fields.next()?, fields.next()?, fields.next()?);
             let gid = gid.parse().ok()?;
-            (known == name).then(|| Group { name: name.to_owned(), gid })
+            (known == name).then(|| Group {
+                name: name.to_owned(),
+                gid,
+            })
         })
     }
 
@@ -196,7 +260,10 @@ impl Accounts {
         let Some(user) = user else { return false };
         self.group.lines().any(|line| {
             let mut fields = line.split(':');
-            fields.next() == Some(group) && fields.nth(2).is_some_and(|members| members.split(',').any(|member| member == user))
+            fields.next() == Some(group)
+                && fields
+                    .nth(2)
+                    .is_some_and(|members| members.split(',').any(|member| member == user))
         })
     }
 }
@@ -206,8 +273,18 @@ mod tests {
     use super::*;
 
     fn access() -> Access {
-        let group = |name: &str, gid| Some(Group { name: name.to_owned(), gid });
-        Access { own_uid: 110, admins: group("weir", 200), readers: group("weir-read", 201), tokens: Vec::new() }
+        let group = |name: &str, gid| {
+            Some(Group {
+                name: name.to_owned(),
+                gid,
+            })
+        };
+        Access {
+            own_uid: 110,
+            admins: group("weir", 200),
+            readers: group("weir-read", 201),
+            tokens: Vec::new(),
+        }
     }
 
     fn accounts() -> Accounts {
@@ -227,26 +304,59 @@ mod tests {
         };
         assert_eq!(role(0, 0), Some(Role::Admin), "root");
         assert_eq!(role(110, 5), Some(Role::Admin), "the router's own user");
-        assert_eq!(role(1000, 1000), Some(Role::Admin), "a member of both groups");
-        assert_eq!(role(1001, 1001), Some(Role::ReadOnly), "a member of the readers");
+        assert_eq!(
+            role(1000, 1000),
+            Some(Role::Admin),
+            "a member of both groups"
+        );
+        assert_eq!(
+            role(1001, 1001),
+            Some(Role::ReadOnly),
+            "a member of the readers"
+        );
         assert_eq!(role(1001, 200), Some(Role::Admin), "who took on the group");
-        assert_eq!(role(7777, 201), Some(Role::ReadOnly), "a user without a name");
+        assert_eq!(
+            role(7777, 201),
+            Some(Role::ReadOnly),
+            "a user without a name"
+        );
         assert_eq!(role(1002, 1002), None, "somebody else");
         assert_eq!(role(7777, 7777), None, "nobody");
-        let Peer::Refused(_, error) = access.judge(&accounts, 1002, 1002, None) else { panic!("let in") };
-        assert_eq!((error.code, error.help.as_str()), (ErrorCode::Forbidden, "try sudo, or join the group weir or weir-read"));
+        let Peer::Refused(_, error) = access.judge(&accounts, 1002, 1002, None) else {
+            panic!("let in")
+        };
+        assert_eq!(
+            (error.code, error.help.as_str()),
+            (
+                ErrorCode::Forbidden,
+                "try sudo, or join the group weir or weir-read"
+            )
+        );
     }
 
     #[test]
     fn without_groups_only_root_and_the_own_user_may() {
-        let access = Access { admins: None, readers: None, ..access() };
-        assert!(matches!(access.judge(&accounts(), 1000, 0, None), Peer::Refused(..)));
-        assert!(matches!(access.judge(&accounts(), 110, 7, None), Peer::Known(_)));
+        let access = Access {
+            admins: None,
+            readers: None,
+            ..access()
+        };
+        assert!(matches!(
+            access.judge(&accounts(), 1000, 0, None),
+            Peer::Refused(..)
+        ));
+        assert!(matches!(
+            access.judge(&accounts(), 110, 7, None),
+            Peer::Known(_)
+        ));
     }
 
     #[test]
     fn tokens_are_known_by_their_sum() {
-        let tokens = vec![Token::of("monitor", "look", Role::ReadOnly), Token::of("robot", "do it", Role::Admin)];
+        let tokens = vec![
+            Token::of("monitor", "look", Role::ReadOnly),
+            Token::of("robot", "do it", Role::Admin),
+        ];
         let access = Access { tokens, ..access() };
         let address = "192.0.2.1:9".parse().unwrap();
         let ask = |value: &str| {
@@ -255,10 +365,33 @@ mod tests {
         };
         assert_eq!(ask("Bearer look").unwrap().role, Role::ReadOnly);
         let caller = ask("bearer  do it ").unwrap();
-        assert_eq!((caller.role, caller.author()), (Role::Admin, "robot".to_owned()));
-        for wrong in ["", "Bearer", "Bearer ", "Bearer Look", "Basic look", "look", "Bearer look look", "Bearerlook", "Bearer\tlook"] {
-            assert_eq!(ask(wrong).unwrap_err().code, ErrorCode::Unauthorized, "{wrong}");
+        assert_eq!(
+            (caller.role, caller.author()),
+            (Role::Admin, "robot".to_owned())
+        );
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer Look",
+            "Basic look",
+            "look",
+            "Bearer look look",
+            "Bearerlook",
+            "Bearer\tlook",
+        ] {
+            assert_eq!(
+                ask(wrong).unwrap_err().code,
+                ErrorCode::Unauthorized,
+                "{wrong}"
+            );
         }
-        assert_eq!(access.of_token(address, &HeaderMap::new()).unwrap_err().code, ErrorCode::Unauthorized);
+        assert_eq!(
+            access
+                .of_token(address, &HeaderMap::new())
+                .unwrap_err()
+                .code,
+            ErrorCode::Unauthorized
+        );
     }
 }

@@ -39,7 +39,9 @@ pub struct AclBinding {
 }
 
 /// Which packets of an interface pass a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum AclDirection {
     /// Those that come in.
@@ -108,7 +110,10 @@ pub struct AclTermKey {
 
 impl From<&AclTerm> for AclTermKey {
     fn from(term: &AclTerm) -> Self {
-        Self { acl: term.acl.clone(), term: term.term }
+        Self {
+            acl: term.acl.clone(),
+            term: term.term,
+        }
     }
 }
 
@@ -123,7 +128,10 @@ impl FromStr for AclTermKey {
 
     fn from_str(text: &str) -> Result<Self, NotAPlace> {
         let (acl, term) = text.rsplit_once(',').ok_or(NotAPlace)?;
-        Ok(Self { acl: acl.to_owned(), term: term.parse().map_err(|_| NotAPlace)? })
+        Ok(Self {
+            acl: acl.to_owned(),
+            term: term.parse().map_err(|_| NotAPlace)?,
+        })
     }
 }
 

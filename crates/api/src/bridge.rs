@@ -125,7 +125,10 @@ pub struct L2fibKey {
 
 impl From<&L2Station> for L2fibKey {
     fn from(station: &L2Station) -> Self {
-        Self { bridge: station.bridge.clone(), mac: station.mac.clone() }
+        Self {
+            bridge: station.bridge.clone(),
+            mac: station.mac.clone(),
+        }
     }
 }
 
@@ -140,7 +143,10 @@ impl FromStr for L2fibKey {
 
     fn from_str(text: &str) -> Result<Self, NotAPlace> {
         let (bridge, mac) = text.split_once(',').ok_or(NotAPlace)?;
-        Ok(Self { bridge: bridge.to_owned(), mac: mac.to_owned() })
+        Ok(Self {
+            bridge: bridge.to_owned(),
+            mac: mac.to_owned(),
+        })
     }
 }
 
@@ -160,10 +166,15 @@ impl L2fibQuery {
     #[must_use]
     pub fn narrow(&self, mut all: L2fib) -> L2fib {
         all.stations.retain(|station| {
-            self.bridge.as_ref().is_none_or(|name| *name == station.bridge)
-                && self.after.as_ref().is_none_or(|after| (&station.bridge, &station.mac) > (&after.bridge, &after.mac))
+            self.bridge
+                .as_ref()
+                .is_none_or(|name| *name == station.bridge)
+                && self.after.as_ref().is_none_or(|after| {
+                    (&station.bridge, &station.mac) > (&after.bridge, &after.mac)
+                })
         });
-        all.stations.sort_by(|a, b| (&a.bridge, &a.mac).cmp(&(&b.bridge, &b.mac)));
+        all.stations
+            .sort_by(|a, b| (&a.bridge, &a.mac).cmp(&(&b.bridge, &b.mac)));
         all.stations.truncate(self.most);
         all
     }

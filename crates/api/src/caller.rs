@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What somebody may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Look at everything, change nothing.
@@ -67,7 +69,10 @@ impl Caller {
     /// The router itself.
     #[must_use]
     pub const fn router() -> Self {
-        Self { role: Role::Admin, origin: Origin::Router }
+        Self {
+            role: Role::Admin,
+            origin: Origin::Router,
+        }
     }
 
     /// The author of a change that names none: the user's name, or its number, or the token's name.
@@ -75,7 +80,9 @@ impl Caller {
     pub fn author(&self) -> String {
         match &self.origin {
             Origin::Router => "weir".to_owned(),
-            Origin::Unix { user: Some(user), .. } => user.clone(),
+            Origin::Unix {
+                user: Some(user), ..
+            } => user.clone(),
             Origin::Unix { uid, .. } => format!("uid {uid}"),
             Origin::Tcp { name, .. } => name.clone(),
         }
@@ -86,7 +93,11 @@ impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Origin::Router => f.write_str("the router"),
-            Origin::Unix { uid, pid: Some(pid), .. } => write!(f, "{} (uid {uid}, pid {pid})", self.author()),
+            Origin::Unix {
+                uid,
+                pid: Some(pid),
+                ..
+            } => write!(f, "{} (uid {uid}, pid {pid})", self.author()),
             Origin::Unix { uid, .. } => write!(f, "{} (uid {uid})", self.author()),
             Origin::Tcp { address, name } => write!(f, "{name} ({address})"),
         }

@@ -148,7 +148,17 @@ impl CaptureStream {
     pub fn new(number: u64) -> (CaptureSink, CaptureStream) {
         let (sender, pieces) = mpsc::channel(WAITING);
         let enough = Arc::<AtomicBool>::default();
-        (CaptureSink { pieces: sender, enough: enough.clone() }, CaptureStream { number, pieces, enough })
+        (
+            CaptureSink {
+                pieces: sender,
+                enough: enough.clone(),
+            },
+            CaptureStream {
+                number,
+                pieces,
+                enough,
+            },
+        )
     }
 
     /// Asks for the end: what was captured by now still comes.
@@ -161,7 +171,10 @@ impl CaptureStream {
         self.pieces.blocking_recv()
     }
 
-    pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Option<Vec<u8>>> {
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Vec<u8>>> {
         self.pieces.poll_recv(context)
     }
 }

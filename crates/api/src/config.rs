@@ -56,7 +56,12 @@ impl ConfigChecked {
     /// An answer that tells these findings.
     #[must_use]
     pub fn new(findings: Vec<Finding>) -> Self {
-        Self { ok: findings.iter().all(|finding| finding.severity != FindingSeverity::Error), findings }
+        Self {
+            ok: findings
+                .iter()
+                .all(|finding| finding.severity != FindingSeverity::Error),
+            findings,
+        }
     }
 }
 
@@ -84,7 +89,9 @@ pub struct Finding {
 }
 
 /// Whether a file is refused for a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingSeverity {
     /// The file is refused.
@@ -123,7 +130,9 @@ pub struct ConfigStep {
 }
 
 /// The parts of a plan, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepGroup {
     /// What is no longer wanted goes.
@@ -446,10 +455,28 @@ mod tests {
 
     #[test]
     fn an_edit_tells_absent_from_null_from_a_value() {
-        let patch: SflowPatch = serde_json::from_str(r#"{"sampling_rate": 100, "header_bytes": null}"#).unwrap();
-        assert_eq!(patch, SflowPatch { sampling_rate: Edit::Set(100), header_bytes: Edit::Unset, ..SflowPatch::default() });
-        assert_eq!(serde_json::to_string(&patch).unwrap(), r#"{"sampling_rate":100,"header_bytes":null}"#);
-        assert_eq!((patch.sampling_rate.of(1, 9), patch.polling_interval_seconds.of(2, 9), patch.header_bytes.of(3, 9)), (100, 2, 9));
+        let patch: SflowPatch =
+            serde_json::from_str(r#"{"sampling_rate": 100, "header_bytes": null}"#).unwrap();
+        assert_eq!(
+            patch,
+            SflowPatch {
+                sampling_rate: Edit::Set(100),
+                header_bytes: Edit::Unset,
+                ..SflowPatch::default()
+            }
+        );
+        assert_eq!(
+            serde_json::to_string(&patch).unwrap(),
+            r#"{"sampling_rate":100,"header_bytes":null}"#
+        );
+        assert_eq!(
+            (
+                patch.sampling_rate.of(1, 9),
+                patch.polling_interval_seconds.of(2, 9),
+                patch.header_bytes.of(3, 9)
+            ),
+            (100, 2, 9)
+        );
         assert!(serde_json::from_str::<SflowPatch>(r#"{"polling_interval": 1}"#).is_err());
         assert!(serde_json::from_str::<InterfacePatch>(r#"{"state": "sideways"}"#).is_err());
     }

@@ -31,22 +31,45 @@ impl ApiError {
     /// An error of kind `code` with its sentence and its help.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { code, message: message.into(), help: help.into(), findings: Vec::new(), lock: None }
+        Self {
+            code,
+            message: message.into(),
+            help: help.into(),
+            findings: Vec::new(),
+            lock: None,
+        }
     }
 
     /// This router cannot do that.
     #[must_use]
     pub fn not_available(what: &str) -> Self {
-        Self::new(ErrorCode::NotAvailable, format!("{what} is not available in this router"), "")
+        Self::new(
+            ErrorCode::NotAvailable,
+            format!("{what} is not available in this router"),
+            "",
+        )
     }
 
     /// A configuration that has errors.
     #[must_use]
     pub fn invalid(findings: Vec<Finding>) -> Self {
-        let errors = findings.iter().filter(|finding| finding.severity == FindingSeverity::Error).count();
-        let message =
-            if errors == 1 { "the configuration has an error".to_owned() } else { format!("the configuration has {errors} errors") };
-        Self { findings, ..Self::new(ErrorCode::Invalid, message, "nothing was changed; correct what the findings say") }
+        let errors = findings
+            .iter()
+            .filter(|finding| finding.severity == FindingSeverity::Error)
+            .count();
+        let message = if errors == 1 {
+            "the configuration has an error".to_owned()
+        } else {
+            format!("the configuration has {errors} errors")
+        };
+        Self {
+            findings,
+            ..Self::new(
+                ErrorCode::Invalid,
+                message,
+                "nothing was changed; correct what the findings say",
+            )
+        }
     }
 
     /// Somebody else holds the configuration.
@@ -58,26 +81,41 @@ impl ApiError {
             (None, None) => lock.author.clone(),
         };
         let (message, help) = match lock.reason {
-            LockReason::ApplyRunning => (format!("{who} is changing the configuration since {}", lock.since), "try again in a moment"),
-            LockReason::ConfirmPending => {
-                (format!("a change by {who} of {} waits to be confirmed", lock.since), "confirm it, or roll it back, before another change")
-            }
+            LockReason::ApplyRunning => (
+                format!("{who} is changing the configuration since {}", lock.since),
+                "try again in a moment",
+            ),
+            LockReason::ConfirmPending => (
+                format!("a change by {who} of {} waits to be confirmed", lock.since),
+                "confirm it, or roll it back, before another change",
+            ),
         };
-        Self { lock: Some(Box::new(lock)), ..Self::new(ErrorCode::Conflict, message, help) }
+        Self {
+            lock: Some(Box::new(lock)),
+            ..Self::new(ErrorCode::Conflict, message, help)
+        }
     }
 
     /// The store of configurations cannot be written; `reason` is what the kernel said.
     #[must_use]
     pub fn no_room(reason: impl std::fmt::Display) -> Self {
         let message = format!("the configuration cannot be saved: {reason}");
-        Self::new(ErrorCode::NoRoom, message, "nothing was changed; make room, or make the directory writable")
+        Self::new(
+            ErrorCode::NoRoom,
+            message,
+            "nothing was changed; make room, or make the directory writable",
+        )
     }
 
     /// Something that was asked for by name does not exist; `known` are the names that do.
     #[must_use]
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        let help = if known.is_empty() { format!("there is no {what} at all") } else { format!("known: {}", known.join(", ")) };
+        let help = if known.is_empty() {
+            format!("there is no {what} at all")
+        } else {
+            format!("known: {}", known.join(", "))
+        };
         Self::new(ErrorCode::NotFound, format!("no {what} \"{name}\""), help)
     }
 }
@@ -139,13 +177,17 @@ impl ErrorCode {
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::BadRequest => "The request cannot be understood, or asks for something impossible.",
+            Self::BadRequest => {
+                "The request cannot be understood, or asks for something impossible."
+            }
             Self::Unauthorized => "A token or a certificate is missing, or is unknown.",
             Self::Forbidden => "Whoever asks may not do this.",
             Self::NotFound => "The path, or the thing that it names, does not exist.",
             Self::MethodNotAllowed => "The path has no such method.",
             Self::RequestTimeout => "The request did not come in whole in time.",
-            Self::Conflict => "The router's state forbids it now; `lock` says who holds the configuration.",
+            Self::Conflict => {
+                "The router's state forbids it now; `lock` says who holds the configuration."
+            }
             Self::TooLarge => "The request's body is too large.",
             Self::UnsupportedMediaType => "The body is not JSON.",
             Self::Invalid => "The configuration has errors; `findings` says which.",

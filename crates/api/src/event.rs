@@ -17,7 +17,9 @@ use crate::{Timestamp, Traffic, UpDown};
 const KEPT: usize = 1024;
 
 /// What events can be about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topic {
     /// Counters of interfaces, again and again.
@@ -124,7 +126,9 @@ pub struct LogEvent {
 }
 
 /// How important a line of the log is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventLevel {
     /// Something is broken.
@@ -222,7 +226,11 @@ impl EventBus {
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
         let ring = || broadcast::Sender::new(events.max(1));
-        Self { log: ring(), config: ring(), link: ring() }
+        Self {
+            log: ring(),
+            config: ring(),
+            link: ring(),
+        }
     }
 
     /// Tells all who subscribed. Never waits; costs little when nobody did.
@@ -241,7 +249,8 @@ impl EventBus {
     /// Whether anybody listens: events that cost something to make need not be made for nobody.
     #[must_use]
     pub fn has_subscribers(&self, topic: Topic) -> bool {
-        self.ring(topic).is_some_and(|ring| ring.receiver_count() > 0)
+        self.ring(topic)
+            .is_some_and(|ring| ring.receiver_count() > 0)
     }
 
     pub(crate) fn ring(&self, topic: Topic) -> Option<&broadcast::Sender<Arc<Event>>> {

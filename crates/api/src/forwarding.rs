@@ -155,7 +155,9 @@ pub struct RouteGroup {
 }
 
 /// Where a route comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteSource {
     /// An own address.
@@ -172,7 +174,13 @@ pub enum RouteSource {
 
 impl RouteSource {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Local, Self::Connected, Self::Neighbor, Self::Static, Self::Special];
+    pub const ALL: [Self; 5] = [
+        Self::Local,
+        Self::Connected,
+        Self::Neighbor,
+        Self::Static,
+        Self::Special,
+    ];
 }
 
 impl std::fmt::Display for RouteSource {

@@ -22,7 +22,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::access::{Access, Peer};
-use crate::endpoints::{Answer, ENDPOINTS, Endpoint, Reply, Request, event_parameters, methods_of, paths};
+use crate::endpoints::{
+    Answer, ENDPOINTS, Endpoint, Reply, Request, event_parameters, methods_of, paths,
+};
 use crate::{ApiError, Caller, ErrorBody, ErrorCode, EventBus, Limits, Role, Router, stream};
 
 /// What every request needs.
@@ -67,12 +69,32 @@ impl Refusals {
 }
 
 impl Shared {
-    pub(crate) fn new(router: Arc<dyn Router>, limits: Limits, access: Arc<Access>, stopped: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        router: Arc<dyn Router>,
+        limits: Limits,
+        access: Arc<Access>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
         let events = router.events().unwrap_or_default();
         let permits = |count: usize| Arc::new(Semaphore::new(count.max(1)));
-        let (answering, large, streams) = (permits(limits.answers), permits(limits.configs), permits(limits.streams));
+        let (answering, large, streams) = (
+            permits(limits.answers),
+            permits(limits.configs),
+            permits(limits.streams),
+        );
         let (strangers, refusals) = (permits(STRANGERS), Arc::default());
-        Self { router, limits, access, events, stopped, answering, large, streams, strangers, refusals }
+        Self {
+            router,
+            limits,
+            access,
+            events,
+            stopped,
+            answering,
+            large,
+            streams,
+            strangers,
+            refusals,
+        }
     }
 
     /// A place to be told in, for a user who may do nothing; `None` when there are too many.
@@ -96,7 +118,10 @@ impl Shared {
         question: impl FnOnce(&dyn Router) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let answered = async {
-            let permit = Arc::clone(&self.answering).acquire_owned().await.map_err(|_| busy())?;
+            let permit = Arc::clone(&self.answering)
+                .acquire_owned()
+                .await
+                .map_err(|_| busy())?;
             let router = Arc::clone(&self.router);
             let work = move || {
                 let _permit = permit;
@@ -104,7 +129,11 @@ impl Shared {
             };
             tokio::task::spawn_blocking(work).await.map_err(|_| {
                 let message = format!("{what} failed inside the router");
-                ApiError::new(ErrorCode::Internal, message, "this is a fault of weir; its log says more")
+                ApiError::new(
+                    ErrorCode::Internal,
+                    message,
+                    "this is a fault of weir; its log says more",
+                )
             })?
         };
         timeout(most, answered).await.map_err(|_| busy())?
@@ -112,7 +141,11 @@ impl Shared {
 }
 
 fn busy() -> ApiError {
-    ApiError::new(ErrorCode::Unavailable, "the router has too much to do to answer", "try again in a moment")
+    ApiError::new(
+        ErrorCode::Unavailable,
+        "the router has too much to do to answer",
+        "try again in a moment",
+    )
 }
 
 /// The axum router over the table.
@@ -123,13 +156,18 @@ pub(crate) fn service(shared: &Shared) -> axum::Router {
         let handler = move |request: HttpRequest| handle(shared, endpoint, request);
         service = service.route(endpoint.path, on(filter(endpoint.method), handler));
     }
-    service.fallback(unknown_path).method_not_allowed_fallback(wrong_method)
+    service
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(wrong_method)
 }
 
 /// What the listener for metrics answers.
 pub(crate) fn metrics_service(shared: &Shared) -> axum::Router {
     let mut service = axum::Router::new();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.path == "/metrics") {
+    for endpoint in ENDPOINTS
+        .iter()
+        .filter(|endpoint| endpoint.path == "/metrics")
+    {
         let shared = shared.clone();
         let handler = move |request: HttpRequest| handle(shared, endpoint, request);
         service = service.route(endpoint.path, on(filter(endpoint.method), handler));
@@ -151,7 +189,8 @@ pub(crate) fn conversation(
     shared: Shared,
     service: axum::Router,
     peer: Peer,
-) -> impl Service<hyper::Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send> {
+) -> impl Service<hyper::Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+{
     let inner = TowerToHyperService::new(service);
     let peer = Arc::new(peer);
     service_fn(move |mut request: hyper::Request<Incoming>| {
@@ -177,28 +216,46 @@ pub(crate) fn conversation(
 /// A refusal after which the connection ends: who may not ask shall not hold it.
 fn turned_away(error: &ApiError) -> Response<Body> {
     let mut response = refusal(error);
-    response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    response.headers_mut().insert(
+        header::CONNECTION,
+        header::HeaderValue::from_static("close"),
+    );
     if error.code == ErrorCode::Unauthorized {
         // RFC 6750 3.
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+        response.headers_mut().insert(
+            header::WWW_AUTHENTICATE,
+            header::HeaderValue::from_static("Bearer"),
+        );
     }
     response
 }
 
 async fn unknown_path(uri: Uri) -> Response<Body> {
     let help = format!("paths: {}", paths().join(", "));
-    refusal(&ApiError::new(ErrorCode::NotFound, format!("there is nothing at {}", uri.path()), help))
+    refusal(&ApiError::new(
+        ErrorCode::NotFound,
+        format!("there is nothing at {}", uri.path()),
+        help,
+    ))
 }
 
 async fn only_metrics(uri: Uri) -> Response<Body> {
-    refusal(&ApiError::new(ErrorCode::NotFound, format!("there is nothing at {}", uri.path()), "this listener has GET /metrics only"))
+    refusal(&ApiError::new(
+        ErrorCode::NotFound,
+        format!("there is nothing at {}", uri.path()),
+        "this listener has GET /metrics only",
+    ))
 }
 
 async fn wrong_method(request: HttpRequest) -> Response<Body> {
     let path = request.uri().path();
     let methods = methods_of(path).join(", ");
     let message = format!("{} is not a method of {path}", request.method());
-    let mut response = refusal(&ApiError::new(ErrorCode::MethodNotAllowed, message, format!("methods: {methods}")));
+    let mut response = refusal(&ApiError::new(
+        ErrorCode::MethodNotAllowed,
+        message,
+        format!("methods: {methods}"),
+    ));
     // RFC 9110 15.5.6: a 405 names the methods that the path has.
     if let Ok(allow) = header::HeaderValue::from_str(&methods) {
         response.headers_mut().insert(header::ALLOW, allow);
@@ -206,15 +263,30 @@ async fn wrong_method(request: HttpRequest) -> Response<Body> {
     response
 }
 
-async fn handle(shared: Shared, endpoint: &'static Endpoint, mut request: HttpRequest) -> Response<Body> {
+async fn handle(
+    shared: Shared,
+    endpoint: &'static Endpoint,
+    mut request: HttpRequest,
+) -> Response<Body> {
     let Some(caller) = request.extensions_mut().remove::<Caller>() else {
-        return refusal(&ApiError::new(ErrorCode::Internal, "nobody knows who asks", ""));
+        return refusal(&ApiError::new(
+            ErrorCode::Internal,
+            "nobody knows who asks",
+            "",
+        ));
     };
     let changes = endpoint.role == Role::Admin;
-    let path = if changes { request.uri().path().to_owned() } else { String::new() };
+    let path = if changes {
+        request.uri().path().to_owned()
+    } else {
+        String::new()
+    };
     let outcome = answer(&shared, endpoint, caller.clone(), request).await;
     if changes {
-        let status = outcome.as_ref().map_or_else(|error| error.code.status(), |response| response.status().as_u16());
+        let status = outcome.as_ref().map_or_else(
+            |error| error.code.status(),
+            |response| response.status().as_u16(),
+        );
         tracing::info!(%caller, role = %caller.role, method = endpoint.method, path, status, "the API was asked for a change");
     }
     outcome.unwrap_or_else(|error| refusal(&error))
@@ -227,37 +299,80 @@ async fn answer(
     mut request: HttpRequest,
 ) -> Result<Response<Body>, ApiError> {
     if caller.role < endpoint.role {
-        let message = format!("{caller} may look, but not change: {} {} is for admins", endpoint.method, endpoint.path);
-        return Err(ApiError::new(ErrorCode::Forbidden, message, "ask as root, as a member of the admin group, or with an admin's token"));
+        let message = format!(
+            "{caller} may look, but not change: {} {} is for admins",
+            endpoint.method, endpoint.path
+        );
+        return Err(ApiError::new(
+            ErrorCode::Forbidden,
+            message,
+            "ask as root, as a member of the admin group, or with an admin's token",
+        ));
     }
     let in_path = path_parameters(&mut request).await?;
     let (head, body) = request.into_parts();
     let body = read_body(shared, endpoint, &head, body).await?;
-    let request = Request { endpoint, uri: head.uri, in_path, body: body.0, caller };
+    let request = Request {
+        endpoint,
+        uri: head.uri,
+        in_path,
+        body: body.0,
+        caller,
+    };
     match endpoint.answer {
-        Answer::Text(_) if head.method == Method::HEAD => Ok(reply(StatusCode::OK, content_type(endpoint), Body::empty())),
+        Answer::Text(_) if head.method == Method::HEAD => {
+            Ok(reply(StatusCode::OK, content_type(endpoint), Body::empty()))
+        }
         Answer::Text(answer) => {
-            let most = if endpoint.of_config { shared.limits.change_time } else { shared.limits.answer_time };
+            let most = if endpoint.of_config {
+                shared.limits.change_time
+            } else {
+                shared.limits.answer_time
+            };
             let what = format!("{} {}", endpoint.method, endpoint.path);
             let large = body.1;
             let text = shared.ask(most, &what, move |router| {
                 let _large = large;
                 answer(router, &request)
             });
-            Ok(reply(StatusCode::OK, content_type(endpoint), Body::from(text.await?)))
+            Ok(reply(
+                StatusCode::OK,
+                content_type(endpoint),
+                Body::from(text.await?),
+            ))
         }
         Answer::Stream => {
             let wanted = event_parameters(&request)?;
-            let busy = || ApiError::new(ErrorCode::Unavailable, "there are too many streams of events", "end one of them first");
-            let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| busy())?;
+            let busy = || {
+                ApiError::new(
+                    ErrorCode::Unavailable,
+                    "there are too many streams of events",
+                    "end one of them first",
+                )
+            };
+            let place = Arc::clone(&shared.streams)
+                .try_acquire_owned()
+                .map_err(|_| busy())?;
             let body = stream::open(shared.clone(), wanted, place).await?;
             Ok(reply(StatusCode::OK, content_type(endpoint), body))
         }
         Answer::Capture(begin) => {
-            let begun = shared.ask(shared.limits.answer_time, "beginning a capture", move |router| begin(router, &request)).await?;
+            let begun = shared
+                .ask(
+                    shared.limits.answer_time,
+                    "beginning a capture",
+                    move |router| begin(router, &request),
+                )
+                .await?;
             let number = begun.number;
-            let mut response = reply(StatusCode::OK, content_type(endpoint), stream::capture(begun, shared.stopped.clone()));
-            response.headers_mut().insert(CAPTURE_NUMBER, header::HeaderValue::from(number));
+            let mut response = reply(
+                StatusCode::OK,
+                content_type(endpoint),
+                stream::capture(begun, shared.stopped.clone()),
+            );
+            response
+                .headers_mut()
+                .insert(CAPTURE_NUMBER, header::HeaderValue::from(number));
             Ok(response)
         }
     }
@@ -274,8 +389,12 @@ fn content_type(endpoint: &Endpoint) -> &'static str {
 
 async fn path_parameters(request: &mut HttpRequest) -> Result<Vec<String>, ApiError> {
     let parameters = request.extract_parts::<RawPathParams>().await;
-    let parameters = parameters.map_err(|error| ApiError::new(ErrorCode::BadRequest, error.body_text(), ""))?;
-    Ok(parameters.iter().map(|(_, value)| value.to_owned()).collect())
+    let parameters =
+        parameters.map_err(|error| ApiError::new(ErrorCode::BadRequest, error.body_text(), ""))?;
+    Ok(parameters
+        .iter()
+        .map(|(_, value)| value.to_owned())
+        .collect())
 }
 
 /// The body, and the permit to hold it when it is large.
@@ -289,20 +408,39 @@ async fn read_body(
     if endpoint.body.is_some() {
         must_be_json(&head.headers)?;
     }
-    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|text| text.to_str().ok()).and_then(|text| text.parse().ok());
+    let length = head
+        .headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|text| text.to_str().ok())
+        .and_then(|text| text.parse().ok());
     let is_small = length.is_some_and(|length: usize| length <= limits.body_bytes);
     let (most, time, permit) = if endpoint.of_config && endpoint.body.is_some() && !is_small {
         let place = Arc::clone(&shared.large).acquire_owned();
-        let place = timeout(limits.answer_time, place).await.ok().and_then(Result::ok).ok_or_else(busy)?;
-        (limits.config_bytes, limits.body_time.saturating_mul(4), Some(place))
+        let place = timeout(limits.answer_time, place)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(busy)?;
+        (
+            limits.config_bytes,
+            limits.body_time.saturating_mul(4),
+            Some(place),
+        )
     } else {
         (limits.body_bytes, limits.body_time, None)
     };
     match timeout(time, whole(body, most)).await {
         Ok(body) => Ok((body?, permit)),
         Err(_) => {
-            let message = format!("the request did not come in whole within {} s", time.as_secs_f64());
-            Err(ApiError::new(ErrorCode::RequestTimeout, message, "send the whole body at once"))
+            let message = format!(
+                "the request did not come in whole within {} s",
+                time.as_secs_f64()
+            );
+            Err(ApiError::new(
+                ErrorCode::RequestTimeout,
+                message,
+                "send the whole body at once",
+            ))
         }
     }
 }
@@ -310,13 +448,28 @@ async fn read_body(
 /// A body of another type is refused, so that a page in a browser cannot send one without asking
 /// first (Fetch 4.8: JSON is not a type that goes without a preflight).
 fn must_be_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if JSON_TYPES.iter().any(|known| known.eq_ignore_ascii_case(essence)) {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
+    if JSON_TYPES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(essence))
+    {
         return Ok(());
     }
     let message = format!("the request's body is of type {essence:?}");
-    Err(ApiError::new(ErrorCode::UnsupportedMediaType, message, format!("send it as {JSON}")))
+    Err(ApiError::new(
+        ErrorCode::UnsupportedMediaType,
+        message,
+        format!("send it as {JSON}"),
+    ))
 }
 
 /// The header that tells a capture's number, since its body is the capture.
@@ -332,19 +485,31 @@ const JSON_TYPES: [&str; 2] = [JSON, "application/merge-patch+json"];
 async fn whole(body: Body, most: usize) -> Result<Bytes, ApiError> {
     let too_large = || {
         let message = format!("the request's body is larger than {most} bytes");
-        ApiError::new(ErrorCode::TooLarge, message, "no request of this API needs more")
+        ApiError::new(
+            ErrorCode::TooLarge,
+            message,
+            "no request of this API needs more",
+        )
     };
     match Limited::new(body, most).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(error) => Err(ApiError::new(ErrorCode::BadRequest, format!("the request's body cannot be read: {error}"), "")),
+        Err(error) => Err(ApiError::new(
+            ErrorCode::BadRequest,
+            format!("the request's body cannot be read: {error}"),
+            "",
+        )),
     }
 }
 
 fn refusal(error: &ApiError) -> Response<Body> {
-    let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status =
+        StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     // Strings and an enumeration: writing them cannot fail; an empty body would still have its status.
-    let mut text = serde_json::to_vec(&ErrorBody { error: error.clone() }).unwrap_or_default();
+    let mut text = serde_json::to_vec(&ErrorBody {
+        error: error.clone(),
+    })
+    .unwrap_or_default();
     text.push(b'\n');
     reply(status, JSON, Body::from(text))
 }
@@ -353,7 +518,13 @@ fn reply(status: StatusCode, content_type: &'static str, body: Body) -> Response
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
-    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static(content_type),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        header::HeaderValue::from_static("no-store"),
+    );
     response
 }

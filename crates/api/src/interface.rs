@@ -118,10 +118,25 @@ pub struct Encapsulation {
 
 impl std::fmt::Display for Encapsulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let outer = [("dot1q", self.dot1q), ("dot1ad", self.dot1ad), ("inner-dot1q", self.inner_dot1q)];
-        let tags: Vec<String> = outer.iter().filter_map(|(kind, vlan)| vlan.map(|vlan| format!("{kind} {vlan}"))).collect();
+        let outer = [
+            ("dot1q", self.dot1q),
+            ("dot1ad", self.dot1ad),
+            ("inner-dot1q", self.inner_dot1q),
+        ];
+        let tags: Vec<String> = outer
+            .iter()
+            .filter_map(|(kind, vlan)| vlan.map(|vlan| format!("{kind} {vlan}")))
+            .collect();
         let exact = if self.exact_match { " exact-match" } else { "" };
-        write!(f, "{}{exact}", if tags.is_empty() { "no tag".to_owned() } else { tags.join(" ") })
+        write!(
+            f,
+            "{}{exact}",
+            if tags.is_empty() {
+                "no tag".to_owned()
+            } else {
+                tags.join(" ")
+            }
+        )
     }
 }
 

@@ -62,40 +62,54 @@ mod vxlan;
 
 pub use acl::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, AclTermKey, Acls};
 pub use bond::{Bond, BondMember, Bonds, LacpEnd, LacpPort};
-pub use bridge::{BridgeDomain, BridgeDomains, BridgeMember, L2Station, L2fib, L2fibKey, L2fibQuery};
+pub use bridge::{
+    BridgeDomain, BridgeDomains, BridgeMember, L2Station, L2fib, L2fibKey, L2fibQuery,
+};
 pub use caller::{Caller, Origin, Role};
 pub use capture::{Capture, CaptureRequest, CaptureSink, CaptureStream, Captures, NotTaken};
 pub use client::{CapturePieces, Client, ClientError, EventRequest, Events};
 pub use config::{
-    Applied, ApplyRequest, ConfigChecked, ConfigDiff, ConfigDump, ConfigLock, ConfigPlan, ConfigStep, ConfigText, Confirmed, DiffRequest,
-    Edit, Finding, FindingSeverity, History, InterfacePatch, LockReason, Revision, RevisionText, RollbackRequest, SflowPatch, StepGroup,
+    Applied, ApplyRequest, ConfigChecked, ConfigDiff, ConfigDump, ConfigLock, ConfigPlan,
+    ConfigStep, ConfigText, Confirmed, DiffRequest, Edit, Finding, FindingSeverity, History,
+    InterfacePatch, LockReason, Revision, RevisionText, RollbackRequest, SflowPatch, StepGroup,
 };
 pub use endpoints::{ENDPOINTS, Endpoint, Parameter, ParameterKind, Reply, TypeOf};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{
-    ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters, LinkEvent, LogEvent, LostEvent, Topic,
+    ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters,
+    LinkEvent, LogEvent, LostEvent, Topic,
 };
 pub use flow::{
-    FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, Ipfix, IpfixCollector, IpfixInterface, IpfixSettings, IpfixTemplate,
+    FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, Ipfix, IpfixCollector,
+    IpfixInterface, IpfixSettings, IpfixTemplate,
 };
 pub use forwarding::{
-    Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, LabelPush, Neighbor, NeighborState, Neighbors, NextHop, PathReply, PushMode,
-    Route, RouteGroup, RouteSource, Routes, Unresolved,
+    Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, LabelPush, Neighbor, NeighborState,
+    Neighbors, NextHop, PathReply, PushMode, Route, RouteGroup, RouteSource, Routes, Unresolved,
 };
-pub use hardware::{CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement};
-pub use interface::{Encapsulation, Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown};
+pub use hardware::{
+    CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement,
+};
+pub use interface::{
+    Encapsulation, Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown,
+};
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use mpls::{LabelMeaning, LabelMode, LabelReply, LabelSource, MplsFib};
-pub use page::{AdjacencyQuery, Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page, RouteKey, RouteQuery};
+pub use page::{
+    AdjacencyQuery, Destinations, InterfaceQuery, NeighborKey, NeighborQuery, NotAPlace, Page,
+    RouteKey, RouteQuery,
+};
 pub use pseudowire::{Pseudowire, Pseudowires};
 pub use reference::reference;
 pub use router::{Clear, Cleared, Router};
-pub use runtime::{DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime};
+pub use runtime::{
+    DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime,
+};
 pub use server::{Server, ServerHandle};
 pub use settings::{Limits, ServerSettings, TcpListen, Tls, Token};
 pub use sflow::{
-    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding, SflowInterface, SflowKernel, SflowSettings,
-    SflowShare, SflowWorker,
+    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding,
+    SflowInterface, SflowKernel, SflowSettings, SflowShare, SflowWorker,
 };
 pub use socket::ServeError;
 pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount};

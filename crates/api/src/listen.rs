@@ -30,7 +30,11 @@ use crate::{Caller, Limits, Origin, Role};
 pub(crate) enum Listener {
     Unix(UnixListener),
     Plain(TcpListener),
-    Tls { listener: TcpListener, acceptor: TlsAcceptor, client_role: Role },
+    Tls {
+        listener: TcpListener,
+        acceptor: TlsAcceptor,
+        client_role: Role,
+    },
     Metrics(TcpListener),
 }
 
@@ -52,13 +56,31 @@ enum Accepted {
 impl Listener {
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
-            Self::Plain(listener) => listener.accept().await.map(|(stream, address)| Accepted::Plain(stream, address)),
-            Self::Tls { listener, acceptor, client_role } => {
+            Self::Unix(listener) => listener
+                .accept()
+                .await
+                .map(|(stream, _)| Accepted::Unix(stream)),
+            Self::Plain(listener) => listener
+                .accept()
+                .await
+                .map(|(stream, address)| Accepted::Plain(stream, address)),
+            Self::Tls {
+                listener,
+                acceptor,
+                client_role,
+            } => {
                 let (stream, address) = listener.accept().await?;
-                Ok(Accepted::Tls(stream, address, acceptor.clone(), *client_role))
+                Ok(Accepted::Tls(
+                    stream,
+                    address,
+                    acceptor.clone(),
+                    *client_role,
+                ))
             }
-            Self::Metrics(listener) => listener.accept().await.map(|(stream, address)| Accepted::Metrics(stream, address)),
+            Self::Metrics(listener) => listener
+                .accept()
+                .await
+                .map(|(stream, address)| Accepted::Metrics(stream, address)),
         }
     }
 }
@@ -73,7 +95,11 @@ pub(crate) async fn serve(all: Vec<Served>, limits: Limits, stopped: watch::Rece
 }
 
 async fn serve_one(served: Served, limits: Limits, mut stopped: watch::Receiver<bool>) {
-    let Served { listener, service, shared } = served;
+    let Served {
+        listener,
+        service,
+        shared,
+    } = served;
     let free = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     loop {
@@ -116,7 +142,12 @@ pub(crate) async fn is_true(stopped: &mut watch::Receiver<bool>) {
 }
 
 /// Finds out who comes, and talks.
-async fn welcome(accepted: Accepted, service: axum::Router, shared: Shared, stopped: watch::Receiver<bool>) {
+async fn welcome(
+    accepted: Accepted,
+    service: axum::Router,
+    shared: Shared,
+    stopped: watch::Receiver<bool>,
+) {
     match accepted {
         Accepted::Unix(stream) => match stream.peer_cred() {
             Ok(peer) => {
@@ -131,24 +162,40 @@ async fn welcome(accepted: Accepted, service: axum::Router, shared: Shared, stop
                 }
                 drop(place);
             }
-            Err(error) => tracing::warn!(%error, "the kernel does not tell who an API client is; it is refused"),
+            Err(error) => {
+                tracing::warn!(%error, "the kernel does not tell who an API client is; it is refused")
+            }
         },
-        Accepted::Plain(stream, address) => converse(stream, Peer::Tcp(address), service, shared, stopped).await,
-        Accepted::Metrics(stream, address) => converse(stream, Peer::Anybody(address), service, shared, stopped).await,
+        Accepted::Plain(stream, address) => {
+            converse(stream, Peer::Tcp(address), service, shared, stopped).await
+        }
+        Accepted::Metrics(stream, address) => {
+            converse(stream, Peer::Anybody(address), service, shared, stopped).await
+        }
         Accepted::Tls(stream, address, acceptor, role) => {
             // A client that stalls in its handshake is one that stalls in its head.
             match timeout(shared.limits().head_time, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => {
-                    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                    let certificate = stream
+                        .get_ref()
+                        .1
+                        .peer_certificates()
+                        .and_then(|chain| chain.first());
                     let peer = match certificate {
-                        Some(certificate) => {
-                            Peer::Known(Caller { role, origin: Origin::Tcp { address, name: certificate_name(certificate) } })
-                        }
+                        Some(certificate) => Peer::Known(Caller {
+                            role,
+                            origin: Origin::Tcp {
+                                address,
+                                name: certificate_name(certificate),
+                            },
+                        }),
                         None => Peer::Tcp(address),
                     };
                     converse(stream, peer, service, shared, stopped).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%address, %error, "an API client's TLS handshake failed"),
+                Ok(Err(error)) => {
+                    tracing::debug!(%address, %error, "an API client's TLS handshake failed")
+                }
                 Err(_) => tracing::debug!(%address, "an API client's TLS handshake takes too long"),
             }
         }
@@ -156,13 +203,19 @@ async fn welcome(accepted: Accepted, service: axum::Router, shared: Shared, stop
 }
 
 /// One connection, from its first byte to its end.
-async fn converse<S>(stream: S, peer: Peer, service: axum::Router, shared: Shared, mut stopped: watch::Receiver<bool>)
-where
+async fn converse<S>(
+    stream: S,
+    peer: Peer,
+    service: axum::Router,
+    shared: Shared,
+    mut stopped: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = shared.limits();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time);
     let stream = TokioIo::new(NoStall::new(stream, limits.write_time));
     let mut connection = pin!(http.serve_connection(stream, conversation(shared, service, peer)));
     let mut stopping = pin!(is_true(&mut stopped));

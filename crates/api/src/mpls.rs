@@ -96,16 +96,24 @@ pub enum LabelMeaning {
 
 impl LabelMeaning {
     /// All of them that this router acts by, by their labels.
-    pub const ALL: [(u32, Self); 4] =
-        [(0, Self::Ipv4ExplicitNull), (1, Self::RouterAlert), (2, Self::Ipv6ExplicitNull), (7, Self::EntropyLabelIndicator)];
+    pub const ALL: [(u32, Self); 4] = [
+        (0, Self::Ipv4ExplicitNull),
+        (1, Self::RouterAlert),
+        (2, Self::Ipv6ExplicitNull),
+        (7, Self::EntropyLabelIndicator),
+    ];
 
     /// What the router does with packets that have such a label on top.
     #[must_use]
     pub const fn deed(self) -> &'static str {
         match self {
-            Self::Ipv4ExplicitNull => "pop, then the next label, or IPv4 in the table of the interface it came in by",
+            Self::Ipv4ExplicitNull => {
+                "pop, then the next label, or IPv4 in the table of the interface it came in by"
+            }
             Self::RouterAlert => "kept on the packet, which goes by the next label",
-            Self::Ipv6ExplicitNull => "pop, then the next label, or IPv6 in the table of the interface it came in by",
+            Self::Ipv6ExplicitNull => {
+                "pop, then the next label, or IPv6 in the table of the interface it came in by"
+            }
             Self::EntropyLabelIndicator => {
                 "pop with the entropy label, then the next label, or IP in the table of the interface it came in by"
             }

@@ -22,7 +22,10 @@ pub(crate) fn document() -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for endpoint in ENDPOINTS {
         let operation = operation(endpoint, &mut generator);
-        paths.entry(endpoint.path).or_default().insert(endpoint.method.to_ascii_lowercase(), operation);
+        paths
+            .entry(endpoint.path)
+            .or_default()
+            .insert(endpoint.method.to_ascii_lowercase(), operation);
     }
     json!({
         "openapi": "3.1.0",
@@ -51,7 +54,9 @@ pub(crate) fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
-        settings.transforms.push(Box::new(RecursiveTransform(say_the_most)));
+        settings
+            .transforms
+            .push(Box::new(RecursiveTransform(say_the_most)));
     });
     settings.into_generator()
 }
@@ -70,7 +75,9 @@ fn say_the_most(schema: &mut Schema) {
 
 fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let in_path = endpoint.in_path.iter().map(|it| parameter(it, "path"));
-    let parameters: Vec<_> = in_path.chain(endpoint.query.iter().map(|it| parameter(it, "query"))).collect();
+    let parameters: Vec<_> = in_path
+        .chain(endpoint.query.iter().map(|it| parameter(it, "query")))
+        .collect();
     let mut operation = json!({
         "operationId": endpoint.operation(),
         "summary": endpoint.sentence,
@@ -97,7 +104,11 @@ fn parameter(of: &Parameter, place: &str) -> Value {
     parameter["schema"] = match of.kind {
         ParameterKind::Text => json!({ "type": "string" }),
         ParameterKind::Switch => json!({ "type": "boolean" }),
-        ParameterKind::Number { least, most, default } => {
+        ParameterKind::Number {
+            least,
+            most,
+            default,
+        } => {
             let mut schema = json!({ "type": "integer", "minimum": least, "maximum": most });
             if let Some(default) = default {
                 schema["default"] = json!(default);
@@ -117,11 +128,17 @@ fn responses(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     let (content_type, schema) = match endpoint.reply {
         Reply::Json(of) => ("application/json", json!(of(generator))),
         Reply::OpenMetrics => (crate::metrics::CONTENT_TYPE, json!({ "type": "string" })),
-        Reply::Pcapng => (crate::http::PCAPNG, json!({ "type": "string", "format": "binary", "contentMediaType": crate::http::PCAPNG })),
+        Reply::Pcapng => (
+            crate::http::PCAPNG,
+            json!({ "type": "string", "format": "binary", "contentMediaType": crate::http::PCAPNG }),
+        ),
         Reply::Events => {
             let event = json!(generator.subschema_for::<crate::Event>());
             // OpenAPI 3.1 has no schema for the pieces of a stream.
-            ("text/event-stream", json!({ "type": "string", "contentMediaType": "text/event-stream", "x-event": event }))
+            (
+                "text/event-stream",
+                json!({ "type": "string", "contentMediaType": "text/event-stream", "x-event": event }),
+            )
         }
     };
     let mut responses = Map::new();
@@ -137,7 +154,11 @@ fn responses(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
 
 /// All errors that an endpoint may tell, by their status.
 pub(crate) fn errors(endpoint: &Endpoint) -> Vec<ErrorCode> {
-    let mut errors: Vec<_> = ERRORS_OF_ALL.iter().chain(endpoint.errors).copied().collect();
+    let mut errors: Vec<_> = ERRORS_OF_ALL
+        .iter()
+        .chain(endpoint.errors)
+        .copied()
+        .collect();
     errors.sort_by_key(|code| code.status());
     errors.dedup();
     errors

@@ -43,7 +43,8 @@ impl InterfaceQuery {
     /// Takes what is asked for from the whole list.
     #[must_use]
     pub fn narrow(&self, mut all: Interfaces) -> Interfaces {
-        all.interfaces.retain(|interface| self.after.is_none_or(|after| interface.index > after));
+        all.interfaces
+            .retain(|interface| self.after.is_none_or(|after| interface.index > after));
         all.interfaces.sort_by_key(|interface| interface.index);
         all.interfaces.truncate(self.most);
         all
@@ -61,7 +62,10 @@ pub struct NeighborKey {
 
 impl From<&Neighbor> for NeighborKey {
     fn from(neighbor: &Neighbor) -> Self {
-        Self { interface: neighbor.interface.clone(), address: neighbor.address }
+        Self {
+            interface: neighbor.interface.clone(),
+            address: neighbor.address,
+        }
     }
 }
 
@@ -81,7 +85,10 @@ impl FromStr for NeighborKey {
 
     fn from_str(text: &str) -> Result<Self, NotAPlace> {
         let (address, interface) = text.split_once('%').ok_or(NotAPlace)?;
-        Ok(Self { interface: interface.to_owned(), address: address.parse().map_err(|_| NotAPlace)? })
+        Ok(Self {
+            interface: interface.to_owned(),
+            address: address.parse().map_err(|_| NotAPlace)?,
+        })
     }
 }
 
@@ -101,11 +108,16 @@ impl NeighborQuery {
     #[must_use]
     pub fn narrow(&self, mut all: Neighbors) -> Neighbors {
         let is_wanted = |neighbor: &Neighbor| {
-            self.interface.as_ref().is_none_or(|name| *name == neighbor.interface)
-                && self.after.as_ref().is_none_or(|after| (&neighbor.interface, neighbor.address) > (&after.interface, after.address))
+            self.interface
+                .as_ref()
+                .is_none_or(|name| *name == neighbor.interface)
+                && self.after.as_ref().is_none_or(|after| {
+                    (&neighbor.interface, neighbor.address) > (&after.interface, after.address)
+                })
         };
         all.neighbors.retain(is_wanted);
-        all.neighbors.sort_by(|a, b| (&a.interface, a.address).cmp(&(&b.interface, b.address)));
+        all.neighbors
+            .sort_by(|a, b| (&a.interface, a.address).cmp(&(&b.interface, b.address)));
         all.neighbors.truncate(self.most);
         all
     }
@@ -124,7 +136,11 @@ pub struct RouteKey {
 
 impl From<&Route> for RouteKey {
     fn from(route: &Route) -> Self {
-        Self { table: route.table, prefix: route.prefix, source: route.source }
+        Self {
+            table: route.table,
+            prefix: route.prefix,
+            source: route.source,
+        }
     }
 }
 
@@ -141,8 +157,15 @@ impl FromStr for RouteKey {
         let mut parts = text.splitn(3, ',');
         let mut part = || parts.next().ok_or(NotAPlace);
         let (table, prefix, source) = (part()?, part()?, part()?);
-        let source = RouteSource::ALL.into_iter().find(|known| known.to_string() == source).ok_or(NotAPlace)?;
-        Ok(Self { table: table.parse().map_err(|_| NotAPlace)?, prefix: prefix.parse().map_err(|_| NotAPlace)?, source })
+        let source = RouteSource::ALL
+            .into_iter()
+            .find(|known| known.to_string() == source)
+            .ok_or(NotAPlace)?;
+        Ok(Self {
+            table: table.parse().map_err(|_| NotAPlace)?,
+            prefix: prefix.parse().map_err(|_| NotAPlace)?,
+            source,
+        })
     }
 }
 
@@ -182,14 +205,21 @@ impl RouteQuery {
                 Destinations::Prefix(prefix) => route.prefix == prefix,
                 Destinations::LongestMatch(address) => route.prefix.contains(&address),
             };
-            let family = if route.prefix.addr().is_ipv4() { Family::Ipv4 } else { Family::Ipv6 };
-            of_destinations && self.family.is_none_or(|wanted| wanted == family) && self.table.is_none_or(|table| table == route.table)
+            let family = if route.prefix.addr().is_ipv4() {
+                Family::Ipv4
+            } else {
+                Family::Ipv6
+            };
+            of_destinations
+                && self.family.is_none_or(|wanted| wanted == family)
+                && self.table.is_none_or(|table| table == route.table)
         };
         all.routes.retain(is_wanted);
         if let Destinations::LongestMatch(_) = self.destinations {
             keep_longest(&mut all.routes);
         }
-        all.routes.retain(|route| self.after.is_none_or(|after| RouteKey::from(route) > after));
+        all.routes
+            .retain(|route| self.after.is_none_or(|after| RouteKey::from(route) > after));
         all.routes.sort_by_key(|route| RouteKey::from(route));
         all.routes.truncate(self.most);
         all
@@ -211,8 +241,10 @@ impl AdjacencyQuery {
     /// Takes what is asked for from the whole list.
     #[must_use]
     pub fn narrow(&self, mut all: Adjacencies) -> Adjacencies {
-        all.adjacencies.retain(|it| self.after.is_none_or(|after| it.number > after));
-        all.adjacencies.retain(|it| self.interface.is_none() || it.interface == self.interface);
+        all.adjacencies
+            .retain(|it| self.after.is_none_or(|after| it.number > after));
+        all.adjacencies
+            .retain(|it| self.interface.is_none() || it.interface == self.interface);
         all.adjacencies.sort_by_key(|it| it.number);
         all.adjacencies.truncate(self.most);
         all
@@ -244,7 +276,14 @@ mod tests {
         for text in ["", "x", "wan%192.0.2.9", "192.0.2.9"] {
             assert_eq!(text.parse::<NeighborKey>(), Err(NotAPlace), "{text}");
         }
-        for text in ["", "0", "0,192.0.2.0/24", "0,192.0.2.0/24,bgp", "-1,192.0.2.0/24,static", "0,192.0.2.0/40,static"] {
+        for text in [
+            "",
+            "0",
+            "0,192.0.2.0/24",
+            "0,192.0.2.0/24,bgp",
+            "-1,192.0.2.0/24,static",
+            "0,192.0.2.0/40,static",
+        ] {
             assert_eq!(text.parse::<RouteKey>(), Err(NotAPlace), "{text}");
         }
     }

@@ -44,19 +44,42 @@ pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("| | path | for | |\n|---|---|---|---|\n");
     for endpoint in ENDPOINTS {
-        let Endpoint { method, path, role, sentence, .. } = endpoint;
+        let Endpoint {
+            method,
+            path,
+            role,
+            sentence,
+            ..
+        } = endpoint;
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "| {method} | [`{path}`](#{}) | {role} | {sentence} |", anchor(endpoint));
+        let _ = writeln!(
+            page,
+            "| {method} | [`{path}`](#{}) | {role} | {sentence} |",
+            anchor(endpoint)
+        );
     }
     page.push_str("\n## Endpoints\n");
-    ENDPOINTS.iter().for_each(|endpoint| describe(endpoint, &mut page));
+    ENDPOINTS
+        .iter()
+        .for_each(|endpoint| describe(endpoint, &mut page));
     page.push_str("\n## Error codes\n\n| status | code | when |\n|---|---|---|\n");
     for code in ErrorCode::ALL {
-        let _ = writeln!(page, "| {} | `{}` | {} |", code.status(), word(&serde_json::json!(code)), code.sentence());
+        let _ = writeln!(
+            page,
+            "| {} | `{}` | {} |",
+            code.status(),
+            word(&serde_json::json!(code)),
+            code.sentence()
+        );
     }
     page.push_str("\n## Types\n");
-    if let Some(schemas) = document().pointer("/components/schemas").and_then(Value::as_object) {
-        schemas.iter().for_each(|(name, schema)| type_of(name, schema, &mut page));
+    if let Some(schemas) = document()
+        .pointer("/components/schemas")
+        .and_then(Value::as_object)
+    {
+        schemas
+            .iter()
+            .for_each(|(name, schema)| type_of(name, schema, &mut page));
     }
     page
 }
@@ -67,29 +90,61 @@ fn anchor(endpoint: &Endpoint) -> String {
     let heading = format!("{} {}", endpoint.method, endpoint.path).to_ascii_lowercase();
     heading
         .chars()
-        .filter_map(|c| if c == ' ' { Some('-') } else { (c.is_ascii_alphanumeric() || c == '-' || c == '_').then_some(c) })
+        .filter_map(|c| {
+            if c == ' ' {
+                Some('-')
+            } else {
+                (c.is_ascii_alphanumeric() || c == '-' || c == '_').then_some(c)
+            }
+        })
         .collect()
 }
 
 fn describe(endpoint: &Endpoint, page: &mut String) {
-    let _ = writeln!(page, "\n### {} {}\n\n{}\n", endpoint.method, endpoint.path, endpoint.sentence);
+    let _ = writeln!(
+        page,
+        "\n### {} {}\n\n{}\n",
+        endpoint.method, endpoint.path, endpoint.sentence
+    );
     for parameter in endpoint.in_path {
-        let _ = writeln!(page, "- in the path `{}`: {}", parameter.name, meaning(parameter));
+        let _ = writeln!(
+            page,
+            "- in the path `{}`: {}",
+            parameter.name,
+            meaning(parameter)
+        );
     }
     for parameter in endpoint.query {
         let _ = writeln!(page, "- `?{}=`: {}", parameter.name, meaning(parameter));
     }
     let mut generator = crate::openapi::generator();
     if let Some(body) = endpoint.body {
-        let _ = writeln!(page, "- body: {}", shown(&serde_json::json!(body(&mut generator))));
+        let _ = writeln!(
+            page,
+            "- body: {}",
+            shown(&serde_json::json!(body(&mut generator)))
+        );
     }
     let _ = match endpoint.reply {
-        Reply::Json(of) => writeln!(page, "- reply: {}", shown(&serde_json::json!(of(&mut generator)))),
-        Reply::OpenMetrics => writeln!(page, "- reply: OpenMetrics 1.0 text, see [metrics](metrics.md)"),
-        Reply::Pcapng => writeln!(page, "- reply: the capture as pcapng, piece by piece; the header `Weir-Capture` has its number"),
+        Reply::Json(of) => writeln!(
+            page,
+            "- reply: {}",
+            shown(&serde_json::json!(of(&mut generator)))
+        ),
+        Reply::OpenMetrics => writeln!(
+            page,
+            "- reply: OpenMetrics 1.0 text, see [metrics](metrics.md)"
+        ),
+        Reply::Pcapng => writeln!(
+            page,
+            "- reply: the capture as pcapng, piece by piece; the header `Weir-Capture` has its number"
+        ),
         Reply::Events => writeln!(page, "- reply: server-sent events, each an [Event](#event)"),
     };
-    let codes: Vec<_> = errors(endpoint).iter().map(|code| code.status().to_string()).collect();
+    let codes: Vec<_> = errors(endpoint)
+        .iter()
+        .map(|code| code.status().to_string())
+        .collect();
     let _ = writeln!(page, "- errors: {}", codes.join(" "));
 }
 
@@ -99,10 +154,25 @@ fn meaning(parameter: &Parameter) -> String {
         ParameterKind::Text => sentence.to_owned(),
         ParameterKind::Switch => format!("{sentence} `true` or `false`"),
         ParameterKind::Words(words) => {
-            format!("{sentence} {}", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "))
+            format!(
+                "{sentence} {}",
+                words
+                    .iter()
+                    .map(|word| format!("`{word}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         }
-        ParameterKind::Number { least, most, default: None } => format!("{sentence} {least} to {most}"),
-        ParameterKind::Number { least, most, default: Some(usual) } => format!("{sentence} {least} to {most}, usually {usual}"),
+        ParameterKind::Number {
+            least,
+            most,
+            default: None,
+        } => format!("{sentence} {least} to {most}"),
+        ParameterKind::Number {
+            least,
+            most,
+            default: Some(usual),
+        } => format!("{sentence} {least} to {most}, usually {usual}"),
     }
 }
 
@@ -111,11 +181,16 @@ fn type_of(name: &str, schema: &Value, page: &mut String) {
     if let Some(description) = text(schema, "description") {
         let _ = writeln!(page, "{}\n", one_line(description));
     }
-    let variants = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(key)).and_then(Value::as_array);
+    let variants = ["oneOf", "anyOf"]
+        .iter()
+        .find_map(|key| schema.get(key))
+        .and_then(Value::as_array);
     match (properties(schema), variants) {
         (Some(_), _) => fields(schema, page),
         (None, Some(variants)) => variants.iter().for_each(|variant| {
-            let description = text(variant, "description").map(one_line).unwrap_or_default();
+            let description = text(variant, "description")
+                .map(one_line)
+                .unwrap_or_default();
             let _ = writeln!(page, "- {}: {description}", shown(variant));
         }),
         (None, None) => {
@@ -130,9 +205,19 @@ fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
 
 fn fields(schema: &Value, page: &mut String) {
     page.push_str("| key | type | |\n|---|---|---|\n");
-    let required: Vec<_> = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<_> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     for (key, value) in properties(schema).into_iter().flatten() {
-        let mark = if required.contains(&key.as_str()) { "" } else { "?" };
+        let mark = if required.contains(&key.as_str()) {
+            ""
+        } else {
+            "?"
+        };
         let description = text(value, "description").map(one_line).unwrap_or_default();
         let _ = writeln!(page, "| `{key}`{mark} | {} | {description} |", shown(value));
     }
@@ -147,14 +232,25 @@ fn shown(schema: &Value) -> String {
         return format!("`{}`", word(value));
     }
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return values.iter().map(|value| format!("`{}`", word(value))).collect::<Vec<_>>().join(" or ");
+        return values
+            .iter()
+            .map(|value| format!("`{}`", word(value)))
+            .collect::<Vec<_>>()
+            .join(" or ");
     }
-    if let Some(variants) = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)).and_then(Value::as_array) {
+    if let Some(variants) = ["anyOf", "oneOf"]
+        .iter()
+        .find_map(|key| schema.get(key))
+        .and_then(Value::as_array)
+    {
         return variants.iter().map(shown).collect::<Vec<_>>().join(" or ");
     }
     match schema.get("type") {
         Some(Value::Array(types)) => types.iter().map(word).collect::<Vec<_>>().join(" or "),
-        Some(Value::String(one)) if one == "array" => format!("list of {}", schema.get("items").map(shown).unwrap_or_default()),
+        Some(Value::String(one)) if one == "array" => format!(
+            "list of {}",
+            schema.get("items").map(shown).unwrap_or_default()
+        ),
         Some(Value::String(one)) if one == "object" => match schema.get("additionalProperties") {
             Some(values) if values.is_object() => format!("object of {}", shown(values)),
             _ => "object".to_owned(),
@@ -172,11 +268,16 @@ fn text<'v>(schema: &'v Value, key: &str) -> Option<&'v str> {
 }
 
 fn word(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -184,12 +285,17 @@ mod tests {
     use super::*;
 
     fn keep_equal(file: &str, page: &str) {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../docs")
+            .join(file);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&path, page).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == page, "docs/{file} is not what the table says; UPDATE_GOLDEN=1 rewrites it");
+        assert!(
+            written == page,
+            "docs/{file} is not what the table says; UPDATE_GOLDEN=1 rewrites it"
+        );
     }
 
     #[test]

@@ -7,10 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AclQuery, Acls, Adjacencies, AdjacencyQuery, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller, Capture,
-    CaptureRequest, CaptureStream, Captures, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
-    EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib, L2fibQuery, Memifs, MplsFib, NeighborQuery,
-    Neighbors, Pseudowires, RevisionText, RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
+    AclQuery, Acls, Adjacencies, AdjacencyQuery, ApiError, Applied, ApplyRequest, Bonds,
+    BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
+    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
+    EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib,
+    L2fibQuery, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
+    RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
     TraceRequest, Version, VxlanTunnels,
 };
 
@@ -81,7 +83,12 @@ pub trait Router: Send + Sync + 'static {
     }
 
     /// Entries of incoming labels, in order: of one label, or at most `most` behind `after`.
-    fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Result<MplsFib, ApiError> {
+    fn mpls_fib(
+        &self,
+        label: Option<u32>,
+        after: Option<u32>,
+        most: usize,
+    ) -> Result<MplsFib, ApiError> {
         let _ = (label, after, most);
         Err(ApiError::not_available("incoming labels"))
     }
@@ -143,7 +150,11 @@ pub trait Router: Send + Sync + 'static {
     /// Begins a capture, whose request is within its bounds; a reason or an interface that does not
     /// exist is the implementation's to refuse ([`ApiError::unknown`]). It ends when its limits are
     /// reached, when it is ended, or when the stream is dropped.
-    fn capture(&self, _request: &CaptureRequest, _caller: &Caller) -> Result<CaptureStream, ApiError> {
+    fn capture(
+        &self,
+        _request: &CaptureRequest,
+        _caller: &Caller,
+    ) -> Result<CaptureStream, ApiError> {
         Err(ApiError::not_available("capturing packets"))
     }
 
@@ -209,8 +220,14 @@ pub trait Router: Send + Sync + 'static {
 
     /// Applies an earlier revision; at most one of `revision` and `steps_back` is set. While a
     /// change waits to be confirmed, one step back undoes it.
-    fn config_rollback(&self, _request: &RollbackRequest, _caller: &Caller) -> Result<Applied, ApiError> {
-        Err(ApiError::not_available("going back to an earlier configuration"))
+    fn config_rollback(
+        &self,
+        _request: &RollbackRequest,
+        _caller: &Caller,
+    ) -> Result<Applied, ApiError> {
+        Err(ApiError::not_available(
+            "going back to an earlier configuration",
+        ))
     }
 
     /// At most `limit` revisions below `before`, newest first.
@@ -231,7 +248,12 @@ pub trait Router: Send + Sync + 'static {
 
     /// Edits one interface's settings, as a transaction like [`config_apply`](Self::config_apply);
     /// the edit has at least one key.
-    fn interface_patch(&self, _name: &str, _patch: &InterfacePatch, _caller: &Caller) -> Result<Applied, ApiError> {
+    fn interface_patch(
+        &self,
+        _name: &str,
+        _patch: &InterfacePatch,
+        _caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         Err(ApiError::not_available("changing an interface's settings"))
     }
 

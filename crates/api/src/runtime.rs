@@ -80,12 +80,23 @@ impl NodeRuntime {
     pub fn new(name: impl Into<String>, calls: u64, packets: u64, clocks: u64) -> Self {
         let clocks_per_packet = ratio(clocks, packets);
         let packets_per_call = ratio(packets, calls);
-        Self { name: name.into(), calls, packets, clocks, clocks_per_packet, packets_per_call }
+        Self {
+            name: name.into(),
+            calls,
+            packets,
+            clocks,
+            clocks_per_packet,
+            packets_per_call,
+        }
     }
 }
 
 fn ratio(above: u64, below: u64) -> f64 {
-    if below == 0 { 0.0 } else { above as f64 / below as f64 }
+    if below == 0 {
+        0.0
+    } else {
+        above as f64 / below as f64
+    }
 }
 
 /// Drops since the last `POST /v1/clear/errors`.
@@ -117,7 +128,9 @@ pub struct DropCounter {
 }
 
 /// How bad a drop is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// As it should be: what the configuration or the protocol asks for.
@@ -164,7 +177,9 @@ impl Totals {
     /// All drops.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.drops.values().fold(0, |sum, count| sum.saturating_add(*count))
+        self.drops
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// What came in minus what is accounted for: 0 after the workers stopped, the packets under

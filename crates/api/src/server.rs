@@ -43,8 +43,18 @@ impl Server {
     ///
     /// # Errors
     /// When another router answers there, or the socket cannot be made.
-    pub fn start_with(path: &Path, router: Arc<dyn Router>, limits: Limits) -> Result<ServerHandle, ServeError> {
-        Self::serve(&ServerSettings { limits, ..ServerSettings::new(path) }, router)
+    pub fn start_with(
+        path: &Path,
+        router: Arc<dyn Router>,
+        limits: Limits,
+    ) -> Result<ServerHandle, ServeError> {
+        Self::serve(
+            &ServerSettings {
+                limits,
+                ..ServerSettings::new(path)
+            },
+            router,
+        )
     }
 
     /// Answers for `router` as the settings say.
@@ -52,7 +62,10 @@ impl Server {
     /// # Errors
     /// When another router answers there, when a socket cannot be made, or when the settings are
     /// unsafe or name what does not exist.
-    pub fn serve(settings: &ServerSettings, router: Arc<dyn Router>) -> Result<ServerHandle, ServeError> {
+    pub fn serve(
+        settings: &ServerSettings,
+        router: Arc<dyn Router>,
+    ) -> Result<ServerHandle, ServeError> {
         let limits = settings.limits;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -62,8 +75,14 @@ impl Server {
             .map_err(ServeError::Thread)?;
         let access = Arc::new(Access::new(settings)?);
         let entered = runtime.enter();
-        let OverTcp { mut listeners, addresses } = OverTcp::bind(settings)?;
-        let opened = Opened { group: access.socket_group().map(|group| group.gid), everybody: access.is_open_to_readers() };
+        let OverTcp {
+            mut listeners,
+            addresses,
+        } = OverTcp::bind(settings)?;
+        let opened = Opened {
+            group: access.socket_group().map(|group| group.gid),
+            everybody: access.is_open_to_readers(),
+        };
         let (socket, name) = bind(&settings.socket, opened)?;
         match UnixListener::from_std(socket) {
             Ok(unix) => listeners.push(Listener::Unix(unix)),
@@ -77,8 +96,16 @@ impl Server {
         let shared = Shared::new(router, limits, access, stopped.clone());
         let (all, metrics) = (service(&shared), metrics_service(&shared));
         let serving = listeners.into_iter().map(|listener| {
-            let service = if matches!(listener, Listener::Metrics(_)) { metrics.clone() } else { all.clone() };
-            Served { listener, service, shared: shared.clone() }
+            let service = if matches!(listener, Listener::Metrics(_)) {
+                metrics.clone()
+            } else {
+                all.clone()
+            };
+            Served {
+                listener,
+                service,
+                shared: shared.clone(),
+            }
         });
         let served: Vec<_> = serving.collect();
         let work = move || {
@@ -86,10 +113,18 @@ impl Server {
             // An answer that hangs must not hang the end.
             runtime.shutdown_timeout(limits.stop_time);
         };
-        match std::thread::Builder::new().name("weir-api".to_owned()).spawn(work) {
+        match std::thread::Builder::new()
+            .name("weir-api".to_owned())
+            .spawn(work)
+        {
             Ok(thread) => {
                 tracing::info!(socket = %settings.socket.display(), tcp = ?addresses, "the API answers");
-                Ok(ServerHandle { name, addresses, stop, thread: Some(thread) })
+                Ok(ServerHandle {
+                    name,
+                    addresses,
+                    stop,
+                    thread: Some(thread),
+                })
             }
             Err(error) => {
                 name.remove();
@@ -114,7 +149,11 @@ impl OverTcp {
             let acceptor = vet(listen, !settings.tokens.is_empty())?;
             let listener = bound.tcp(listen.address)?;
             bound.listeners.push(match (acceptor, &listen.tls) {
-                (Some(acceptor), Some(tls)) => Listener::Tls { listener, acceptor, client_role: tls.client_role },
+                (Some(acceptor), Some(tls)) => Listener::Tls {
+                    listener,
+                    acceptor,
+                    client_role: tls.client_role,
+                },
                 _ => Listener::Plain(listener),
             });
         }
@@ -126,7 +165,8 @@ impl OverTcp {
     }
 
     fn tcp(&mut self, address: SocketAddr) -> Result<TcpListener, ServeError> {
-        let (listener, bound) = tcp(address).map_err(|source| ServeError::Tcp { address, source })?;
+        let (listener, bound) =
+            tcp(address).map_err(|source| ServeError::Tcp { address, source })?;
         self.addresses.push(bound);
         Ok(listener)
     }
@@ -135,7 +175,10 @@ impl OverTcp {
 /// Refuses listeners that are unsafe, or that could let nobody in.
 fn vet(listen: &TcpListen, tokens: bool) -> Result<Option<tokio_rustls::TlsAcceptor>, ServeError> {
     let address = listen.address;
-    let has_certificates = listen.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    let has_certificates = listen
+        .tls
+        .as_ref()
+        .is_some_and(|tls| tls.client_ca.is_some());
     match &listen.tls {
         None if !address.ip().is_loopback() => Err(ServeError::PlainTcp(address)),
         _ if !tokens && !has_certificates => Err(ServeError::NobodyMayAsk(address)),
@@ -145,7 +188,11 @@ fn vet(listen: &TcpListen, tokens: bool) -> Result<Option<tokio_rustls::TlsAccep
 }
 
 fn tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
     // Connections of the router before this one may still be in TIME-WAIT (RFC 9293 3.3.2).
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

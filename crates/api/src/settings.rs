@@ -83,14 +83,20 @@ impl Token {
     /// The token with this text.
     #[must_use]
     pub fn of(name: impl Into<String>, text: &str, role: Role) -> Self {
-        Self { name: name.into(), sha256: sha256(text.as_bytes()), role }
+        Self {
+            name: name.into(),
+            sha256: sha256(text.as_bytes()),
+            role,
+        }
     }
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     let mut sum = [0; 32];
-    sum.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
+    sum.iter_mut()
+        .zip(digest.as_ref())
+        .for_each(|(to, from)| *to = *from);
     sum
 }
 
@@ -153,8 +159,9 @@ mod tests {
     fn a_token_is_kept_as_its_sha_256() {
         // FIPS 180-2 appendix B.1.
         let expected = [
-            0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0, 0x03, 0x61, 0xa3, 0x96,
-            0x17, 0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad,
+            0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40, 0xde, 0x5d, 0xae,
+            0x22, 0x23, 0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61,
+            0xf2, 0x00, 0x15, 0xad,
         ];
         assert_eq!(Token::of("test", "abc", Role::Admin).sha256, expected);
     }

@@ -49,13 +49,17 @@ impl Sflow {
     /// Samples taken by all workers, those dropped after included.
     #[must_use]
     pub fn samples_taken(&self) -> u64 {
-        self.workers.iter().fold(0, |sum, worker| sum.saturating_add(worker.samples_taken))
+        self.workers
+            .iter()
+            .fold(0, |sum, worker| sum.saturating_add(worker.samples_taken))
     }
 
     /// Samples dropped by all workers because a ring was full.
     #[must_use]
     pub fn samples_dropped(&self) -> u64 {
-        self.workers.iter().fold(0, |sum, worker| sum.saturating_add(worker.samples_dropped))
+        self.workers
+            .iter()
+            .fold(0, |sum, worker| sum.saturating_add(worker.samples_dropped))
     }
 }
 
@@ -164,8 +168,13 @@ impl SflowCollector {
     #[must_use]
     pub fn place(&self) -> String {
         let known = self.host.parse::<IpAddr>();
-        let place = known.map_or_else(|_| format!("{}:{}", self.host, self.port), |it| SocketAddr::new(it, self.port).to_string());
-        self.namespace.as_ref().map_or(place.clone(), |namespace| format!("{place}%{namespace}"))
+        let place = known.map_or_else(
+            |_| format!("{}:{}", self.host, self.port),
+            |it| SocketAddr::new(it, self.port).to_string(),
+        );
+        self.namespace
+            .as_ref()
+            .map_or(place.clone(), |namespace| format!("{place}%{namespace}"))
     }
 }
 

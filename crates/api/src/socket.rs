@@ -60,7 +60,9 @@ pub enum ServeError {
         source: io::Error,
     },
     /// A group in the settings does not exist.
-    #[error("the API's group {0:?} does not exist (make it with `groupadd --system {0}`, or name another)")]
+    #[error(
+        "the API's group {0:?} does not exist (make it with `groupadd --system {0}`, or name another)"
+    )]
     NoGroup(String),
     /// The socket cannot be given to its group.
     #[error("cannot give the API's socket {} to its group: {source} (run as root, or as a member of the group)", .socket.display())]
@@ -71,7 +73,9 @@ pub enum ServeError {
         source: io::Error,
     },
     /// Tokens would cross the network in plain sight.
-    #[error("the API does not listen on {0} without TLS (give it a certificate, or a loopback address)")]
+    #[error(
+        "the API does not listen on {0} without TLS (give it a certificate, or a loopback address)"
+    )]
     PlainTcp(SocketAddr),
     /// Nobody has a token or a certificate.
     #[error("nobody could ask the API on {0} (add a token, or the CA of clients' certificates)")]
@@ -128,11 +132,20 @@ pub(crate) fn bind(path: &Path, opened: Opened) -> Result<(UnixListener, SocketN
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let _lock = lock(directory).map_err(|source| ServeError::Directory { directory: directory.to_owned(), source })?;
+    let _lock = lock(directory).map_err(|source| ServeError::Directory {
+        directory: directory.to_owned(),
+        source,
+    })?;
     remove_stale(path)?;
-    let failed = |source| ServeError::Bind { socket: path.to_owned(), source };
+    let failed = |source| ServeError::Bind {
+        socket: path.to_owned(),
+        source,
+    };
     let listener = UnixListener::bind(path).map_err(failed)?;
-    let name = SocketName { path: path.to_owned(), identity: identity(path).map_err(failed)? };
+    let name = SocketName {
+        path: path.to_owned(),
+        identity: identity(path).map_err(failed)?,
+    };
     let ready = open(path, opened).and_then(|()| listener.set_nonblocking(true).map_err(failed));
     match ready {
         Ok(()) => Ok((listener, name)),
@@ -146,11 +159,17 @@ pub(crate) fn bind(path: &Path, opened: Opened) -> Result<(UnixListener, SocketN
 /// The group first, then its right to connect.
 fn open(path: &Path, opened: Opened) -> Result<(), ServeError> {
     if let Some(gid) = opened.group {
-        let failed = |source| ServeError::GiveToGroup { socket: path.to_owned(), source };
+        let failed = |source| ServeError::GiveToGroup {
+            socket: path.to_owned(),
+            source,
+        };
         std::os::unix::fs::lchown(path, None, Some(gid)).map_err(failed)?;
     }
     let mode = if opened.everybody { OPEN_MODE } else { MODE };
-    let failed = |source| ServeError::Bind { socket: path.to_owned(), source };
+    let failed = |source| ServeError::Bind {
+        socket: path.to_owned(),
+        source,
+    };
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)
 }
 
@@ -165,23 +184,35 @@ fn lock(directory: &Path) -> io::Result<File> {
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
-    Err(io::Error::new(ErrorKind::TimedOut, "another process holds a lock on it"))
+    Err(io::Error::new(
+        ErrorKind::TimedOut,
+        "another process holds a lock on it",
+    ))
 }
 
 /// Makes way: removes a socket that nobody listens on.
 fn remove_stale(path: &Path) -> Result<(), ServeError> {
-    let failed = |source| ServeError::Bind { socket: path.to_owned(), source };
+    let failed = |source| ServeError::Bind {
+        socket: path.to_owned(),
+        source,
+    };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
-        Ok(data) if !data.file_type().is_socket() => return Err(ServeError::NotASocket(path.to_owned())),
+        Ok(data) if !data.file_type().is_socket() => {
+            return Err(ServeError::NotASocket(path.to_owned()));
+        }
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
         // WouldBlock: it listens, and its queue is full.
         Ok(_) => Err(ServeError::AlreadyRuns(path.to_owned())),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(ServeError::AlreadyRuns(path.to_owned())),
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(failed),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(ServeError::AlreadyRuns(path.to_owned()))
+        }
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed)
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed(error)),
     }

@@ -23,7 +23,10 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use crate::endpoints::EventParameters;
 use crate::http::Shared;
 use crate::listen::is_true;
-use crate::{ApiError, CaptureStream, CountersEvent, Event, Interface, InterfaceCounters, LostEvent, Timestamp, Topic};
+use crate::{
+    ApiError, CaptureStream, CountersEvent, Event, Interface, InterfaceCounters, LostEvent,
+    Timestamp, Topic,
+};
 
 /// What a subscriber is told first, so that it knows that it missed nothing from here on.
 const WELCOME: &[u8] = b": weir\nretry: 1000\n\n";
@@ -46,24 +49,51 @@ struct Subscriber {
 type Ring = broadcast::Receiver<Arc<Event>>;
 
 /// Subscribes. From here on, everything that is published is told, or told as lost.
-pub(crate) async fn open(shared: Shared, wanted: EventParameters, place: OwnedSemaphorePermit) -> Result<Body, ApiError> {
+pub(crate) async fn open(
+    shared: Shared,
+    wanted: EventParameters,
+    place: OwnedSemaphorePermit,
+) -> Result<Body, ApiError> {
     if let Some(name) = wanted.interface.clone() {
         let exists = move |router: &dyn crate::Router| {
             let all = router.interfaces()?.interfaces;
             let known = || all.iter().map(|interface| interface.name.as_str());
-            if known().any(|known| known == name) { Ok(()) } else { Err(ApiError::unknown("interface", &name, known())) }
+            if known().any(|known| known == name) {
+                Ok(())
+            } else {
+                Err(ApiError::unknown("interface", &name, known()))
+            }
         };
-        shared.ask(shared.limits().answer_time, "finding an interface", exists).await?;
+        shared
+            .ask(shared.limits().answer_time, "finding an interface", exists)
+            .await?;
     }
-    let ring = |topic| wanted.topics.contains(&topic).then(|| shared.events.ring(topic).map(broadcast::Sender::subscribe)).flatten();
+    let ring = |topic| {
+        wanted
+            .topics
+            .contains(&topic)
+            .then(|| shared.events.ring(topic).map(broadcast::Sender::subscribe))
+            .flatten()
+    };
     let clock = wanted.topics.contains(&Topic::Counters).then(|| {
         let mut clock = interval(Duration::from_millis(u64::from(wanted.interval_ms)));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         clock
     });
     let (log, config, link) = (ring(Topic::Log), ring(Topic::Config), ring(Topic::Link));
-    let subscriber = Subscriber { shared, interface: wanted.interface, log, config, link, clock, is_new: true, _place: place };
-    Ok(Body::new(Stream { next: Some(Box::pin(subscriber.next())) }))
+    let subscriber = Subscriber {
+        shared,
+        interface: wanted.interface,
+        log,
+        config,
+        link,
+        clock,
+        is_new: true,
+        _place: place,
+    };
+    Ok(Body::new(Stream {
+        next: Some(Box::pin(subscriber.next())),
+    }))
 }
 
 impl Subscriber {
@@ -84,7 +114,10 @@ impl Subscriber {
                 () = tick(&mut self.clock) => Some(self.counters().await),
                 () = sleep_until(silent) => return Some((self, Bytes::from_static(SIGN_OF_LIFE))),
             };
-            if let Some(text) = event.filter(|event| self.is_wanted(event)).and_then(|event| written(&event)) {
+            if let Some(text) = event
+                .filter(|event| self.is_wanted(event))
+                .and_then(|event| written(&event))
+            {
                 return Some((self, text));
             }
         }
@@ -99,19 +132,55 @@ impl Subscriber {
 
     /// The counters of now; when the router is too busy to tell them, one event was lost.
     async fn counters(&self) -> Arc<Event> {
-        let asked = self.shared.ask(self.shared.limits().answer_time, "reading counters", |router| router.interfaces());
+        let asked = self.shared.ask(
+            self.shared.limits().answer_time,
+            "reading counters",
+            |router| router.interfaces(),
+        );
         let Ok(all) = asked.await else {
-            return Arc::new(Event::Lost(LostEvent { topic: Topic::Counters, count: 1 }));
+            return Arc::new(Event::Lost(LostEvent {
+                topic: Topic::Counters,
+                count: 1,
+            }));
         };
-        let wanted = |interface: &Interface| self.interface.as_ref().is_none_or(|name| *name == interface.name);
-        let interfaces = all.interfaces.into_iter().filter(wanted).map(counters).collect();
-        Arc::new(Event::Counters(CountersEvent { time: Timestamp::now(), interfaces }))
+        let wanted = |interface: &Interface| {
+            self.interface
+                .as_ref()
+                .is_none_or(|name| *name == interface.name)
+        };
+        let interfaces = all
+            .interfaces
+            .into_iter()
+            .filter(wanted)
+            .map(counters)
+            .collect();
+        Arc::new(Event::Counters(CountersEvent {
+            time: Timestamp::now(),
+            interfaces,
+        }))
     }
 }
 
 fn counters(of: Interface) -> InterfaceCounters {
-    let Interface { name, index, rx, tx, rx_errors, tx_errors, drops, .. } = of;
-    InterfaceCounters { name, index, rx, tx, rx_errors, tx_errors, drops }
+    let Interface {
+        name,
+        index,
+        rx,
+        tx,
+        rx_errors,
+        tx_errors,
+        drops,
+        ..
+    } = of;
+    InterfaceCounters {
+        name,
+        index,
+        rx,
+        tx,
+        rx_errors,
+        tx_errors,
+        drops,
+    }
 }
 
 async fn tick(clock: &mut Option<Interval>) {
@@ -125,7 +194,9 @@ async fn tick(clock: &mut Option<Interval>) {
 
 /// The next event of a ring, or how many fell out of it.
 async fn receive(ring: &mut Option<Ring>, topic: Topic) -> Option<Arc<Event>> {
-    let Some(open) = ring else { return std::future::pending().await };
+    let Some(open) = ring else {
+        return std::future::pending().await;
+    };
     match open.recv().await {
         Ok(event) => Some(event),
         Err(RecvError::Lagged(count)) => Some(Arc::new(Event::Lost(LostEvent { topic, count }))),
@@ -139,14 +210,20 @@ async fn receive(ring: &mut Option<Ring>, topic: Topic) -> Option<Arc<Event>> {
 /// An event as HTML 9.2.5 has it. JSON has no line breaks, so `data:` is one line.
 fn written(event: &Event) -> Option<Bytes> {
     let data = serde_json::to_string(event).ok()?;
-    Some(Bytes::from(format!("event: {}\ndata: {data}\n\n", event.name())))
+    Some(Bytes::from(format!(
+        "event: {}\ndata: {data}\n\n",
+        event.name()
+    )))
 }
 
 /// The body of a capture: what the engine hands on, until it ends. When the client goes away it is
 /// dropped, which the engine notices.
 pub(crate) fn capture(pieces: CaptureStream, mut stopped: watch::Receiver<bool>) -> Body {
     let stopped = Box::pin(async move { is_true(&mut stopped).await });
-    Body::new(Pieces { pieces, stopped: Some(stopped) })
+    Body::new(Pieces {
+        pieces,
+        stopped: Some(stopped),
+    })
 }
 
 struct Pieces {
@@ -159,14 +236,19 @@ impl hyper::body::Body for Pieces {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Some(stopped) = self.stopped.as_mut()
             && stopped.as_mut().poll(context).is_ready()
         {
             self.stopped = None;
             self.pieces.ask_to_end();
         }
-        self.pieces.poll(context).map(|piece| piece.map(|piece| Ok(Frame::data(Bytes::from(piece)))))
+        self.pieces
+            .poll(context)
+            .map(|piece| piece.map(|piece| Ok(Frame::data(Bytes::from(piece)))))
     }
 }
 
@@ -181,8 +263,13 @@ impl hyper::body::Body for Stream {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(next) = self.next.as_mut() else { return Poll::Ready(None) };
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(next) = self.next.as_mut() else {
+            return Poll::Ready(None);
+        };
         match next.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(None) => {

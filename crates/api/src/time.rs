@@ -22,7 +22,11 @@ impl Timestamp {
     /// The time `milliseconds` after the beginning of 1970; at most the end of the year 9999.
     #[must_use]
     pub const fn from_unix_ms(milliseconds: u64) -> Self {
-        Self(if milliseconds > LAST_MS { LAST_MS } else { milliseconds })
+        Self(if milliseconds > LAST_MS {
+            LAST_MS
+        } else {
+            milliseconds
+        })
     }
 
     /// Milliseconds since the beginning of 1970.
@@ -55,8 +59,16 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = date_of(self.0 / DAY_MS);
         let rest = self.0 % DAY_MS;
-        let (hour, minute, second, ms) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60, rest % 1000);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+        let (hour, minute, second, ms) = (
+            rest / 3_600_000,
+            rest / 60_000 % 60,
+            rest / 1000 % 60,
+            rest % 1000,
+        );
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
+        )
     }
 }
 
@@ -75,25 +87,48 @@ impl FromStr for Timestamp {
         let [year, month, day] = numbers(date.split('-'), [4, 2, 2])?;
         let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
         let [hour, minute, second] = numbers(clock.split(':'), [2, 2, 2])?;
-        if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 {
+        if !(1970..=9999).contains(&year)
+            || !(1..=12).contains(&month)
+            || hour > 23
+            || minute > 59
+            || second > 59
+        {
             return Err(NotATime);
         }
         let days = days_until(year, month, day);
-        if date_of(days) != (year, month, day) || fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        if date_of(days) != (year, month, day)
+            || fraction.is_empty()
+            || !fraction.bytes().all(|byte| byte.is_ascii_digit())
+        {
             return Err(NotATime);
         }
-        let ms = fraction.bytes().chain(*b"000").take(3).fold(0, |ms, digit| ms * 10 + u64::from(digit - b'0'));
-        Ok(Self(days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + ms))
+        let ms = fraction
+            .bytes()
+            .chain(*b"000")
+            .take(3)
+            .fold(0, |ms, digit| ms * 10 + u64::from(digit - b'0'));
+        Ok(Self(
+            days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + ms,
+        ))
     }
 }
 
-fn numbers<'a, const N: usize>(mut parts: impl Iterator<Item = &'a str>, digits: [usize; N]) -> Result<[u64; N], NotATime> {
+fn numbers<'a, const N: usize>(
+    mut parts: impl Iterator<Item = &'a str>,
+    digits: [usize; N],
+) -> Result<[u64; N], NotATime> {
     let mut values = [0; N];
     for (value, digits) in values.iter_mut().zip(digits) {
-        let part = parts.next().filter(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()));
+        let part = parts
+            .next()
+            .filter(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()));
         *value = part.and_then(|part| part.parse().ok()).ok_or(NotATime)?;
     }
-    if parts.next().is_some() { Err(NotATime) } else { Ok(values) }
+    if parts.next().is_some() {
+        Err(NotATime)
+    } else {
+        Ok(values)
+    }
 }
 
 /// Years that begin in March put the leap day last; 400 of them are 146,097 days.
@@ -104,13 +139,21 @@ fn date_of(days: u64) -> (u64, u64, u64) {
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
     let first = (153 * month + 2) / 5;
-    let (month, turn) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, turn) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     (era * 400 + year + turn, month, day - first + 1)
 }
 
 /// Days from 1970 until a date that may have more days than its month.
 fn days_until(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let (era, year) = (year / 400, year % 400);
     let days = 365 * year + year / 4 - year / 100 + (153 * month + 2) / 5 + day;
     (era * 146_097 + days).saturating_sub(719_469)
@@ -124,7 +167,9 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -157,8 +202,14 @@ mod tests {
             assert_eq!(Timestamp(ms).to_string(), text);
             assert_eq!(text.parse(), Ok(Timestamp(ms)), "{text}");
         }
-        assert_eq!("2000-02-29T00:00:00Z".parse(), Ok(Timestamp(951_782_400_000)));
-        assert_eq!("2000-02-29T00:00:00.123456789Z".parse(), Ok(Timestamp(951_782_400_123)));
+        assert_eq!(
+            "2000-02-29T00:00:00Z".parse(),
+            Ok(Timestamp(951_782_400_000))
+        );
+        assert_eq!(
+            "2000-02-29T00:00:00.123456789Z".parse(),
+            Ok(Timestamp(951_782_400_123))
+        );
         assert_eq!(Timestamp::from_unix_ms(u64::MAX), Timestamp(LAST_MS));
     }
 

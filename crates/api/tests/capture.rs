@@ -15,7 +15,11 @@ fn running() -> (Place, ServerHandle, Client) {
 }
 
 fn of(packets: u64) -> CaptureRequest {
-    CaptureRequest { rx: true, packets: Some(packets), ..CaptureRequest::default() }
+    CaptureRequest {
+        rx: true,
+        packets: Some(packets),
+        ..CaptureRequest::default()
+    }
 }
 
 #[test]
@@ -31,9 +35,21 @@ fn a_capture_comes_whole_and_in_order() {
 #[test]
 fn captures_are_listed_and_ended() {
     let (_place, _server, client) = running();
-    assert_eq!((client.captures().unwrap().captures, client.captures().unwrap().most), (vec![capture()], 8));
+    assert_eq!(
+        (
+            client.captures().unwrap().captures,
+            client.captures().unwrap().most
+        ),
+        (vec![capture()], 8)
+    );
     assert_eq!(client.capture_end(7).unwrap(), capture());
-    assert!(client.capture_end(8).unwrap_err().to_string().contains("no capture 8"));
+    assert!(
+        client
+            .capture_end(8)
+            .unwrap_err()
+            .to_string()
+            .contains("no capture 8")
+    );
 }
 
 #[test]
@@ -44,7 +60,11 @@ fn a_server_that_stops_asks_captures_to_end() {
     assert!(!first.is_empty());
     drop(server);
     let rest: usize = pieces.map(|piece| piece.unwrap().len()).sum();
-    assert_eq!(first.len() + rest, 99_000, "the stream ends as a stream does, with all that was captured");
+    assert_eq!(
+        first.len() + rest,
+        99_000,
+        "the stream ends as a stream does, with all that was captured"
+    );
 }
 
 #[test]
@@ -56,8 +76,14 @@ fn what_is_out_of_bounds_is_refused() {
         (r#"{"rx": true, "packets": 0}"#, "a capture of nothing"),
         (r#"{"rx": true, "milliseconds": 0}"#, "a capture of nothing"),
         (r#"{"rx": true, "bytes": 4095}"#, "no room"),
-        (r#"{"rx": true, "snap_bytes": 13}"#, "`snap_bytes` is out of bounds"),
-        (r#"{"rx": true, "snap_bytes": 262145}"#, "`snap_bytes` is out of bounds"),
+        (
+            r#"{"rx": true, "snap_bytes": 13}"#,
+            "`snap_bytes` is out of bounds",
+        ),
+        (
+            r#"{"rx": true, "snap_bytes": 262145}"#,
+            "`snap_bytes` is out of bounds",
+        ),
         (r#"{"rx": true, "packets": -1}"#, "not a capture"),
         (r#"{"rx": 1}"#, "not a capture"),
         (r#"{"rx": true, "file": "/etc/passwd"}"#, "not a capture"),
@@ -65,10 +91,21 @@ fn what_is_out_of_bounds_is_refused() {
     ] {
         let (status, reply, _) = plain(&place.socket(), "POST", "/v1/pcap", body);
         let message = reply["error"]["message"].as_str().unwrap();
-        assert!(status == 400 && message.contains(words), "{body}: {status} {message}");
+        assert!(
+            status == 400 && message.contains(words),
+            "{body}: {status} {message}"
+        );
     }
-    let (status, reply, _) = plain(&place.socket(), "POST", "/v1/pcap", r#"{"rx": true, "interface": "vlan"}"#);
-    assert!(status == 404 && reply["error"]["help"].as_str().unwrap().contains("wan"), "{reply}");
+    let (status, reply, _) = plain(
+        &place.socket(),
+        "POST",
+        "/v1/pcap",
+        r#"{"rx": true, "interface": "vlan"}"#,
+    );
+    assert!(
+        status == 404 && reply["error"]["help"].as_str().unwrap().contains("wan"),
+        "{reply}"
+    );
     for number in ["x", "-1", "1.5", "18446744073709551616"] {
         let (status, ..) = plain(&place.socket(), "DELETE", &format!("/v1/pcap/{number}"), "");
         assert_eq!(status, 400, "{number}");

@@ -19,7 +19,8 @@ struct Read {
 }
 
 fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// Takes an escaped string up to its quote, or to the end.
@@ -44,7 +45,9 @@ fn unescaped(text: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
 fn sample(line: &str) -> (String, Vec<(String, String)>, String) {
     let (name, rest) = line.split_at(line.find([' ', '{']).unwrap());
     let mut labels = Vec::new();
-    let Some(inside) = rest.strip_prefix('{') else { return (name.to_owned(), labels, rest.trim_start().to_owned()) };
+    let Some(inside) = rest.strip_prefix('{') else {
+        return (name.to_owned(), labels, rest.trim_start().to_owned());
+    };
     let mut text = inside.chars().peekable();
     loop {
         let mut label = String::new();
@@ -62,7 +65,11 @@ fn sample(line: &str) -> (String, Vec<(String, String)>, String) {
         }
     }
     let value: String = text.collect();
-    (name.to_owned(), labels, value.strip_prefix(' ').unwrap().to_owned())
+    (
+        name.to_owned(),
+        labels,
+        value.strip_prefix(' ').unwrap().to_owned(),
+    )
 }
 
 /// Reads the text as OpenMetrics 1.0 has it; anything odd panics.
@@ -73,7 +80,11 @@ fn read(text: &str) -> BTreeMap<String, Read> {
     for line in body.lines() {
         if let Some(meta) = line.strip_prefix("# ") {
             let mut words = meta.splitn(3, ' ');
-            let (what, name, rest) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            let (what, name, rest) = (
+                words.next().unwrap(),
+                words.next().unwrap(),
+                words.next().unwrap(),
+            );
             if what == "TYPE" {
                 // A family is in one piece, and its type comes first.
                 assert!(is_name(name) && !all.contains_key(name), "{line}");
@@ -101,15 +112,24 @@ fn read(text: &str) -> BTreeMap<String, Read> {
         let distinct: BTreeSet<_> = labels.iter().map(|(label, _)| label).collect();
         assert_eq!(distinct.len(), labels.len(), "{line}");
         assert!(value.parse::<f64>().is_ok(), "{line}");
-        assert!(family.samples.insert(labels, value).is_none(), "twice: {line}");
+        assert!(
+            family.samples.insert(labels, value).is_none(),
+            "twice: {line}"
+        );
     }
     all
 }
 
 fn value(all: &BTreeMap<String, Read>, name: &str, labels: &[(&str, &str)]) -> String {
-    let labels: Vec<_> = labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).to_owned())).collect();
+    let labels: Vec<_> = labels
+        .iter()
+        .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()))
+        .collect();
     let samples = &all.get(name).unwrap_or_else(|| panic!("no {name}")).samples;
-    samples.get(&labels).unwrap_or_else(|| panic!("no {labels:?} in {samples:?}")).clone()
+    samples
+        .get(&labels)
+        .unwrap_or_else(|| panic!("no {labels:?} in {samples:?}"))
+        .clone()
 }
 
 #[test]
@@ -119,12 +139,22 @@ fn every_metric_is_told_with_its_type_unit_and_meaning() {
     let text = Client::new(place.socket()).metrics().unwrap();
     let all = read(&text);
     for metric in METRICS {
-        let read = all.get(metric.name).unwrap_or_else(|| panic!("{} is not told", metric.name));
+        let read = all
+            .get(metric.name)
+            .unwrap_or_else(|| panic!("{} is not told", metric.name));
         assert_eq!(read.kind, metric.kind.word(), "{}", metric.name);
         assert_eq!(read.unit.as_deref(), metric.unit, "{}", metric.name);
         assert_eq!(read.help, metric.help, "{}", metric.name);
         for labels in read.samples.keys() {
-            assert_eq!(labels.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), metric.labels, "{}", metric.name);
+            assert_eq!(
+                labels
+                    .iter()
+                    .map(|(label, _)| label.as_str())
+                    .collect::<Vec<_>>(),
+                metric.labels,
+                "{}",
+                metric.name
+            );
         }
     }
     assert_eq!(all.len(), METRICS.len());
@@ -135,14 +165,37 @@ fn names_follow_the_rules() {
     let mut samples = BTreeSet::new();
     for metric in METRICS {
         let name = metric.name;
-        assert!(name.starts_with("weir_") || name.starts_with("process_"), "{name}");
+        assert!(
+            name.starts_with("weir_") || name.starts_with("process_"),
+            "{name}"
+        );
         // OpenMetrics 1.0, "Unit": a name ends in its unit. And its endings are reserved.
-        assert!(metric.unit.is_none_or(|unit| name.ends_with(&format!("_{unit}"))), "{name}");
-        let reserved = ["_total", "_created", "_count", "_sum", "_bucket", "_gcount", "_gsum", "_info"];
-        assert!(!reserved.iter().any(|ending| name.ends_with(ending)), "{name}");
-        assert!(samples.insert(format!("{name}{}", metric.kind.suffix())), "{name}");
-        assert!(metric.help.ends_with('.') || metric.help.contains(';') || metric.help.contains(':'), "{name}: {}", metric.help);
-        assert!(metric.kind != MetricKind::Info || metric.unit.is_none(), "{name}");
+        assert!(
+            metric
+                .unit
+                .is_none_or(|unit| name.ends_with(&format!("_{unit}"))),
+            "{name}"
+        );
+        let reserved = [
+            "_total", "_created", "_count", "_sum", "_bucket", "_gcount", "_gsum", "_info",
+        ];
+        assert!(
+            !reserved.iter().any(|ending| name.ends_with(ending)),
+            "{name}"
+        );
+        assert!(
+            samples.insert(format!("{name}{}", metric.kind.suffix())),
+            "{name}"
+        );
+        assert!(
+            metric.help.ends_with('.') || metric.help.contains(';') || metric.help.contains(':'),
+            "{name}: {}",
+            metric.help
+        );
+        assert!(
+            metric.kind != MetricKind::Info || metric.unit.is_none(),
+            "{name}"
+        );
     }
 }
 
@@ -152,36 +205,121 @@ fn samples_are_what_the_router_says() {
     let all = read(&text);
     let wan = [("interface", "wan")];
     for (name, labels, expected) in [
-        ("weir_interface_packets", &[("interface", "wan"), ("direction", "rx"), ("cast", "unicast")][..], "98"),
-        ("weir_interface_packets", &[("interface", "lan & co"), ("direction", "rx"), ("cast", "broadcast")], "1"),
-        ("weir_interface_bytes", &[("interface", "wan"), ("direction", "rx")], "6400"),
-        ("weir_interface_errors", &[("interface", "wan"), ("direction", "tx")], "3"),
+        (
+            "weir_interface_packets",
+            &[
+                ("interface", "wan"),
+                ("direction", "rx"),
+                ("cast", "unicast"),
+            ][..],
+            "98",
+        ),
+        (
+            "weir_interface_packets",
+            &[
+                ("interface", "lan & co"),
+                ("direction", "rx"),
+                ("cast", "broadcast"),
+            ],
+            "1",
+        ),
+        (
+            "weir_interface_bytes",
+            &[("interface", "wan"), ("direction", "rx")],
+            "6400",
+        ),
+        (
+            "weir_interface_errors",
+            &[("interface", "wan"), ("direction", "tx")],
+            "3",
+        ),
         ("weir_interface_admin_up", &wan, "1"),
         ("weir_interface_link_up", &wan, "0"),
         ("weir_interface_speed_bits_per_second", &wan, "10000000000"),
-        ("weir_port_counter", &[("interface", "wan"), ("source", "xdp"), ("counter", "rx_dropped")], "5"),
+        (
+            "weir_port_counter",
+            &[
+                ("interface", "wan"),
+                ("source", "xdp"),
+                ("counter", "rx_dropped"),
+            ],
+            "5",
+        ),
         // Summed over the workers.
-        ("weir_dropped_packets", &[("interface", "wan"), ("node", "ip4-input"), ("reason", "ttl-expired"), ("severity", "info")], "5"),
+        (
+            "weir_dropped_packets",
+            &[
+                ("interface", "wan"),
+                ("node", "ip4-input"),
+                ("reason", "ttl-expired"),
+                ("severity", "info"),
+            ],
+            "5",
+        ),
         ("weir_router_dropped_packets", &[("reason", "tx-full")], "1"),
-        ("weir_node_vectors", &[("worker", "0"), ("node", "eth-input")], "4"),
-        ("weir_node_clocks", &[("worker", "0"), ("node", "eth-input")], "9000"),
+        (
+            "weir_node_vectors",
+            &[("worker", "0"), ("node", "eth-input")],
+            "4",
+        ),
+        (
+            "weir_node_clocks",
+            &[("worker", "0"), ("node", "eth-input")],
+            "9000",
+        ),
         ("weir_tsc_frequency_hertz", &[], "2600000000"),
         ("weir_sflow_sampling_rate", &[], "1000"),
         ("weir_flow_resident_flows", &[("worker", "0")], "7"),
-        ("weir_flow_exported_flows", &[("worker", "0"), ("reason", "idle")], "13"),
+        (
+            "weir_flow_exported_flows",
+            &[("worker", "0"), ("reason", "idle")],
+            "13",
+        ),
         ("weir_flow_exported_bytes", &[("worker", "0")], "5400"),
         ("weir_flow_taken_packets", &[], "54"),
-        ("weir_flow_collector_up", &[("collector", "192.0.2.9:4739"), ("transport", "tcp")], "1"),
-        ("weir_flow_collector_not_sent_flows", &[("collector", "192.0.2.9:4739"), ("transport", "tcp")], "1"),
-        ("weir_flow_collector_not_sent_bytes", &[("collector", "192.0.2.9:4739"), ("transport", "tcp")], "300"),
-        ("weir_flow_collector_not_sent_flows", &[("collector", "192.0.2.9:4739"), ("transport", "udp")], "0"),
+        (
+            "weir_flow_collector_up",
+            &[("collector", "192.0.2.9:4739"), ("transport", "tcp")],
+            "1",
+        ),
+        (
+            "weir_flow_collector_not_sent_flows",
+            &[("collector", "192.0.2.9:4739"), ("transport", "tcp")],
+            "1",
+        ),
+        (
+            "weir_flow_collector_not_sent_bytes",
+            &[("collector", "192.0.2.9:4739"), ("transport", "tcp")],
+            "300",
+        ),
+        (
+            "weir_flow_collector_not_sent_flows",
+            &[("collector", "192.0.2.9:4739"), ("transport", "udp")],
+            "0",
+        ),
         ("weir_flow_oldest_record_seconds", &[], "0.012"),
         ("weir_sflow_dropped_samples", &[("worker", "0")], "1"),
-        ("weir_sflow_collector_datagrams", &[("collector", "collector.example:6343%mgmt")], "7"),
-        ("weir_sflow_pool_packets", &[("interface", "wan"), ("worker", "0")], "10000"),
+        (
+            "weir_sflow_collector_datagrams",
+            &[("collector", "collector.example:6343%mgmt")],
+            "7",
+        ),
+        (
+            "weir_sflow_pool_packets",
+            &[("interface", "wan"), ("worker", "0")],
+            "10000",
+        ),
         ("weir_sflow_kernel_messages", &[("kind", "report")], "60"),
-        ("weir_fib_routes", &[("table", "0"), ("family", "ipv4"), ("source", "static")], "3"),
-        ("weir_neighbors", &[("interface", "wan"), ("state", "incomplete")], "1"),
+        (
+            "weir_fib_routes",
+            &[("table", "0"), ("family", "ipv4"), ("source", "static")],
+            "3",
+        ),
+        (
+            "weir_neighbors",
+            &[("interface", "wan"), ("state", "incomplete")],
+            "1",
+        ),
         ("weir_buffers_free", &[("pool", "0")], "16000"),
         ("weir_buffer_failures", &[("pool", "0")], "3"),
         ("weir_config_revision", &[], "7"),
@@ -190,7 +328,9 @@ fn samples_are_what_the_router_says() {
     ] {
         assert_eq!(value(&all, name, labels), expected, "{name}{labels:?}");
     }
-    let memory: u64 = value(&all, "process_resident_memory_bytes", &[]).parse().unwrap();
+    let memory: u64 = value(&all, "process_resident_memory_bytes", &[])
+        .parse()
+        .unwrap();
     assert!(memory > 100_000);
 }
 
@@ -203,15 +343,29 @@ fn odd_names_are_escaped_and_large_numbers_are_exact() {
     snapshot.runtime.tsc_mhz = f64::NAN;
     let text = snapshot.text();
     let all = read(&text);
-    assert_eq!(value(&all, "weir_interface_bytes", &[("interface", odd), ("direction", "rx")]), "18446744073709551615");
+    assert_eq!(
+        value(
+            &all,
+            "weir_interface_bytes",
+            &[("interface", odd), ("direction", "rx")]
+        ),
+        "18446744073709551615"
+    );
     assert_eq!(value(&all, "weir_tsc_frequency_hertz", &[]), "NaN");
-    assert!(text.contains(r#"weir_interface_mtu_bytes{interface="a\"b\\c\nd{e}=f,ü\\"} 1500"#), "{text}");
+    assert!(
+        text.contains(r#"weir_interface_mtu_bytes{interface="a\"b\\c\nd{e}=f,ü\\"} 1500"#),
+        "{text}"
+    );
 }
 
 #[test]
 fn ten_thousand_interfaces_are_told() {
     let place = Place::new();
-    let _server = Server::start(&place.socket(), Arc::new(TestRouter::new(Mood::Large(10_000)))).unwrap();
+    let _server = Server::start(
+        &place.socket(),
+        Arc::new(TestRouter::new(Mood::Large(10_000))),
+    )
+    .unwrap();
     let all = read(&Client::new(place.socket()).metrics().unwrap());
     assert_eq!(all["weir_interface_packets"].samples.len(), 60_000);
 }

@@ -28,7 +28,11 @@ trait Family {
     fn writer(domain: &Domain) -> Result<Self::Writer, FibError>;
     fn fib(writer: &Self::Writer) -> Arc<Self::Fib>;
     fn extend(writer: &mut Self::Writer, routes: &[(Self::Net, u32)]) -> Result<(), FibError>;
-    fn insert(writer: &mut Self::Writer, net: Self::Net, group: u32) -> Result<Option<u32>, FibError>;
+    fn insert(
+        writer: &mut Self::Writer,
+        net: Self::Net,
+        group: u32,
+    ) -> Result<Option<u32>, FibError>;
     fn remove(writer: &mut Self::Writer, net: Self::Net) -> Option<u32>;
     fn memory(writer: &Self::Writer) -> Memory;
     fn batch(fib: &Self::Fib, addresses: &[Self::Address], groups: &mut [u32]);
@@ -58,7 +62,11 @@ macro_rules! family {
             fn extend(writer: &mut $writer, routes: &[($net, u32)]) -> Result<(), FibError> {
                 writer.extend(routes)
             }
-            fn insert(writer: &mut $writer, net: $net, group: u32) -> Result<Option<u32>, FibError> {
+            fn insert(
+                writer: &mut $writer,
+                net: $net,
+                group: u32,
+            ) -> Result<Option<u32>, FibError> {
                 writer.insert(net, group)
             }
             fn remove(writer: &mut $writer, net: $net) -> Option<u32> {
@@ -80,7 +88,15 @@ macro_rules! family {
 }
 
 family!(V4, Ipv4Net, u32, Fib4, Fib4Writer, internet4, destinations4);
-family!(V6, Ipv6Net, u128, Fib6, Fib6Writer, internet6, destinations6);
+family!(
+    V6,
+    Ipv6Net,
+    u128,
+    Fib6,
+    Fib6Writer,
+    internet6,
+    destinations6
+);
 
 /// Looks all destinations up; the sum of the groups, so that nothing is left out.
 struct Pass<'a, F: Family> {
@@ -100,7 +116,10 @@ impl<F: Family> Task for Pass<'_, F> {
             if self.batched {
                 F::batch(self.fib, vector, groups);
             } else {
-                groups.iter_mut().zip(vector).for_each(|(group, &address)| *group = F::one(self.fib, address));
+                groups
+                    .iter_mut()
+                    .zip(vector)
+                    .for_each(|(group, &address)| *group = F::one(self.fib, address));
             }
             sum += groups.iter().map(|&group| u64::from(group)).sum::<u64>();
         }
@@ -109,11 +128,20 @@ impl<F: Family> Task for Pass<'_, F> {
 }
 
 /// Clocks a lookup: the median of some rounds.
-fn clocks<F: Family>(fib: &F::Fib, destinations: &[F::Address], batched: bool, rounds: usize) -> f64 {
+fn clocks<F: Family>(
+    fib: &F::Fib,
+    destinations: &[F::Address],
+    batched: bool,
+    rounds: usize,
+) -> f64 {
     let mut all: Vec<f64> = (0..rounds)
         .map(|_| {
             let start = tsc();
-            std::hint::black_box(dispatch(Pass::<F> { fib, destinations, batched }));
+            std::hint::black_box(dispatch(Pass::<F> {
+                fib,
+                destinations,
+                batched,
+            }));
             (tsc() - start) as f64 / destinations.len() as f64
         })
         .collect();
@@ -122,7 +150,13 @@ fn clocks<F: Family>(fib: &F::Fib, destinations: &[F::Address], batched: bool, r
 }
 
 /// Looks up until told to stop, as a worker does: a quiescent state a vector. Clocks a lookup.
-fn read<F: Family>(fib: &F::Fib, mut reader: Reader, destinations: &[F::Address], stop: &AtomicBool, started: &AtomicBool) -> f64 {
+fn read<F: Family>(
+    fib: &F::Fib,
+    mut reader: Reader,
+    destinations: &[F::Address],
+    stop: &AtomicBool,
+    started: &AtomicBool,
+) -> f64 {
     let (mut rounds, start) = (0u64, tsc());
     started.store(true, Ordering::Relaxed);
     let mut spent = 0;
@@ -130,7 +164,11 @@ fn read<F: Family>(fib: &F::Fib, mut reader: Reader, destinations: &[F::Address]
         for part in destinations.chunks(16 * VECTOR) {
             for vector in part.chunks(VECTOR) {
                 reader.quiesce();
-                std::hint::black_box(dispatch(Pass::<F> { fib, destinations: vector, batched: true }));
+                std::hint::black_box(dispatch(Pass::<F> {
+                    fib,
+                    destinations: vector,
+                    batched: true,
+                }));
             }
             rounds += part.len() as u64;
         }
@@ -140,7 +178,12 @@ fn read<F: Family>(fib: &F::Fib, mut reader: Reader, destinations: &[F::Address]
 }
 
 /// Half of the changes give a route another group, a quarter each removes one and adds one.
-fn change<F: Family>(writer: &mut F::Writer, routes: &[(F::Net, u32)], random: &mut Random, missing: &mut Vec<usize>) {
+fn change<F: Family>(
+    writer: &mut F::Writer,
+    routes: &[(F::Net, u32)],
+    random: &mut Random,
+    missing: &mut Vec<usize>,
+) {
     let n = random.below(routes.len() as u64) as usize;
     match random.below(4) {
         0 => {
@@ -153,7 +196,11 @@ fn change<F: Family>(writer: &mut F::Writer, routes: &[(F::Net, u32)], random: &
             let _ = F::insert(writer, routes[n].0, routes[n].1);
         }
         _ => {
-            let _ = F::insert(writer, routes[n].0, 1 + random.below(u64::from(HOPS)) as u32);
+            let _ = F::insert(
+                writer,
+                routes[n].0,
+                1 + random.below(u64::from(HOPS)) as u32,
+            );
             missing.retain(|&other| other != n);
         }
     }
@@ -166,7 +213,9 @@ fn beside<F: Family>(
     destinations: &[F::Address],
     rate: Option<f64>,
 ) -> (f64, f64) {
-    let Ok(reader) = domain.register() else { return (0.0, 0.0) };
+    let Ok(reader) = domain.register() else {
+        return (0.0, 0.0);
+    };
     let (stop, started) = (AtomicBool::new(false), AtomicBool::new(false));
     let fib = F::fib(writer);
     std::thread::scope(|scope| {
@@ -184,7 +233,9 @@ fn beside<F: Family>(
         let (mut random, mut missing, mut done) = (Random::new(5), Vec::new(), 0u64);
         while start.elapsed().as_secs_f64() < 2.0 {
             match rate {
-                Some(rate) if done as f64 >= rate * start.elapsed().as_secs_f64() => std::hint::spin_loop(),
+                Some(rate) if done as f64 >= rate * start.elapsed().as_secs_f64() => {
+                    std::hint::spin_loop()
+                }
                 _ => {
                     change::<F>(writer, routes, &mut random, &mut missing);
                     done += 1;
@@ -232,14 +283,20 @@ fn report<F: Family>(name: &str, count: usize) -> Result<(), FibError> {
         memory.table as f64 / count as f64
     );
     let fib = F::fib(&single);
-    println!("  then {:.1} clocks a lookup batched", clocks::<F>(&fib, &destinations, true, 31));
+    println!(
+        "  then {:.1} clocks a lookup batched",
+        clocks::<F>(&fib, &destinations, true, 31)
+    );
 
     for rate in [Some(0.0), None, Some(300_000.0), Some(0.0)] {
         let (updates, clocks) = beside::<F>(&domain, &mut writer, &routes, &destinations, rate);
         println!("  {updates:.0} changes a second beside a reader at {clocks:.2} clocks a lookup");
     }
     let memory = F::memory(&writer);
-    println!("  after these {:.1} bytes a prefix for lookups, {memory:?}", memory.table as f64 / count as f64);
+    println!(
+        "  after these {:.1} bytes a prefix for lookups, {memory:?}",
+        memory.table as f64 / count as f64
+    );
     Ok(())
 }
 
@@ -247,7 +304,11 @@ fn main() -> Result<(), FibError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let family = arguments.first().map_or("", String::as_str);
     let count = arguments.get(1).and_then(|count| count.parse().ok());
-    println!("{} at {:.2} GHz", weir_cpu::model_name(), tsc_hz() as f64 / 1e9);
+    println!(
+        "{} at {:.2} GHz",
+        weir_cpu::model_name(),
+        tsc_hz() as f64 / 1e9
+    );
     if family != "6" {
         report::<V4>("IPv4", count.unwrap_or(1_000_000))?;
     }

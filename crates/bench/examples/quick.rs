@@ -9,7 +9,12 @@ fn main() {
         }
         match weir_bench::run_case(
             case,
-            weir_bench::Effort { turns: 512, pairs: 31, thinned: 1, portion: Duration::from_millis(100) },
+            weir_bench::Effort {
+                turns: 512,
+                pairs: 31,
+                thinned: 1,
+                portion: Duration::from_millis(100),
+            },
             |_| (),
         ) {
             Ok((results, huge)) => {

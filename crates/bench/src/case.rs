@@ -32,7 +32,9 @@ impl Limit {
             Limit::Clocks(clocks) => Some(clocks),
             Limit::TimesIp4(times) => ip4.map(|ip4| ip4 * times),
             Limit::OverIp4(clocks) => ip4.map(|ip4| ip4 + clocks),
-            Limit::TimesAdded(other, times) => ip4.zip(of(other)).map(|(ip4, other)| ip4 + times * (other - ip4)),
+            Limit::TimesAdded(other, times) => ip4
+                .zip(of(other))
+                .map(|(ip4, other)| ip4 + times * (other - ip4)),
             Limit::None => None,
         }
     }

@@ -52,7 +52,11 @@ pub struct Failover {
 }
 
 /// Measures it. Also says whether packet memory lay on hugepages.
-pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn run(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     progress(&format!("{name}: loading"));
     let mut scene = Scene::new(effort.thinned).map_err(BenchError::Fib)?;
     let ends = [OUT, BESIDE].map(|interface| {
@@ -63,7 +67,10 @@ pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&
     });
     let group = Group::new(ends.map(Path::to)).and_then(|group| scene.nexthops.acquire(group));
     let group = group.map_err(|error| BenchError::Check(CheckError(error.to_string())))?;
-    let routes: Vec<_> = ip4_full::routes(effort.thinned).into_iter().map(|(prefix, _)| (prefix, group)).collect();
+    let routes: Vec<_> = ip4_full::routes(effort.thinned)
+        .into_iter()
+        .map(|(prefix, _)| (prefix, group))
+        .collect();
     scene.fib4.extend(&routes).map_err(BenchError::Fib)?;
     ip4_full::frames(&mut scene);
     scene.interface(IN).input = Input::Routed;
@@ -71,8 +78,18 @@ pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&
     let hugepages = rig.hugepages;
     progress(&format!("{name}: links go down and come back"));
     let rounds = effort.pairs.clamp(3, 31);
-    let found = Trial::new(scene, ends[0]).run(rig, rounds).ok_or_else(|| BenchError::Check(CheckError("no worker".into())))?;
-    Ok((Found::Failover(Failover { name, prefixes: routes.len(), failures: rounds, ..found }), hugepages))
+    let found = Trial::new(scene, ends[0])
+        .run(rig, rounds)
+        .ok_or_else(|| BenchError::Check(CheckError("no worker".into())))?;
+    Ok((
+        Found::Failover(Failover {
+            name,
+            prefixes: routes.len(),
+            failures: rounds,
+            ..found
+        }),
+        hugepages,
+    ))
 }
 
 /// What the control side has.
@@ -97,17 +114,28 @@ impl Trial {
         let [tables, _] = scene.tables();
         let domain = scene.domain.clone();
         let published = Arc::new(Published::new(&domain, Box::new(tables.clone())));
-        Trial { scene, tables, domain, published, failing }
+        Trial {
+            scene,
+            tables,
+            domain,
+            published,
+            failing,
+        }
     }
 
     fn run(mut self, rig: Rig, rounds: usize) -> Option<Failover> {
-        let (reader, told, published) = (self.domain.register().ok()?, Told::default(), self.published.clone());
+        let (reader, told, published) = (
+            self.domain.register().ok()?,
+            Told::default(),
+            self.published.clone(),
+        );
         let counters = rig.counters.clone();
         let dropped = || counters.totals.dropped.get();
         std::thread::scope(|scope| {
             scope.spawn(|| forward(rig, reader, &published, &told));
             wait_for(&told, 100);
-            let (mut downs, mut idle, mut before, mut written, mut after) = (Vec::new(), Vec::new(), Vec::new(), 0, 0);
+            let (mut downs, mut idle, mut before, mut written, mut after) =
+                (Vec::new(), Vec::new(), Vec::new(), 0, 0);
             let (began, forwarded) = (Instant::now(), told.packets.load(Ordering::Acquire));
             for _ in 0..rounds {
                 let start = Instant::now();
@@ -126,9 +154,13 @@ impl Trial {
                 let back = self.sent();
                 wait_for(&told, 100);
                 // Without this, what was seen above could not have been otherwise.
-                assert!(self.sent() > back, "half of the packets go by the link while it is up");
+                assert!(
+                    self.sent() > back,
+                    "half of the packets go by the link while it is up"
+                );
             }
-            let rate = (told.packets.load(Ordering::Acquire) - forwarded) as f64 / began.elapsed().as_secs_f64();
+            let rate = (told.packets.load(Ordering::Acquire) - forwarded) as f64
+                / began.elapsed().as_secs_f64();
             told.stop.store(true, Ordering::Relaxed);
             Some(Failover {
                 name: "",
@@ -148,7 +180,9 @@ impl Trial {
 
     /// Frames that were handed to the link.
     fn sent(&self) -> u64 {
-        self.tables.interface(OUT).map_or(0, |out| out.counters.tx().packets)
+        self.tables
+            .interface(OUT)
+            .map_or(0, |out| out.counters.tx().packets)
     }
 
     /// The link of the one next hop comes or goes; how many groups were written.

@@ -73,7 +73,11 @@ pub struct FibLoad {
 }
 
 /// Measures it. Also says whether packet memory lay on hugepages.
-pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn run(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     progress(&format!("{name}: loading"));
     let routes = ip4_full::routes(effort.thinned);
     let mut seconds = Vec::new();
@@ -86,7 +90,11 @@ pub(crate) fn run(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&
     let memory = scene.fib4.memory();
     let per_prefix = |bytes: usize| round(bytes as f64 / routes.len() as f64);
     progress(&format!("{name}: looking up"));
-    let mut lookups = lookup_clocks(scene.fib4.fib(), &ip4_full::destinations(effort.thinned), effort);
+    let mut lookups = lookup_clocks(
+        scene.fib4.fib(),
+        &ip4_full::destinations(effort.thinned),
+        effort,
+    );
     progress(&format!("{name}: changing"));
     let (mut rig, _samples) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
     rig.check().map_err(BenchError::Check)?;
@@ -121,8 +129,10 @@ fn load(routes: &[(Ipv4Net, u8)]) -> Result<f64, FibError> {
     let mut scene = Scene::new(1)?;
     let neighbors = scene.neighbors(ip4_full::NEIGHBORS);
     let start = Instant::now();
-    let routes: Vec<(Ipv4Net, u32)> =
-        routes.iter().map(|&(prefix, neighbor)| (prefix, scene.one_more(neighbors[usize::from(neighbor) - 1]))).collect();
+    let routes: Vec<(Ipv4Net, u32)> = routes
+        .iter()
+        .map(|&(prefix, neighbor)| (prefix, scene.one_more(neighbors[usize::from(neighbor) - 1])))
+        .collect();
     scene.fib4.extend(&routes)?;
     Ok(start.elapsed().as_secs_f64())
 }
@@ -185,7 +195,10 @@ struct Told {
 impl Told {
     /// Clocks and packets so far.
     fn now(&self) -> (u64, u64) {
-        (self.clocks.load(Ordering::Acquire), self.packets.load(Ordering::Acquire))
+        (
+            self.clocks.load(Ordering::Acquire),
+            self.packets.load(Ordering::Acquire),
+        )
     }
 }
 
@@ -199,7 +212,12 @@ fn forward(mut rig: Rig, mut reader: Reader, told: &Told) {
     reader.offline();
 }
 
-fn beside(rig: Rig, scene: &mut Scene, routes: &[(Ipv4Net, u32)], effort: Effort) -> Option<Beside> {
+fn beside(
+    rig: Rig,
+    scene: &mut Scene,
+    routes: &[(Ipv4Net, u32)],
+    effort: Effort,
+) -> Option<Beside> {
     let reader = scene.domain.register().ok()?;
     let told = Told::default();
     let cores = weir_cpu::allowed_cores();
@@ -230,7 +248,8 @@ fn beside(rig: Rig, scene: &mut Scene, routes: &[(Ipv4Net, u32)], effort: Effort
 /// Spans without changes, at the pace, without, and as many as go in, and so on.
 fn rounds(changes: &mut Changes<'_>, told: &Told, effort: Effort) -> Beside {
     let lasting = Duration::from_millis(effort.turns.clamp(20, 100) as u64);
-    let (mut clocks, mut most, mut paced, mut hurried) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut clocks, mut most, mut paced, mut hurried) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..effort.pairs.clamp(1, 15) {
         let mut pair = |rate: Option<f64>, changed: &mut Vec<f64>| {
             let (_, without) = changes.span(told, Some(0.0), lasting);
@@ -243,7 +262,12 @@ fn rounds(changes: &mut Changes<'_>, told: &Told, effort: Effort) -> Beside {
         most.push(pair(None, &mut hurried));
     }
     let median = |values: &mut Vec<f64>| quantile(values, 0.5);
-    Beside { clocks: median(&mut clocks), most: median(&mut most), paced: median(&mut paced), hurried: median(&mut hurried) }
+    Beside {
+        clocks: median(&mut clocks),
+        most: median(&mut most),
+        paced: median(&mut paced),
+        hurried: median(&mut hurried),
+    }
 }
 
 /// A writer that changes its routes at random.
@@ -256,7 +280,12 @@ struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     fn new(writer: &'a mut Fib4Writer, routes: &'a [(Ipv4Net, u32)]) -> Changes<'a> {
-        Changes { writer, routes, random: Random::new(5), missing: Vec::new() }
+        Changes {
+            writer,
+            routes,
+            random: Random::new(5),
+            missing: Vec::new(),
+        }
     }
 
     /// Half of the changes give a route another's group, a quarter each removes one and puts one back.
@@ -270,7 +299,9 @@ impl<'a> Changes<'a> {
                 }
             }
             1 if !self.missing.is_empty() => {
-                let back = self.missing.swap_remove(self.random.below(self.missing.len() as u64) as usize);
+                let back = self
+                    .missing
+                    .swap_remove(self.random.below(self.missing.len() as u64) as usize);
                 let _ = self.writer.insert(self.routes[back].0, self.routes[back].1);
             }
             _ => {
@@ -285,7 +316,9 @@ impl<'a> Changes<'a> {
         let (start, before, mut done) = (Instant::now(), told.now(), 0u64);
         while start.elapsed() < lasting {
             match rate {
-                Some(rate) if done as f64 >= rate * start.elapsed().as_secs_f64() => std::hint::spin_loop(),
+                Some(rate) if done as f64 >= rate * start.elapsed().as_secs_f64() => {
+                    std::hint::spin_loop()
+                }
                 _ => {
                     self.one();
                     done += 1;
@@ -293,6 +326,9 @@ impl<'a> Changes<'a> {
             }
         }
         let (rate, after) = (done as f64 / start.elapsed().as_secs_f64(), told.now());
-        (rate, (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64)
+        (
+            rate,
+            (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64,
+        )
     }
 }

@@ -37,7 +37,12 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { turns: 512, pairs: 121, thinned: 1, portion: Duration::from_millis(500) }
+        Effort {
+            turns: 512,
+            pairs: 121,
+            thinned: 1,
+            portion: Duration::from_millis(500),
+        }
     }
 }
 
@@ -60,7 +65,9 @@ impl std::fmt::Display for BenchError {
             BenchError::Pool(error) => error.fmt(f),
             BenchError::Fib(error) => error.fmt(f),
             BenchError::Said(what) => f.write_str(what),
-            BenchError::Check(error) => write!(f, "the packet path does not do what it should: {error}"),
+            BenchError::Check(error) => {
+                write!(f, "the packet path does not do what it should: {error}")
+            }
         }
     }
 }
@@ -70,7 +77,11 @@ impl std::error::Error for BenchError {}
 /// The sampling rates of every case, and what sFlow may add to a packet in those for which that is promised.
 pub(crate) const RATES: [(u32, f64, &[&str]); 4] = [
     (10_000_000, 0.0, &[]),
-    (10_000, 0.2, &["l2xc", "ip4", "ip4-full", "ip6", "ip6-full", "mpls-swap"]),
+    (
+        10_000,
+        0.2,
+        &["l2xc", "ip4", "ip4-full", "ip6", "ip6-full", "mpls-swap"],
+    ),
     (1_000, 0.5, &["l2xc", "ip4"]),
     (100, 2.0, &["l2xc", "ip4"]),
 ];
@@ -82,14 +93,21 @@ const ROUNDS: (usize, usize) = (2, 8);
 ///
 /// # Errors
 /// When there is no memory, or the untimed run shows that the result would be worthless.
-pub fn run_case(case: Case, effort: Effort, mut progress: impl FnMut(&str) + Send) -> Result<(Vec<Found>, bool), BenchError> {
+pub fn run_case(
+    case: Case,
+    effort: Effort,
+    mut progress: impl FnMut(&str) + Send,
+) -> Result<(Vec<Found>, bool), BenchError> {
     match case.kind {
         Kind::Packets { limit, set } => {
             // A thread of its own, since it is tied to a core.
             let worker = || packets(case.name, set, effort, &mut progress);
             let done = std::thread::scope(|scope| scope.spawn(worker).join());
-            let (results, hugepages) = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let results = results.into_iter().map(|result| Found::Packets(CaseResult { limit, ..result }));
+            let (results, hugepages) =
+                done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let results = results
+                .into_iter()
+                .map(|result| Found::Packets(CaseResult { limit, ..result }));
             Ok((results.collect(), hugepages))
         }
         Kind::Load { run } => {
@@ -113,7 +131,9 @@ fn tie(cores: &[usize], last: bool) {
 /// # Errors
 /// When there is no memory.
 pub fn run_untimed(case: Case, turns: usize) -> Result<Option<usize>, BenchError> {
-    let Kind::Packets { set, .. } = case.kind else { return Ok(None) };
+    let Kind::Packets { set, .. } = case.kind else {
+        return Ok(None);
+    };
     // Full tables are thinned: a twentieth is still looked up as a full one.
     let mut scene = Scene::new(20).map_err(BenchError::Fib)?;
     set(&mut scene);
@@ -140,7 +160,11 @@ fn packets(
     progress(&format!("{name}: checking frames and counters"));
     rig.check().map_err(BenchError::Check)?;
     let hugepages = rig.hugepages;
-    let (stop, got, counters) = (AtomicBool::new(false), AtomicU64::new(0), source.counters.clone());
+    let (stop, got, counters) = (
+        AtomicBool::new(false),
+        AtomicU64::new(0),
+        source.counters.clone(),
+    );
     let ready = Barrier::new(2);
     let results = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -162,9 +186,22 @@ fn packets(
                 false if rate <= 10_000 => ROUNDS.0,
                 false => 1,
             };
-            let result = with_sflow(&mut rig, name, Effort { pairs: effort.pairs * times, ..effort }, rate, &got);
+            let result = with_sflow(
+                &mut rig,
+                name,
+                Effort {
+                    pairs: effort.pairs * times,
+                    ..effort
+                },
+                rate,
+                &got,
+            );
             let samples_lost = Some(counters.lost.get() - lost);
-            results.push(CaseResult { added_at_most: promised.then_some(at_most), samples_lost, ..result });
+            results.push(CaseResult {
+                added_at_most: promised.then_some(at_most),
+                samples_lost,
+                ..result
+            });
         }
         off.portion(&mut rig, effort);
         results.insert(0, off.result(name));
@@ -184,7 +221,11 @@ fn drain(mut source: SampleSource, stop: &AtomicBool, got: &AtomicU64) {
     loop {
         let ended = stop.load(Ordering::Acquire);
         let mut count = 0;
-        while source.ring.pop_with(|sample| std::hint::black_box(sample.kept)).is_some() {
+        while source
+            .ring
+            .pop_with(|sample| std::hint::black_box(sample.kept))
+            .is_some()
+        {
             count += 1;
         }
         if count > 0 {
@@ -218,7 +259,11 @@ impl Off {
         let interrupted = paired::interrupted(rig.block(effort.turns, false));
         let (begun, nodes) = (Instant::now(), rig.node_clocks());
         let mut count = 0;
-        while if self.each == 0 { count < effort.pairs || begun.elapsed() < effort.portion } else { count < self.each } {
+        while if self.each == 0 {
+            count < effort.pairs || begun.elapsed() < effort.portion
+        } else {
+            count < self.each
+        } {
             let (clocks, again) = paired::slice(rig, turns, false, interrupted);
             self.slices.push(clocks);
             self.repeated += again;
@@ -229,15 +274,23 @@ impl Off {
     }
 
     fn result(mut self, name: &'static str) -> CaseResult {
-        CaseResult { repeated: Some(self.repeated), ..result(name, "off".into(), &self.nodes, &mut self.slices) }
+        CaseResult {
+            repeated: Some(self.repeated),
+            ..result(name, "off".into(), &self.nodes, &mut self.slices)
+        }
     }
 }
 
 /// Adds what nodes took since then.
 fn add_nodes(nodes: &mut NodeClocks, rig: &Rig, before: &[(&'static str, u64, u64)]) {
-    for ((name, clocks, packets), (_, clocks_before, packets_before)) in rig.node_clocks().into_iter().zip(before) {
+    for ((name, clocks, packets), (_, clocks_before, packets_before)) in
+        rig.node_clocks().into_iter().zip(before)
+    {
         let node = nodes.entry(name).or_default();
-        *node = (node.0 + clocks - clocks_before, node.1 + packets - packets_before);
+        *node = (
+            node.0 + clocks - clocks_before,
+            node.1 + packets - packets_before,
+        );
     }
 }
 
@@ -251,7 +304,9 @@ fn result(name: &'static str, sflow: String, nodes: &NodeClocks, blocks: &mut [f
         clocks_median: round(quantile(blocks, 0.5)),
         clocks_high: round(quantile(blocks, 0.75)),
         mpps: round(weir_cpu::tsc_hz() as f64 / clocks / 1e6),
-        nodes: visited.map(|(&node, &(clocks, packets))| (node, round(clocks as f64 / packets as f64))).collect(),
+        nodes: visited
+            .map(|(&node, &(clocks, packets))| (node, round(clocks as f64 / packets as f64)))
+            .collect(),
         limit: Limit::None,
         at_most: None,
         added: None,
@@ -268,7 +323,13 @@ fn result(name: &'static str, sflow: String, nodes: &NodeClocks, blocks: &mut [f
     }
 }
 
-fn with_sflow(rig: &mut Rig, name: &'static str, effort: Effort, rate: u32, got: &AtomicU64) -> CaseResult {
+fn with_sflow(
+    rig: &mut Rig,
+    name: &'static str,
+    effort: Effort,
+    rate: u32,
+    got: &AtomicU64,
+) -> CaseResult {
     rig.sample(rate);
     rig.block(effort.turns, true);
     let (before, got_before) = (rig.node_clocks(), got.load(Ordering::Acquire));

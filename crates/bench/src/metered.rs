@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weir_buf::VECTOR;
 use weir_flowfmt::ipfix::Version;
-use weir_telemetry::exporter::{CollectorConfig, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named, RecordSet, Transport};
+use weir_telemetry::exporter::{
+    CollectorConfig, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named, RecordSet,
+    Transport,
+};
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::{Facts, Key, Observation, Records, Selection, Settings, Table};
 use weir_telemetry::meter::MeterPlan;
@@ -76,26 +79,48 @@ pub struct Exported {
 }
 
 /// 1,000 flows.
-pub(crate) fn thousand(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn thousand(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     run(name, 1_000, 22.0, effort, progress)
 }
 
 /// 100,000 flows.
-pub(crate) fn hundred_thousand(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn hundred_thousand(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     run(name, 100_000, 30.0, effort, progress)
 }
 
 /// A million flows.
-pub(crate) fn million(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn million(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     run(name, 1_000_000, 45.0, effort, progress)
 }
 
 /// Every packet begins a flow.
-pub(crate) fn flood(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn flood(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     run(name, 0, 120.0, effort, progress)
 }
 
-fn run(name: &'static str, flows: u64, target: f64, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+fn run(
+    name: &'static str,
+    flows: u64,
+    target: f64,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     progress(&format!("{name}: tables and frames"));
     let mut scene = Scene::new(effort.thinned).map_err(BenchError::Fib)?;
     ip4::set(&mut scene);
@@ -104,10 +129,19 @@ fn run(name: &'static str, flows: u64, target: f64, effort: Effort, progress: &m
     let (mut rig, _samples) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
     progress(&format!("{name}: checking frames and counters"));
     rig.check().map_err(BenchError::Check)?;
-    let (table, ring) = Table::new(Settings { flows: TABLE / effort.thinned, ..Settings::default() }, 42);
+    let (table, ring) = Table::new(
+        Settings {
+            flows: TABLE / effort.thinned,
+            ..Settings::default()
+        },
+        42,
+    );
     let counts = table.counts().clone();
     let elements = RecordSet::new(["5-tuple"]).unwrap_or_else(|error| unreachable!("{error}"));
-    let plan = MeterPlan { rx: [(IN, Selection::new(elements.elements(), 0, false))].into(), ..MeterPlan::default() };
+    let plan = MeterPlan {
+        rx: [(IN, Selection::new(elements.elements(), 0, false))].into(),
+        ..MeterPlan::default()
+    };
     rig.meter(plan, table);
     let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
     let hugepages = rig.hugepages;
@@ -144,13 +178,17 @@ fn block(rig: &mut Rig, turns: usize, metered: bool, interrupted: u64) -> (f64, 
             clocks => sum += clocks,
         }
     }
-    (sum as f64 / ((turns as u64 - left_out).max(1) * VECTOR as u64) as f64, left_out)
+    (
+        sum as f64 / ((turns as u64 - left_out).max(1) * VECTOR as u64) as f64,
+        left_out,
+    )
 }
 
 /// Which of them comes first changes from pair to pair.
 fn pairs(rig: &mut Rig, effort: Effort) -> Metered {
     let interrupted = paired::interrupted(rig.block(effort.turns, true));
-    let (mut with, mut without, mut took, mut added, mut null) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut with, mut without, mut took, mut added, mut null) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let begun = Instant::now();
     let (portions, mut pair, mut left_out) = (effort.portion * PORTIONS, 0, 0);
     let mut block = |turns: usize, metered: bool| {
@@ -162,12 +200,19 @@ fn pairs(rig: &mut Rig, effort: Effort) -> Metered {
         pair += 1;
         let first = block(effort.turns, pair % 2 == 1);
         let second = block(effort.turns, pair % 2 == 0);
-        let (on, off) = if pair % 2 == 1 { (first, second) } else { (second, first) };
+        let (on, off) = if pair % 2 == 1 {
+            (first, second)
+        } else {
+            (second, first)
+        };
         with.push(on);
         without.push(off);
         took.push(on + off);
         added.push(on - off);
-        let (one, two) = (block(effort.turns / 2, false), block(effort.turns / 2, false));
+        let (one, two) = (
+            block(effort.turns / 2, false),
+            block(effort.turns / 2, false),
+        );
         null.push(if pair % 2 == 1 { one - two } else { two - one });
     }
     let found = paired::Estimate::of(&mut paired::quickest(&took, &added));
@@ -193,7 +238,11 @@ fn frames(flows: u64) -> Frames {
     let own = move |number: usize, frame: &mut [u8]| {
         let mixed = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        let flow = if flows == 0 { number as u64 } else { (mixed ^ mixed >> 32) % flows };
+        let flow = if flows == 0 {
+            number as u64
+        } else {
+            (mixed ^ mixed >> 32) % flows
+        };
         frame.copy_from_slice(&udp4_flow(flow));
     };
     Frames::made(&udp4_flow(0), 1 << 40, own)
@@ -206,7 +255,10 @@ fn drain(mut ring: Records, stop: &AtomicBool, taken: &AtomicU64) {
     loop {
         let ended = stop.load(Ordering::Acquire);
         let mut count = 0;
-        while ring.pop_with(|record| std::hint::black_box(record.sums.packets)).is_some() {
+        while ring
+            .pop_with(|record| std::hint::black_box(record.sums.packets))
+            .is_some()
+        {
             count += 1;
         }
         taken.fetch_add(count, Ordering::Relaxed);
@@ -219,7 +271,11 @@ fn drain(mut ring: Records, stop: &AtomicBool, taken: &AtomicU64) {
 }
 
 /// The exporter alone: a million records in a ring, and a socket that nobody reads.
-pub(crate) fn export(name: &'static str, effort: Effort, progress: &mut dyn FnMut(&str)) -> Result<(Found, bool), BenchError> {
+pub(crate) fn export(
+    name: &'static str,
+    effort: Effort,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Found, bool), BenchError> {
     let records = RECORDS / effort.thinned as u32;
     let mut not_sent = 0;
     let mut best = |set: &str| {
@@ -232,7 +288,9 @@ pub(crate) fn export(name: &'static str, effort: Effort, progress: &mut dyn FnMu
         }
         Ok(quantile(&mut rates, 0.5))
     };
-    let system = |error: std::io::Error| BenchError::Check(crate::CheckError(format!("the exporter: {error}")));
+    let system = |error: std::io::Error| {
+        BenchError::Check(crate::CheckError(format!("the exporter: {error}")))
+    };
     let found = Exported {
         name,
         records_per_second: best("5-tuple").map_err(system)?.round(),
@@ -262,13 +320,31 @@ impl Knows for Nobody {
 /// Records a second, and how many were refused.
 fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
-    let (mut table, ring) = Table::new(Settings { flows: records as usize, ring: records as usize, ..Settings::default() }, 1);
+    let (mut table, ring) = Table::new(
+        Settings {
+            flows: records as usize,
+            ring: records as usize,
+            ..Settings::default()
+        },
+        1,
+    );
     for first in (0..records).step_by(VECTOR) {
         let packets: Vec<Observation> = (first..(first + VECTOR as u32).min(records))
             .map(|flow| {
-                let mut parts = Parts { kind: Kind::Ip4, protocol: 17, destination_port: 53, ..Parts::default() };
+                let mut parts = Parts {
+                    kind: Kind::Ip4,
+                    protocol: 17,
+                    destination_port: 53,
+                    ..Parts::default()
+                };
                 parts.source[12..].copy_from_slice(&flow.to_be_bytes());
-                Observation { key: Key::new(&parts), octets: 100, tcp_flags: 0, ttl: 64, fragment: 0 }
+                Observation {
+                    key: Key::new(&parts),
+                    octets: 100,
+                    tcp_flags: 0,
+                    ttl: 64,
+                    fragment: 0,
+                }
             })
             .collect();
         table.meter(1, &packets, |_| Facts::default());
@@ -278,7 +354,9 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
         address: socket.local_addr()?,
         transport: Transport::Udp,
         version: Version::Ipfix,
-        records: RecordSet::new([set]).unwrap_or_else(|error| unreachable!("{error}")).into(),
+        records: RecordSet::new([set])
+            .unwrap_or_else(|error| unreachable!("{error}"))
+            .into(),
         mtu: 1500,
         queue: 0,
     };
@@ -292,14 +370,22 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
         epoch: Epoch::default(),
         collectors: vec![collector],
     };
-    let source = FlowSource { ring, counts: table.counts().clone() };
+    let source = FlowSource {
+        ring,
+        counts: table.counts().clone(),
+    };
     let began = Instant::now();
     let exporter = Exporter::start(config, vec![source], Arc::new(Nobody))?;
-    while exporter.stats().taken.flows < u64::from(records) && began.elapsed() < Duration::from_secs(60) {
+    while exporter.stats().taken.flows < u64::from(records)
+        && began.elapsed() < Duration::from_secs(60)
+    {
         std::thread::sleep(Duration::from_millis(1));
     }
     let stats = exporter.stop();
     let seconds = began.elapsed().as_secs_f64();
-    let refused = stats.collectors.first().map_or(0, |(_, stats)| stats.not_sent.flows);
+    let refused = stats
+        .collectors
+        .first()
+        .map_or(0, |(_, stats)| stats.not_sent.flows);
     Ok((stats.taken.flows as f64 / seconds, refused))
 }

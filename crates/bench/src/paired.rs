@@ -24,7 +24,14 @@ use crate::measure::{quantile, round};
 use crate::rig::Rig;
 
 /// The three kinds, in every order.
-const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0], [1, 0, 2], [0, 2, 1]];
+const ORDERS: [[usize; 3]; 6] = [
+    [0, 1, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+    [1, 0, 2],
+    [0, 2, 1],
+];
 /// The kind with what is measured.
 const WITH: usize = 0;
 /// Turns before a slice that do not count: tables of the other kind were read before.
@@ -51,7 +58,12 @@ impl Estimate {
         let half = 0.98 / (figures.len().max(1) as f64).sqrt();
         let mut at = |part: f64| quantile(figures, part.clamp(0.0, 1.0));
         let error = (at(0.5 + half) - at(0.5 - half)) / 2.0;
-        Estimate { median: round(at(0.5)), low: round(at(0.25)), high: round(at(0.75)), error: round(error) }
+        Estimate {
+            median: round(at(0.5)),
+            low: round(at(0.25)),
+            high: round(at(0.75)),
+            error: round(error),
+        }
     }
 }
 
@@ -75,7 +87,8 @@ pub(crate) fn measure(rig: &mut Rig, turns: usize, rounds: usize) -> Paired {
     let turns = slice_of(turns);
     let warm = (rig.block(turns, true) + rig.block(turns, false)) / 2.0;
     let interrupted = interrupted(warm);
-    let (mut with, mut took, mut added, mut null, mut repeated) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut with, mut took, mut added, mut null, mut repeated) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..rounds {
         let mut clocks = [0.0; 3];
         for kind in ORDERS.into_iter().flatten() {
@@ -91,7 +104,13 @@ pub(crate) fn measure(rig: &mut Rig, turns: usize, rounds: usize) -> Paired {
     }
     let [mut quick, mut quick_null] = [&added, &null].map(|figures| quickest(&took, figures));
     let added_in_all = round(quantile(&mut added, 0.5));
-    Paired { with, added: Estimate::of(&mut quick), added_in_all, null: Estimate::of(&mut quick_null), repeated }
+    Paired {
+        with,
+        added: Estimate::of(&mut quick),
+        added_in_all,
+        null: Estimate::of(&mut quick_null),
+        repeated,
+    }
 }
 
 /// Rounds on each side by which a round is chosen.
@@ -100,13 +119,26 @@ const NEIGHBOURS: usize = 2;
 /// The figures of a quarter of the rounds: of those whose neighbours took least.
 pub(crate) fn quickest(took: &[f64], figures: &[f64]) -> Vec<f64> {
     let around = |place: usize| {
-        let (before, after) = (place.saturating_sub(NEIGHBOURS)..place, place + 1..took.len().min(place + 1 + NEIGHBOURS));
-        let (count, sum) = before.chain(after).fold((0, 0.0), |(count, sum), other| (count + 1, sum + took[other]));
+        let (before, after) = (
+            place.saturating_sub(NEIGHBOURS)..place,
+            place + 1..took.len().min(place + 1 + NEIGHBOURS),
+        );
+        let (count, sum) = before.chain(after).fold((0, 0.0), |(count, sum), other| {
+            (count + 1, sum + took[other])
+        });
         sum / f64::from(count)
     };
-    let mut order: Vec<(f64, f64)> = figures.iter().enumerate().map(|(place, &figure)| (around(place), figure)).collect();
+    let mut order: Vec<(f64, f64)> = figures
+        .iter()
+        .enumerate()
+        .map(|(place, &figure)| (around(place), figure))
+        .collect();
     order.sort_by(|one, other| one.0.total_cmp(&other.0));
-    order.iter().take(took.len().div_ceil(4)).map(|&(_, figure)| figure).collect()
+    order
+        .iter()
+        .take(took.len().div_ceil(4))
+        .map(|&(_, figure)| figure)
+        .collect()
 }
 
 /// Turns of a slice, when so many of each kind make up a round.
@@ -148,12 +180,27 @@ mod tests {
         let flat: Vec<usize> = ORDERS.into_iter().flatten().collect();
         for kind in 0..3 {
             for place in 0..3 {
-                assert_eq!(ORDERS.iter().filter(|order| order[place] == kind).count(), 2);
+                assert_eq!(
+                    ORDERS.iter().filter(|order| order[place] == kind).count(),
+                    2
+                );
             }
-            let sum: usize = flat.iter().enumerate().filter(|(_, other)| **other == kind).map(|(place, _)| place).sum();
-            assert_eq!(sum, (0..18).sum::<usize>() / 3, "a steady drift would favour a kind");
+            let sum: usize = flat
+                .iter()
+                .enumerate()
+                .filter(|(_, other)| **other == kind)
+                .map(|(place, _)| place)
+                .sum();
+            assert_eq!(
+                sum,
+                (0..18).sum::<usize>() / 3,
+                "a steady drift would favour a kind"
+            );
             for other in (0..3).filter(|&other| other != kind) {
-                let behind = ORDERS.iter().filter(|order| order.windows(2).any(|pair| pair == [kind, other])).count();
+                let behind = ORDERS
+                    .iter()
+                    .filter(|order| order.windows(2).any(|pair| pair == [kind, other]))
+                    .count();
                 assert_eq!(behind, 2);
             }
         }
@@ -167,7 +214,11 @@ mod tests {
         for (spells, noise) in [(true, 0.3), (false, 0.3)] {
             let (mut took, mut added) = (Vec::new(), Vec::new());
             for place in 0..4000 {
-                let speed = if spells && place / 40 % 2 == 0 { 1.5 } else { 1.0 };
+                let speed = if spells && place / 40 % 2 == 0 {
+                    1.5
+                } else {
+                    1.0
+                };
                 let off = 20.0 * speed + noise * (random.unit() - 0.5);
                 let more = (1.0 + noise * (random.unit() - 0.5)) * speed;
                 took.push(3.0 * off + more);
@@ -182,7 +233,11 @@ mod tests {
     fn few_rounds_are_enough_to_choose_from() {
         assert!(quickest(&[], &[]).is_empty());
         assert_eq!(quickest(&[1.0], &[2.0]), [2.0]);
-        assert_eq!(quickest(&[1.0, 9.0], &[2.0, 3.0]), [3.0], "the one whose neighbour was quick");
+        assert_eq!(
+            quickest(&[1.0, 9.0], &[2.0, 3.0]),
+            [3.0],
+            "the one whose neighbour was quick"
+        );
     }
 
     /// Nineteen of twenty intervals hold the median, also of figures with a long tail.
@@ -194,12 +249,19 @@ mod tests {
                 let mut figures: Vec<f64> = (0..61)
                     .map(|_| {
                         let unit = random.unit() - 0.5;
-                        if tail { unit / (0.501 - unit.abs()) } else { unit }
+                        if tail {
+                            unit / (0.501 - unit.abs())
+                        } else {
+                            unit
+                        }
                     })
                     .collect();
                 figures.sort_by(f64::total_cmp);
                 let half = 0.98 / 61f64.sqrt();
-                let (least, most) = (quantile(&mut figures, 0.5 - half), quantile(&mut figures, 0.5 + half));
+                let (least, most) = (
+                    quantile(&mut figures, 0.5 - half),
+                    quantile(&mut figures, 0.5 + half),
+                );
                 let found = Estimate::of(&mut figures);
                 assert!((found.error - (most - least) / 2.0).abs() < 0.001);
                 least <= 0.0 && 0.0 <= most

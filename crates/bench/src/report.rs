@@ -116,12 +116,26 @@ impl Report {
     #[must_use]
     pub fn new(machine: Machine, mut cases: Vec<Found>) -> Report {
         fn packets(found: &mut Found) -> Option<&mut CaseResult> {
-            if let Found::Packets(case) = found { Some(case) } else { None }
+            if let Found::Packets(case) = found {
+                Some(case)
+            } else {
+                None
+            }
         }
-        let mut off: Vec<&mut CaseResult> = cases.iter_mut().filter_map(packets).filter(|case| case.sflow == "off").collect();
-        let clocks: BTreeMap<&str, f64> = off.iter().map(|case| (case.name, case.clocks_per_packet)).collect();
+        let mut off: Vec<&mut CaseResult> = cases
+            .iter_mut()
+            .filter_map(packets)
+            .filter(|case| case.sflow == "off")
+            .collect();
+        let clocks: BTreeMap<&str, f64> = off
+            .iter()
+            .map(|case| (case.name, case.clocks_per_packet))
+            .collect();
         for case in &mut off {
-            case.at_most = case.limit.clocks(|name| clocks.get(name).copied()).map(|clocks| (clocks * 100.0).round() / 100.0);
+            case.at_most = case
+                .limit
+                .clocks(|name| clocks.get(name).copied())
+                .map(|clocks| (clocks * 100.0).round() / 100.0);
         }
         Report { machine, cases }
     }

@@ -61,23 +61,41 @@ impl Rig {
     }
 
     /// The same in any worker, with so many buffers that circulate.
-    pub(crate) fn of_worker(scene: &mut Scene, seed: u64, worker: usize, circulating: usize) -> Result<(Rig, SampleSource), PoolError> {
-        let pool = Pool::new(PoolConfig { chunks: circulating + 8 * VECTOR, hugepages: Hugepages::Auto })?;
+    pub(crate) fn of_worker(
+        scene: &mut Scene,
+        seed: u64,
+        worker: usize,
+        circulating: usize,
+    ) -> Result<(Rig, SampleSource), PoolError> {
+        let pool = Pool::new(PoolConfig {
+            chunks: circulating + 8 * VECTOR,
+            hugepages: Hugepages::Auto,
+        })?;
         let mut cache = PktCache::new(&pool);
         let settings = Settings::new(0, 128);
         let (sampler, source) = Sampler::new(settings.clone(), seed, RING);
         let meter_settings = Arc::new(MeterSettings::default());
         let (meter, meter_control) = Meter::new(meter_settings.clone(), seed);
-        let builder = weir_nodes::graph(IcmpLimit::default()).tap(Box::new(sampler)).tap(Box::new(meter));
-        let graph = builder.build(worker, spsc::ring(64).0).map_err(|_| PoolError::Size { chunks: 0 })?;
+        let builder = weir_nodes::graph(IcmpLimit::default())
+            .tap(Box::new(sampler))
+            .tap(Box::new(meter));
+        let graph = builder
+            .build(worker, spsc::ring(64).0)
+            .map_err(|_| PoolError::Size { chunks: 0 })?;
         let [off, on] = scene.tables();
         let mut ring = VecDeque::with_capacity(circulating + VECTOR);
         let mut all: Vec<Pkt> = (0..circulating).filter_map(|_| cache.alloc()).collect();
         shuffle(&mut all, seed);
         ring.extend(all);
-        let (entry, stage) = (graph.find(names::ETH_INPUT).unwrap_or(0), graph.find(names::PORT_TX).unwrap_or(0));
+        let (entry, stage) = (
+            graph.find(names::ETH_INPUT).unwrap_or(0),
+            graph.find(names::PORT_TX).unwrap_or(0),
+        );
         let counters = graph.counters();
-        let port = PortTx { interface: OUT, queue: Box::new(NullTx) };
+        let port = PortTx {
+            interface: OUT,
+            queue: Box::new(NullTx),
+        };
         let hugepages = pool.on_hugepages();
         let rig = Rig {
             graph,
@@ -85,13 +103,19 @@ impl Rig {
             cache,
             ring,
             frames: std::mem::take(&mut scene.frames),
-            check: std::mem::replace(&mut scene.check, Box::new(|_, _| Err("the frames are elsewhere".into()))),
+            check: std::mem::replace(
+                &mut scene.check,
+                Box::new(|_, _| Err("the frames are elsewhere".into())),
+            ),
             next_frame: 0,
             off,
             on,
             events: spsc::ring(64),
             port,
-            beside: PortTx { interface: BESIDE, queue: Box::new(NullTx) },
+            beside: PortTx {
+                interface: BESIDE,
+                queue: Box::new(NullTx),
+            },
             entry,
             stage,
             vector: Vector::with_capacity(2 * VECTOR),
@@ -110,7 +134,9 @@ impl Rig {
             if let Some(packet) = self.cache.alloc() {
                 self.ring.push_back(packet);
             }
-            let Some(mut packet) = self.ring.pop_front() else { return };
+            let Some(mut packet) = self.ring.pop_front() else {
+                return;
+            };
             // Not to stand still here: the longer this takes, the more of the tables others push out of shared caches.
             if let Some(soon) = self.ring.get(16) {
                 soon.prefetch();
@@ -133,11 +159,22 @@ impl Rig {
     pub(crate) fn turn_by(&mut self, world: &Tables) {
         self.input();
         self.now += 10_000;
-        let mut env = Env { world, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
-        self.graph.inhale(&mut env, self.entry, IN, &mut self.vector);
+        let mut env = Env {
+            world,
+            now: self.now,
+            cache: &mut self.cache,
+            events: &mut self.events.0,
+            event_sent: false,
+        };
+        self.graph
+            .inhale(&mut env, self.entry, IN, &mut self.vector);
         self.graph.run(&mut env);
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
-            let port = if interface == BESIDE { &mut self.beside } else { &mut self.port };
+            let port = if interface == BESIDE {
+                &mut self.beside
+            } else {
+                &mut self.port
+            };
             transmit(&mut self.graph, &mut env, self.stage, 0, port, &mut packets);
             self.graph.recycle(interface, packets);
         }
@@ -148,16 +185,34 @@ impl Rig {
     fn measured_turn(&mut self, sampled: bool) -> u64 {
         self.now += 10_000;
         let world = if sampled { &self.on } else { &self.off };
-        let mut env = Env { world, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        let mut env = Env {
+            world,
+            now: self.now,
+            cache: &mut self.cache,
+            events: &mut self.events.0,
+            event_sent: false,
+        };
         let began = weir_cpu::tsc();
-        self.graph.inhale(&mut env, self.entry, IN, &mut self.vector);
+        self.graph
+            .inhale(&mut env, self.entry, IN, &mut self.vector);
         self.graph.run(&mut env);
         let transmitting = weir_cpu::tsc();
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
             let count = packets.len();
-            transmit(&mut self.graph, &mut env, self.stage, 0, &mut self.port, &mut packets);
+            transmit(
+                &mut self.graph,
+                &mut env,
+                self.stage,
+                0,
+                &mut self.port,
+                &mut packets,
+            );
             self.graph.recycle(interface, packets);
-            self.graph.account(self.stage, count, weir_cpu::tsc().wrapping_sub(transmitting));
+            self.graph.account(
+                self.stage,
+                count,
+                weir_cpu::tsc().wrapping_sub(transmitting),
+            );
         }
         self.graph.turn_over(self.now);
         weir_cpu::tsc().wrapping_sub(began)
@@ -179,7 +234,13 @@ impl Rig {
         self.meter_settings.set(plan);
         self.meter_control.give(Some(Box::new(table)));
         self.tick();
-        for entry in self.on.interfaces.iter_mut().flatten().filter(|entry| entry.interface.rx_taps != 0) {
+        for entry in self
+            .on
+            .interfaces
+            .iter_mut()
+            .flatten()
+            .filter(|entry| entry.interface.rx_taps != 0)
+        {
             let mut metered = Entry::clone(entry);
             metered.interface.rx_taps = 2;
             *entry = Arc::new(metered);
@@ -200,14 +261,22 @@ impl Rig {
     /// Clocks so far by node.
     pub(crate) fn node_clocks(&self) -> Vec<(&'static str, u64, u64)> {
         let specs = self.graph.specs().iter().zip(self.counters.nodes.iter());
-        specs.map(|(spec, counters)| (spec.name, counters.clocks.get(), counters.packets.get())).collect()
+        specs
+            .map(|(spec, counters)| (spec.name, counters.clocks.get(), counters.packets.get()))
+            .collect()
     }
 
     /// Runs untimed and looks at every frame that comes out and at the counters.
     pub(crate) fn check(&mut self) -> Result<(), CheckError> {
         const TURNS: usize = 300;
         let (catcher, caught) = Catcher::new();
-        let port = std::mem::replace(&mut self.port, PortTx { interface: OUT, queue: Box::new(catcher) });
+        let port = std::mem::replace(
+            &mut self.port,
+            PortTx {
+                interface: OUT,
+                queue: Box::new(catcher),
+            },
+        );
         self.next_frame = 0;
         for _ in 0..TURNS {
             self.turn(false);
@@ -216,14 +285,32 @@ impl Rig {
         let mut caught = caught;
         let mut count = 0;
         while let Some(frame) = caught.pop() {
-            (self.check)(&self.frames.get(count), &frame).map_err(|wrong| CheckError(format!("frame {count}: {wrong}")))?;
+            (self.check)(&self.frames.get(count), &frame)
+                .map_err(|wrong| CheckError(format!("frame {count}: {wrong}")))?;
             count += 1;
         }
         let totals = &self.counters.totals;
-        let (input, output, dropped) = (totals.input.get(), totals.output.get(), totals.dropped.get());
-        let tx = self.off.interface(OUT).map(|out| out.counters.tx()).unwrap_or_default();
-        let rx = self.off.interface(IN).map(|out| out.counters.rx()).unwrap_or_default();
-        if count != TURNS * VECTOR || input != output || dropped != 0 || tx.packets != output || rx.packets != input || rx.unicast != input
+        let (input, output, dropped) = (
+            totals.input.get(),
+            totals.output.get(),
+            totals.dropped.get(),
+        );
+        let tx = self
+            .off
+            .interface(OUT)
+            .map(|out| out.counters.tx())
+            .unwrap_or_default();
+        let rx = self
+            .off
+            .interface(IN)
+            .map(|out| out.counters.rx())
+            .unwrap_or_default();
+        if count != TURNS * VECTOR
+            || input != output
+            || dropped != 0
+            || tx.packets != output
+            || rx.packets != input
+            || rx.unicast != input
         {
             return Err(CheckError(format!(
                 "{count} frames came out; counters: in {input}, out {output}, dropped {dropped}, {rx:?}, {tx:?}"

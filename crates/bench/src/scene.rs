@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use weir_buf::Pkt;
-use weir_fib::{Adjacency, Fib4Writer, Fib6Writer, FibError, Group, NeighborState, NexthopTable, Path};
+use weir_fib::{
+    Adjacency, Fib4Writer, Fib6Writer, FibError, Group, NeighborState, NexthopTable, Path,
+};
 use weir_nodes::{Entry, IcmpLimit, Tables};
 use weir_port::interface::{Interface, InterfaceCounters, Kind};
 use weir_ring::qsbr::Domain;
@@ -44,8 +46,16 @@ pub(crate) struct Frames {
 impl Frames {
     /// So many frames as `frame`, in which `own` writes what differs. For cases with so many frames that
     /// reading them would push the tables out of the processor's caches, as no network card does.
-    pub(crate) fn made(frame: &[u8], count: usize, own: impl Fn(usize, &mut [u8]) + Send + 'static) -> Frames {
-        Frames { bytes: frame.into(), len: frame.len(), made: Some((count, Box::new(own))) }
+    pub(crate) fn made(
+        frame: &[u8],
+        count: usize,
+        own: impl Fn(usize, &mut [u8]) + Send + 'static,
+    ) -> Frames {
+        Frames {
+            bytes: frame.into(),
+            len: frame.len(),
+            made: Some((count, Box::new(own))),
+        }
     }
 
     /// Adds a frame, as long as the first.
@@ -53,19 +63,27 @@ impl Frames {
         if self.bytes.is_empty() {
             self.len = frame.len();
         }
-        assert_eq!(frame.len(), self.len, "all frames of a case are of one length");
+        assert_eq!(
+            frame.len(),
+            self.len,
+            "all frames of a case are of one length"
+        );
         self.bytes.extend_from_slice(frame);
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.made.as_ref().map_or(self.bytes.len() / self.len.max(1), |(count, _)| *count)
+        self.made
+            .as_ref()
+            .map_or(self.bytes.len() / self.len.max(1), |(count, _)| *count)
     }
 
     /// Puts frame number `n`, from the beginning again behind the last, into a packet.
     pub(crate) fn fill(&self, n: usize, packet: &mut Pkt) -> bool {
         let n = n % self.len().max(1);
-        let Some((_, own)) = &self.made else { return packet.fill(&self.bytes[n * self.len..(n + 1) * self.len]) };
+        let Some((_, own)) = &self.made else {
+            return packet.fill(&self.bytes[n * self.len..(n + 1) * self.len]);
+        };
         let filled = packet.fill(&self.bytes);
         own(n, packet.data_mut());
         filled
@@ -74,7 +92,9 @@ impl Frames {
     /// The same frame by itself.
     pub(crate) fn get(&self, n: usize) -> Vec<u8> {
         let n = n % self.len().max(1);
-        let Some((_, own)) = &self.made else { return self.bytes[n * self.len..(n + 1) * self.len].into() };
+        let Some((_, own)) = &self.made else {
+            return self.bytes[n * self.len..(n + 1) * self.len].into();
+        };
         let mut frame = self.bytes.clone();
         own(n, &mut frame);
         frame
@@ -109,7 +129,10 @@ impl Scene {
         let map = weir_nodes::graph(IcmpLimit::default()).drop_map();
         let domain = Domain::new(1);
         let mut scene = Scene {
-            tables: Tables { interfaces: vec![None], ..Tables::default() },
+            tables: Tables {
+                interfaces: vec![None],
+                ..Tables::default()
+            },
             frames: Frames::default(),
             check: Box::new(|_, _| Err("the case has no check".into())),
             sampled: IN,
@@ -133,7 +156,12 @@ impl Scene {
 
     /// The same with what it is bound to.
     pub(crate) fn entry(&mut self, index: u32) -> &mut Entry {
-        let entry = self.tables.interfaces.get_mut(index as usize).and_then(Option::as_mut).and_then(Arc::get_mut);
+        let entry = self
+            .tables
+            .interfaces
+            .get_mut(index as usize)
+            .and_then(Option::as_mut)
+            .and_then(Arc::get_mut);
         entry.expect("a case names interfaces that it has")
     }
 
@@ -141,10 +169,12 @@ impl Scene {
     pub(crate) fn neighbors(&mut self, count: u8) -> Vec<u32> {
         let mut groups = Vec::new();
         for neighbor in 1..=count {
-            let adjacency = Adjacency::neighbor(OUT, Ipv4Addr::new(10, 2, 0, neighbor).into(), 1500, OURS.0);
+            let adjacency =
+                Adjacency::neighbor(OUT, Ipv4Addr::new(10, 2, 0, neighbor).into(), 1500, OURS.0);
             adjacency.set_neighbor(NeighborState::Static, [2, 0, 0, 0, 1, neighbor]);
             let number = self.nexthops.add_adjacency(adjacency);
-            let group = Group::new([Path::to(number)]).and_then(|group| self.nexthops.acquire(group));
+            let group =
+                Group::new([Path::to(number)]).and_then(|group| self.nexthops.acquire(group));
             groups.push(group.expect("a group of one path to a neighbour"));
         }
         groups
@@ -153,7 +183,8 @@ impl Scene {
     /// The same group as `group`, as whoever adds a route asks for it: one more user.
     pub(crate) fn one_more(&mut self, group: u32) -> u32 {
         let same = self.nexthops.group(group).cloned();
-        same.and_then(|same| self.nexthops.acquire(same).ok()).unwrap_or(0)
+        same.and_then(|same| self.nexthops.acquire(same).ok())
+            .unwrap_or(0)
     }
 
     /// A route of table 0.
@@ -174,7 +205,10 @@ impl Scene {
     /// The same of another length.
     pub(crate) fn udp4_of(&mut self, length: usize, flow: u32, destination: u32) {
         let mut frame = vec![0; length];
-        assert!(build::udp4_into(&mut frame, &ends(flow, destination)), "a frame has room for its headers");
+        assert!(
+            build::udp4_into(&mut frame, &ends(flow, destination)),
+            "a frame has room for its headers"
+        );
         self.frames.push(&frame);
     }
 
@@ -196,7 +230,10 @@ impl Scene {
 /// UDP over IPv4 from 10.9.0.0 + `flow`, 64 bytes.
 pub(crate) fn udp4(flow: u32, destination: u32) -> [u8; FRAME] {
     let mut frame = [0; FRAME];
-    assert!(build::udp4_into(&mut frame, &ends(flow, destination)), "a frame has room for its headers");
+    assert!(
+        build::udp4_into(&mut frame, &ends(flow, destination)),
+        "a frame has room for its headers"
+    );
     frame
 }
 
@@ -224,7 +261,10 @@ pub(crate) fn udp4_flow(flow: u64) -> [u8; FRAME] {
         ..build::Ends::default()
     };
     let mut frame = [0; FRAME];
-    assert!(build::udp4_into(&mut frame, &ends), "a frame has room for its headers");
+    assert!(
+        build::udp4_into(&mut frame, &ends),
+        "a frame has room for its headers"
+    );
     frame
 }
 
@@ -240,19 +280,35 @@ pub(crate) fn udp6(flow: u32, destination: u128) -> [u8; FRAME] {
         ..build::Ends6::default()
     };
     let mut frame = [0; FRAME];
-    assert!(build::udp6_into(&mut frame, &ends), "a frame has room for its headers");
+    assert!(
+        build::udp6_into(&mut frame, &ends),
+        "a frame has room for its headers"
+    );
     frame
 }
 
 fn port(index: u32) -> Interface {
     let counters = Arc::new(InterfaceCounters::new(1));
-    Interface { can_send: true, ..Interface::at_rest(index, format!("port{index}").into(), Kind::Port, OURS, counters) }
+    Interface {
+        can_send: true,
+        ..Interface::at_rest(
+            index,
+            format!("port{index}").into(),
+            Kind::Port,
+            OURS,
+            counters,
+        )
+    }
 }
 
 /// Whether an IPv4 packet was sent on, one hop later, to that neighbour of [`Scene::neighbors`].
 pub(crate) fn forwarded4(sent: &[u8], got: &[u8], neighbor: u8) -> Result<(), String> {
     let wrong = || format!("not forwarded to neighbour {neighbor} as it should be: {got:02x?}");
-    let header = got.get(14..).and_then(Ipv4Header::read).map(|(header, _)| header).ok_or_else(wrong)?;
+    let header = got
+        .get(14..)
+        .and_then(Ipv4Header::read)
+        .map(|(header, _)| header)
+        .ok_or_else(wrong)?;
     let right = sent.len() == got.len()
         && got[..6] == [2, 0, 0, 0, 1, neighbor]
         && got[6..12] == OURS.0
@@ -271,5 +327,11 @@ pub(crate) fn forwarded6(sent: &[u8], got: &[u8], neighbor: u8) -> Result<(), St
         && got[21] == sent[21] - 1
         && got[22..] == sent[22..]
         && got[12..21] == sent[12..21];
-    if right { Ok(()) } else { Err(format!("not forwarded to neighbour {neighbor} as it should be: {got:02x?}")) }
+    if right {
+        Ok(())
+    } else {
+        Err(format!(
+            "not forwarded to neighbour {neighbor} as it should be: {got:02x?}"
+        ))
+    }
 }

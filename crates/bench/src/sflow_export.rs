@@ -27,7 +27,10 @@ use weir_flowfmt::sflow::decode::{Datagram, FlowRecord, Sample};
 use weir_flowfmt::sflow::{DataFormat, Port};
 use weir_nodes::Tables;
 use weir_ring::Padded;
-use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, Asked, Destination, Hop, InterfaceReport, Labels, Reports, Way, Ways};
+use weir_telemetry::agent::{
+    Agent, AgentConfig, AgentHandle, Asked, Destination, Hop, InterfaceReport, Labels, Reports,
+    Way, Ways,
+};
 use weir_telemetry::sampler::SamplerCounters;
 
 use crate::cases::ip4;
@@ -118,21 +121,28 @@ impl Overload {
 ///
 /// # Errors
 /// When there are no sockets, threads or buffers, or what is sent is not what should be.
-pub fn sflow_export(step: Duration, mut progress: impl FnMut(&str)) -> Result<SflowExport, BenchError> {
+pub fn sflow_export(
+    step: Duration,
+    mut progress: impl FnMut(&str),
+) -> Result<SflowExport, BenchError> {
     let cores = weir_cpu::allowed_cores();
     let said = |error: std::io::Error| BenchError::Said(error.to_string());
     if let Some(&second) = cores.get(1) {
         weir_cpu::pin_to(second).map_err(said)?;
     }
     let listener = Listener::start().map_err(said)?;
-    let mut bed = Bed::new(&listener, cores.first().copied().filter(|_| cores.len() > 1))?;
+    let mut bed = Bed::new(
+        &listener,
+        cores.first().copied().filter(|_| cores.len() > 1),
+    )?;
     let (mut steps, mut wanted, mut failed) = (Vec::new(), FIRST, 0);
     let (mut best, mut datagrams) = (0.0_f64, 0.0);
     while failed < 2 {
         progress(&format!("{wanted:.0} samples a second"));
         let (before, began) = (listener.datagrams(), Instant::now());
         let found = bed.step(wanted, step, &listener);
-        let lost_nothing = found.dropped == 0 && found.missing == 0 && found.samples_per_second >= 0.97 * wanted;
+        let lost_nothing =
+            found.dropped == 0 && found.missing == 0 && found.samples_per_second >= 0.97 * wanted;
         steps.push(found);
         if lost_nothing {
             datagrams = if found.samples_per_second > best {
@@ -171,7 +181,9 @@ fn with_lengths(mut tables: Tables, scene: &Scene) -> Result<Tables, BenchError>
     let connected = Ipv4Net::new(Ipv4Addr::new(10, 9, 0, 0), 16);
     let routes = (0..16).map(|part| Ipv4Net::new(Ipv4Addr::new(10, 1, part * 16, 0), 20));
     for prefix in routes.chain([connected]).flatten() {
-        lengths.insert(prefix, prefix.prefix_len().into()).map_err(BenchError::Fib)?;
+        lengths
+            .insert(prefix, prefix.prefix_len().into())
+            .map_err(BenchError::Fib)?;
     }
     tables.lengths4 = vec![lengths.fib().clone()];
     Ok(tables)
@@ -193,7 +205,8 @@ impl Bed {
         for worker in 0..WORKERS {
             let mut scene = Scene::new(1).map_err(BenchError::Fib)?;
             ip4::set_with(&mut scene, FRAME);
-            let (mut rig, source) = Rig::of_worker(&mut scene, worker as u64 + 1, worker, BUFFERS).map_err(BenchError::Pool)?;
+            let (mut rig, source) = Rig::of_worker(&mut scene, worker as u64 + 1, worker, BUFFERS)
+                .map_err(BenchError::Pool)?;
             rig.sample(1);
             if tables.is_none() {
                 tables = Some(with_lengths(rig.sampled_tables().clone(), &scene)?);
@@ -201,9 +214,15 @@ impl Bed {
             rigs.push(rig);
             sources.push(source);
         }
-        let counters = sources.iter().map(|source| source.counters.clone()).collect();
+        let counters = sources
+            .iter()
+            .map(|source| source.counters.clone())
+            .collect();
         let collectors = vec![Destination::from(listener.address)];
-        let config = AgentConfig { collectors, ..AgentConfig::new([192, 0, 2, 1].into()) };
+        let config = AgentConfig {
+            collectors,
+            ..AgentConfig::new([192, 0, 2, 1].into())
+        };
         let reports = Arc::new(TablesOf(tables.unwrap_or_default()));
         // A thread begins on the core of whoever starts it.
         let start = move || {
@@ -212,14 +231,28 @@ impl Bed {
             }
             Agent::start(config, sources, reports)
         };
-        let agent = std::thread::spawn(start).join().map_err(|_| BenchError::Said("the agent did not start".into()))?;
-        Ok(Bed { rigs, counters, agent: agent.map_err(|error| BenchError::Said(error.to_string()))? })
+        let agent = std::thread::spawn(start)
+            .join()
+            .map_err(|_| BenchError::Said("the agent did not start".into()))?;
+        Ok(Bed {
+            rigs,
+            counters,
+            agent: agent.map_err(|error| BenchError::Said(error.to_string()))?,
+        })
     }
 
     fn count(&self, listener: &Listener) -> Count {
         Count {
-            taken: self.counters.iter().map(|counters| counters.taken.get()).sum(),
-            dropped: self.counters.iter().map(|counters| counters.lost.get()).sum(),
+            taken: self
+                .counters
+                .iter()
+                .map(|counters| counters.taken.get())
+                .sum(),
+            dropped: self
+                .counters
+                .iter()
+                .map(|counters| counters.lost.get())
+                .sum(),
             sent: self.agent.stats().samples_sent,
             received: listener.samples.load(Ordering::Acquire),
         }
@@ -251,7 +284,9 @@ impl Bed {
         loop {
             std::thread::sleep(Duration::from_millis(20));
             let now = self.count(listener).since(&before);
-            if (now.taken == now.dropped + now.all_sent() && now.received >= now.all_sent()) || Instant::now() > until {
+            if (now.taken == now.dropped + now.all_sent() && now.received >= now.all_sent())
+                || Instant::now() > until
+            {
                 return (now, seconds);
             }
         }
@@ -260,12 +295,21 @@ impl Bed {
     fn step(&mut self, wanted: f64, time: Duration, listener: &Listener) -> Step {
         let (count, seconds) = self.turn(wanted, time, listener);
         let missing = count.all_sent().saturating_sub(count.received);
-        Step { wanted, samples_per_second: count.taken as f64 / seconds, dropped: count.dropped, missing }
+        Step {
+            wanted,
+            samples_per_second: count.taken as f64 / seconds,
+            dropped: count.dropped,
+            missing,
+        }
     }
 
     fn overload(&mut self, wanted: f64, time: Duration, listener: &Listener) -> Overload {
         let (count, seconds) = self.turn(wanted, time, listener);
-        let squares: f64 = count.sent.iter().map(|&sent| sent as f64 * sent as f64).sum();
+        let squares: f64 = count
+            .sent
+            .iter()
+            .map(|&sent| sent as f64 * sent as f64)
+            .sum();
         let sent = count.all_sent();
         Overload {
             taken: count.taken,
@@ -280,7 +324,11 @@ impl Bed {
 
 impl Count {
     fn since(&self, before: &Count) -> Count {
-        let sent = self.sent.iter().enumerate().map(|(worker, &now)| now - before.sent.get(worker).copied().unwrap_or(0));
+        let sent = self
+            .sent
+            .iter()
+            .enumerate()
+            .map(|(worker, &now)| now - before.sent.get(worker).copied().unwrap_or(0));
         Count {
             taken: self.taken - before.taken,
             dropped: self.dropped - before.dropped,
@@ -322,8 +370,14 @@ impl Ways for TablesOf {
             input: way.input,
             output: way.output,
             tags: way.tags,
-            hop: way.hop.map(|hop| Hop { next: hop.next, prefixes: hop.prefixes }),
-            labels: (Labels::new(way.labels.0.entries()), Labels::new(way.labels.1.entries())),
+            hop: way.hop.map(|hop| Hop {
+                next: hop.next,
+                prefixes: hop.prefixes,
+            }),
+            labels: (
+                Labels::new(way.labels.0.entries()),
+                Labels::new(way.labels.1.entries()),
+            ),
         }
     }
 }
@@ -333,13 +387,21 @@ fn check(datagram: &[u8]) -> Result<(), BenchError> {
     let wrong = |what: String| BenchError::Check(CheckError(what));
     let datagram = Datagram::decode(datagram).map_err(|error| wrong(error.to_string()))?;
     for sample in datagram.samples() {
-        let Ok(Sample::Flow(_, sample, records)) = sample else { return Err(wrong(format!("{sample:?} is no flow sample"))) };
+        let Ok(Sample::Flow(_, sample, records)) = sample else {
+            return Err(wrong(format!("{sample:?} is no flow sample")));
+        };
         let records: Vec<FlowRecord<'_>> = records.flatten().collect();
-        let [FlowRecord::RawHeader(header), FlowRecord::Other(router)] = records[..] else { return Err(wrong(format!("{records:?}"))) };
+        let [FlowRecord::RawHeader(header), FlowRecord::Other(router)] = records[..] else {
+            return Err(wrong(format!("{records:?}")));
+        };
         // The last word of 0:1002 is the length of the destination's prefix.
-        let routed = router.format == DataFormat::EXTENDED_ROUTER && router.body.ends_with(&20_u32.to_be_bytes());
+        let routed = router.format == DataFormat::EXTENDED_ROUTER
+            && router.body.ends_with(&20_u32.to_be_bytes());
         if sample.output != Port::interface(OUT) || header.header.len() != HEADER || !routed {
-            return Err(wrong(format!("{sample:?} with {router:?} and {} octets", header.header.len())));
+            return Err(wrong(format!(
+                "{sample:?} with {router:?} and {} octets",
+                header.header.len()
+            )));
         }
     }
     Ok(())
@@ -363,16 +425,34 @@ impl Listener {
         let _ = set_socket_recv_buffer_size(&socket, BUFFER);
         let _ = set_socket_recv_buffer_size_force(&socket, BUFFER);
         let address = socket.local_addr()?;
-        let (samples, datagrams, last, stop) = <(Arc<AtomicU64>, Arc<AtomicU64>, Arc<Mutex<Vec<u8>>>, Arc<AtomicBool>)>::default();
-        let mut listener = Listener { address, samples, datagrams, last, stop, thread: None };
+        let (samples, datagrams, last, stop) = <(
+            Arc<AtomicU64>,
+            Arc<AtomicU64>,
+            Arc<Mutex<Vec<u8>>>,
+            Arc<AtomicBool>,
+        )>::default();
+        let mut listener = Listener {
+            address,
+            samples,
+            datagrams,
+            last,
+            stop,
+            thread: None,
+        };
         let (samples, datagrams) = (listener.samples.clone(), listener.datagrams.clone());
         let (last, stop) = (listener.last.clone(), listener.stop.clone());
         let listen = move || {
             let mut buffer = vec![0; 1 << 16];
             while !stop.load(Ordering::Acquire) {
-                let Ok(length) = socket.recv(&mut buffer) else { continue };
+                let Ok(length) = socket.recv(&mut buffer) else {
+                    continue;
+                };
                 // Version 5, an agent with an IPv4 address: six words stand before the number of samples.
-                let count = buffer.get(24..28).filter(|_| length >= 28).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes);
+                let count = buffer
+                    .get(24..28)
+                    .filter(|_| length >= 28)
+                    .and_then(|word| word.try_into().ok())
+                    .map_or(0, u32::from_be_bytes);
                 samples.fetch_add(count.into(), Ordering::AcqRel);
                 if datagrams.fetch_add(1, Ordering::AcqRel) % 1024 == 0 {
                     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -381,7 +461,11 @@ impl Listener {
                 }
             }
         };
-        listener.thread = Some(std::thread::Builder::new().name("listener".into()).spawn(listen)?);
+        listener.thread = Some(
+            std::thread::Builder::new()
+                .name("listener".into())
+                .spawn(listen)?,
+        );
         Ok(listener)
     }
 

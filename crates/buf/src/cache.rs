@@ -18,7 +18,10 @@ impl PktCache {
     /// An empty stock for `pool`; it fills itself when asked.
     #[must_use]
     pub fn new(pool: &Pool) -> PktCache {
-        PktCache { pool: pool.clone(), free: Vec::with_capacity(MOST + VECTOR) }
+        PktCache {
+            pool: pool.clone(),
+            free: Vec::with_capacity(MOST + VECTOR),
+        }
     }
 
     /// The pool behind it.

@@ -3,7 +3,10 @@
 //! 32 bytes: two addresses and the metadata that every node reads. `&Pkt` reads, `&mut Pkt` writes,
 //! owning one is owning its chunk (and the chunks chained behind it); dropping it gives them back.
 
-#![expect(unsafe_code, reason = "owned memory reached by address; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "owned memory reached by address; each block says why it is sound"
+)]
 
 use std::ptr::NonNull;
 
@@ -38,7 +41,16 @@ impl Pkt {
     pub(crate) fn fresh(shared: &'static Shared, chunk: u32) -> Pkt {
         // SAFETY: a chunk has STRIDE bytes, more than HEADROOM.
         let data = unsafe { shared.chunk(chunk).add(HEADROOM) };
-        Pkt { data, meta: shared.meta(chunk), len: 0, head: HEADROOM as u16, flags: Flags::NONE, l3: 0, interface: 0, aux: 0 }
+        Pkt {
+            data,
+            meta: shared.meta(chunk),
+            len: 0,
+            head: HEADROOM as u16,
+            flags: Flags::NONE,
+            l3: 0,
+            interface: 0,
+            aux: 0,
+        }
     }
 
     /// Sets where the data lies in the chunk. The caller checked `head + len <= STRIDE`.
@@ -144,7 +156,11 @@ impl Pkt {
     #[inline(always)]
     #[must_use]
     pub fn total_len(&self) -> usize {
-        if self.flags.any(Flags::CHAINED) { self.meta().total_len as usize } else { self.len as usize }
+        if self.flags.any(Flags::CHAINED) {
+            self.meta().total_len as usize
+        } else {
+            self.len as usize
+        }
     }
 
     /// Bytes in front of the data.
@@ -231,7 +247,11 @@ impl Pkt {
     /// A packet of `length` bytes, over as many chunks as that takes. Each comes from `alloc`, all of one pool, and is
     /// filled by `fill`, which is told where in the whole its first byte is. `None` when there are too few chunks,
     /// or `length` is more than 64 KiB.
-    pub fn gather(length: usize, mut alloc: impl FnMut() -> Option<Pkt>, mut fill: impl FnMut(usize, &mut [u8])) -> Option<Pkt> {
+    pub fn gather(
+        length: usize,
+        mut alloc: impl FnMut() -> Option<Pkt>,
+        mut fill: impl FnMut(usize, &mut [u8]),
+    ) -> Option<Pkt> {
         let mut whole: Option<Pkt> = None;
         let mut done = 0;
         while done < length || whole.is_none() {
@@ -277,7 +297,9 @@ impl Pkt {
     /// Sets the priority; higher bits than three are cut off.
     #[inline(always)]
     pub fn set_priority(&mut self, priority: u8) {
-        self.flags = Flags(self.flags.without(Flags::PRIORITY).0 | u16::from(priority) << Flags::PRIORITY_AT);
+        self.flags = Flags(
+            self.flags.without(Flags::PRIORITY).0 | u16::from(priority) << Flags::PRIORITY_AT,
+        );
     }
 
     /// Index of the interface that the packet came in on.
@@ -355,7 +377,9 @@ impl Pkt {
     }
 
     fn chunk(&self) -> u32 {
-        self.shared().chunk_of(self.meta).unwrap_or_else(|| unreachable!("the metadata lies in its own pool"))
+        self.shared()
+            .chunk_of(self.meta)
+            .unwrap_or_else(|| unreachable!("the metadata lies in its own pool"))
     }
 
     /// Hangs `tail` (itself perhaps chained) behind this packet. Both must be of one pool, and the
@@ -371,7 +395,11 @@ impl Pkt {
         }
         let (len, head) = (tail.len, tail.head);
         let chunk = tail.chunk();
-        let next = if tail.is_chained() { tail.meta().next } else { 0 };
+        let next = if tail.is_chained() {
+            tail.meta().next
+        } else {
+            0
+        };
         let meta = tail.meta_mut();
         (meta.segment_len, meta.segment_head, meta.next) = (len, head, next);
         tail.forget();
@@ -405,7 +433,11 @@ impl Pkt {
         let (total, first, next) = (self.total_len(), self.len(), self.meta().next);
         self.flags = self.flags.without(Flags::CHAINED);
         let mut rest = Pkt::fresh(shared, next.checked_sub(1)?);
-        let (len, head, more) = (rest.meta().segment_len, rest.meta().segment_head, rest.meta().next);
+        let (len, head, more) = (
+            rest.meta().segment_len,
+            rest.meta().segment_head,
+            rest.meta().next,
+        );
         rest.place(head as usize, len as usize);
         rest.interface = self.interface;
         if more != 0 {
@@ -418,7 +450,15 @@ impl Pkt {
     /// The pieces of the packet in order.
     #[must_use]
     pub fn segments(&self) -> Segments<'_> {
-        Segments { first: Some(self), next: if self.is_chained() { self.meta().next } else { 0 }, packet: self }
+        Segments {
+            first: Some(self),
+            next: if self.is_chained() {
+                self.meta().next
+            } else {
+                0
+            },
+            packet: self,
+        }
     }
 
     /// Copies from byte `offset` of the whole packet into `to`; returns how many bytes there were.
@@ -451,7 +491,11 @@ impl Drop for Pkt {
     /// The slow way home; workers free through their cache.
     fn drop(&mut self) {
         let shared = self.shared();
-        let mut next = if self.is_chained() { self.meta().next } else { 0 };
+        let mut next = if self.is_chained() {
+            self.meta().next
+        } else {
+            0
+        };
         shared.release(&[self.chunk()]);
         while next != 0 {
             let chunk = next - 1;
@@ -484,6 +528,11 @@ impl<'a> Iterator for Segments<'a> {
         let meta = unsafe { shared.meta(chunk).as_ref() };
         self.next = meta.next;
         // SAFETY: as above; head and length were those of a packet, so they lie inside the chunk.
-        Some(unsafe { std::slice::from_raw_parts(shared.chunk(chunk).as_ptr().add(meta.segment_head as usize), meta.segment_len as usize) })
+        Some(unsafe {
+            std::slice::from_raw_parts(
+                shared.chunk(chunk).as_ptr().add(meta.segment_head as usize),
+                meta.segment_len as usize,
+            )
+        })
     }
 }

@@ -46,10 +46,18 @@ impl std::fmt::Display for PoolError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             PoolError::Size { chunks } => {
-                write!(f, "a pool of {chunks} buffers cannot be made: 64 to {} are possible", MOST_BYTES / STRIDE)
+                write!(
+                    f,
+                    "a pool of {chunks} buffers cannot be made: 64 to {} are possible",
+                    MOST_BYTES / STRIDE
+                )
             }
             PoolError::Memory { bytes, source } => {
-                write!(f, "no memory for the packet pool ({} MiB): {source}; ask for fewer buffers", bytes >> 20)
+                write!(
+                    f,
+                    "no memory for the packet pool ({} MiB): {source}; ask for fewer buffers",
+                    bytes >> 20
+                )
             }
         }
     }
@@ -116,7 +124,10 @@ impl Numbering {
 #[derive(Debug)]
 pub(crate) struct MetaArray(std::ptr::NonNull<Meta>, usize);
 
-#[expect(unsafe_code, reason = "the array is shared, its elements are owned through their chunk")]
+#[expect(
+    unsafe_code,
+    reason = "the array is shared, its elements are owned through their chunk"
+)]
 mod meta_array {
     use super::{Meta, MetaArray, Shared};
     use std::ptr::NonNull;
@@ -155,7 +166,9 @@ mod meta_array {
     impl Drop for MetaArray {
         fn drop(&mut self) {
             // SAFETY: pointer and length are those of the boxed slice that `new` took apart.
-            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), self.1)) });
+            drop(unsafe {
+                Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), self.1))
+            });
         }
     }
 }
@@ -180,29 +193,43 @@ impl Shared {
     pub(crate) fn chunk_of(&self, meta: std::ptr::NonNull<Meta>) -> Option<u32> {
         let numbering = self.numbering();
         let chunk = numbering.number_of(meta);
-        if chunk <= numbering.last { Some(chunk as u32) } else { None }
+        if chunk <= numbering.last {
+            Some(chunk as u32)
+        } else {
+            None
+        }
     }
 
     /// How chunks are numbered, by value, for loops over many packets.
     #[inline(always)]
     pub(crate) fn numbering(&self) -> Numbering {
-        Numbering { first: self.metas.0.as_ptr() as usize, last: self.chunks as usize - 1 }
+        Numbering {
+            first: self.metas.0.as_ptr() as usize,
+            last: self.chunks as usize - 1,
+        }
     }
 
     /// Puts a chain of chunks back. `chunks` are owned by the caller until here.
     pub(crate) fn release(&self, chunks: &[u32]) {
-        let (Some(&first), Some(&last)) = (chunks.first(), chunks.last()) else { return };
+        let (Some(&first), Some(&last)) = (chunks.first(), chunks.last()) else {
+            return;
+        };
         for pair in chunks.windows(2) {
             if let Some(link) = self.links.get(pair[0] as usize) {
                 link.store(pair[1] + 1, Ordering::Relaxed);
             }
         }
-        let Some(tail) = self.links.get(last as usize) else { return };
+        let Some(tail) = self.links.get(last as usize) else {
+            return;
+        };
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             tail.store(head as u32, Ordering::Relaxed);
             let next = (head & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(first + 1);
-            match self.head.compare_exchange_weak(head, next, Ordering::Release, Ordering::Relaxed) {
+            match self
+                .head
+                .compare_exchange_weak(head, next, Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(_) => return,
                 Err(now) => head = now,
             }
@@ -219,7 +246,9 @@ impl Shared {
             while next != 0 && count < most {
                 // A link read while another thread changes the list may be stale; then the tag has
                 // changed and the exchange below fails. `get` keeps a stale number harmless.
-                let Some(link) = self.links.get(next as usize - 1) else { break };
+                let Some(link) = self.links.get(next as usize - 1) else {
+                    break;
+                };
                 got[count] = next - 1;
                 count += 1;
                 next = link.load(Ordering::Relaxed);
@@ -228,7 +257,10 @@ impl Shared {
                 return 0;
             }
             let new = (head & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(next);
-            match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire) {
+            match self
+                .head
+                .compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire)
+            {
                 Ok(_) => {
                     got[..count].iter().for_each(|&chunk| take(chunk));
                     return count;
@@ -243,7 +275,10 @@ impl Shared {
         let (mut next, mut count) = (self.head.load(Ordering::Acquire) as u32, 0);
         while next != 0 && count < self.chunks as usize {
             count += 1;
-            next = self.links.get(next as usize - 1).map_or(0, |link| link.load(Ordering::Acquire));
+            next = self
+                .links
+                .get(next as usize - 1)
+                .map_or(0, |link| link.load(Ordering::Acquire));
         }
         count
     }
@@ -281,7 +316,8 @@ impl Pool {
         if chunks < 64 || bytes > MOST_BYTES {
             return Err(PoolError::Size { chunks });
         }
-        let region = Region::new(bytes, config.hugepages).map_err(|source| PoolError::Memory { bytes, source })?;
+        let region = Region::new(bytes, config.hugepages)
+            .map_err(|source| PoolError::Memory { bytes, source })?;
         let shared: &'static Shared = Box::leak(Box::new(Shared {
             region,
             chunks: chunks as u32,
@@ -306,7 +342,8 @@ impl Pool {
     #[must_use]
     pub fn alloc(&self) -> Option<Pkt> {
         let mut packet = None;
-        self.shared().acquire(1, |chunk| packet = Some(Pkt::fresh(self.shared(), chunk)));
+        self.shared()
+            .acquire(1, |chunk| packet = Some(Pkt::fresh(self.shared(), chunk)));
         packet
     }
 
@@ -319,7 +356,10 @@ impl Pool {
     /// Where the region lies, for a driver that registers it with a kernel: address and length.
     #[must_use]
     pub fn area(&self) -> (*mut u8, usize) {
-        (self.shared().region.base().as_ptr(), self.shared().chunks as usize * STRIDE)
+        (
+            self.shared().region.base().as_ptr(),
+            self.shared().chunks as usize * STRIDE,
+        )
     }
 
     /// Bytes that were really mapped.
@@ -346,7 +386,12 @@ impl Pool {
         PoolUse {
             chunks: self.chunks(),
             free: self.shared().free(),
-            lent: self.shared().lent.iter().filter(|state| state.load(Ordering::Relaxed) == LENT).count(),
+            lent: self
+                .shared()
+                .lent
+                .iter()
+                .filter(|state| state.load(Ordering::Relaxed) == LENT)
+                .count(),
         }
     }
 
@@ -369,7 +414,9 @@ impl Pool {
         if packet.is_chained() {
             return Err(packet);
         }
-        let Some(chunk) = shared.chunk_of(packet.meta_address()) else { return Err(packet) };
+        let Some(chunk) = shared.chunk_of(packet.meta_address()) else {
+            return Err(packet);
+        };
         let offset = chunk as usize * STRIDE + packet.headroom();
         if let Some(state) = shared.lent.get(chunk as usize) {
             state.store(LENT, Ordering::Release);
@@ -390,7 +437,9 @@ impl Pool {
         if head + len > STRIDE {
             return None;
         }
-        state.compare_exchange(LENT, OWNED, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        state
+            .compare_exchange(LENT, OWNED, Ordering::Acquire, Ordering::Relaxed)
+            .ok()?;
         let mut packet = Pkt::fresh(shared, chunk as u32);
         packet.place(head, len);
         Some(packet)

@@ -4,7 +4,10 @@
 //! sealed against growing and shrinking, so that a peer to whom the descriptor is given can never
 //! make a mapped page vanish.
 
-#![expect(unsafe_code, reason = "mapping memory; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "mapping memory; each block says why it is sound"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -63,7 +66,13 @@ impl Region {
     }
 
     fn with_pages(bytes: usize, huge: bool) -> io::Result<Region> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | if huge { libc::MFD_HUGETLB | libc::MFD_HUGE_2MB } else { 0 };
+        let flags = libc::MFD_CLOEXEC
+            | libc::MFD_ALLOW_SEALING
+            | if huge {
+                libc::MFD_HUGETLB | libc::MFD_HUGE_2MB
+            } else {
+                0
+            };
         // SAFETY: the name is a NUL-terminated literal.
         let fd = unsafe { libc::memfd_create(c"weir-pool".as_ptr(), flags) };
         if fd < 0 {
@@ -77,12 +86,33 @@ impl Region {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: as above; sealing only forbids later changes of size.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) } != 0 {
+        if unsafe {
+            libc::fcntl(
+                file.as_raw_fd(),
+                libc::F_ADD_SEALS,
+                libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
+            )
+        } != 0
+        {
             return Err(io::Error::last_os_error());
         }
-        let mapped = if huge { Mapped::file(&file, bytes)? } else { Mapped::nothing(bytes + HUGE_PAGE)? };
-        let base = if huge { mapped.start } else { mapped.put_file(&file, bytes)? };
-        Ok(Region { base, bytes, huge, file, _mapped: mapped })
+        let mapped = if huge {
+            Mapped::file(&file, bytes)?
+        } else {
+            Mapped::nothing(bytes + HUGE_PAGE)?
+        };
+        let base = if huge {
+            mapped.start
+        } else {
+            mapped.put_file(&file, bytes)?
+        };
+        Ok(Region {
+            base,
+            bytes,
+            huge,
+            file,
+            _mapped: mapped,
+        })
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -116,16 +146,32 @@ impl Mapped {
         // SAFETY: no fixed address is asked for, so nothing that is mapped can be replaced; the
         // length is the file's. MAP_POPULATE makes a lack of hugepages an error here and not a
         // SIGBUS later.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file.as_raw_fd(), 0) };
-        Ok(Mapped { start: checked(start)?, bytes })
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                kind,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        Ok(Mapped {
+            start: checked(start)?,
+            bytes,
+        })
     }
 
     /// Addresses that nobody may touch.
     fn nothing(bytes: usize) -> io::Result<Mapped> {
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: no fixed address is asked for.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, kind, -1, 0) };
-        Ok(Mapped { start: checked(start)?, bytes })
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, kind, -1, 0) };
+        Ok(Mapped {
+            start: checked(start)?,
+            bytes,
+        })
     }
 
     /// Puts all of a file at the first place in this range at which a large page can begin.
@@ -138,7 +184,14 @@ impl Mapped {
         // SAFETY: all of it lies within this range, which is ours, and in which nothing is yet.
         unsafe {
             let place = self.start.add(skipped).as_ptr().cast();
-            checked(libc::mmap(place, bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file.as_raw_fd(), 0))
+            checked(libc::mmap(
+                place,
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                kind,
+                file.as_raw_fd(),
+                0,
+            ))
         }
     }
 }

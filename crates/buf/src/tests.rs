@@ -3,7 +3,11 @@
 use super::*;
 
 fn pool(chunks: usize) -> Pool {
-    Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap()
+    Pool::new(PoolConfig {
+        chunks,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap()
 }
 
 #[test]
@@ -16,7 +20,11 @@ fn layout_is_odd_and_roomy() {
 #[test]
 fn impossible_sizes_are_refused() {
     for chunks in [0, 63, usize::MAX, (4 << 30) / STRIDE + 1] {
-        let error = Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap_err();
+        let error = Pool::new(PoolConfig {
+            chunks,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap_err();
         assert!(matches!(error, PoolError::Size { .. }), "{error}");
     }
 }
@@ -78,7 +86,10 @@ fn chains_count_copy_split_and_come_home() {
     assert_eq!(head.copy_out(90, &mut bytes), 250);
     assert_eq!((bytes[0], bytes[10], bytes[110], bytes[210]), (1, 2, 3, 4));
     let rest = head.split_first().unwrap();
-    assert_eq!((head.total_len(), rest.total_len(), rest.segments().count()), (100, 300, 3));
+    assert_eq!(
+        (head.total_len(), rest.total_len(), rest.segments().count()),
+        (100, 300, 3)
+    );
     assert_eq!(pool.usage().free, 60);
     drop((head, rest));
     assert_eq!(pool.usage().free, 64);
@@ -95,17 +106,34 @@ fn packets_are_gathered_over_chunks() {
     let pool = pool(64);
     let bytes: Vec<u8> = (0..9000).map(|n| (n % 251) as u8).collect();
     for length in [0, 1, DATA_ROOM, DATA_ROOM + 1, 9000] {
-        let packet = Pkt::gather(length, || pool.alloc(), |at, room| room.copy_from_slice(&bytes[at..at + room.len()])).unwrap();
-        assert_eq!((packet.total_len(), packet.segments().count()), (length, length.div_ceil(DATA_ROOM).max(1)));
-        assert_eq!(packet.segments().collect::<Vec<_>>().concat(), &bytes[..length]);
+        let packet = Pkt::gather(
+            length,
+            || pool.alloc(),
+            |at, room| room.copy_from_slice(&bytes[at..at + room.len()]),
+        )
+        .unwrap();
+        assert_eq!(
+            (packet.total_len(), packet.segments().count()),
+            (length, length.div_ceil(DATA_ROOM).max(1))
+        );
+        assert_eq!(
+            packet.segments().collect::<Vec<_>>().concat(),
+            &bytes[..length]
+        );
     }
-    assert!(Pkt::gather(0x1_0000, || pool.alloc(), |_, _| ()).is_none(), "longer than a chain");
+    assert!(
+        Pkt::gather(0x1_0000, || pool.alloc(), |_, _| ()).is_none(),
+        "longer than a chain"
+    );
     let mut few = 3;
     let mut alloc = || {
         few -= 1;
         if few < 0 { None } else { pool.alloc() }
     };
-    assert!(Pkt::gather(9000, &mut alloc, |_, _| ()).is_none(), "too few chunks");
+    assert!(
+        Pkt::gather(9000, &mut alloc, |_, _| ()).is_none(),
+        "too few chunks"
+    );
     assert_eq!(pool.usage().free, 64);
 }
 
@@ -116,7 +144,10 @@ fn a_copy_may_start_before_the_usual_place() {
     let long = vec![7; DATA_ROOM + 8];
     assert!(!packet.fill_behind(HEADROOM, &long) && !packet.fill_behind(STRIDE + 1, &[]));
     assert!(packet.fill_behind(HEADROOM - 8, &long));
-    assert_eq!((packet.data(), packet.headroom(), packet.tailroom()), (&long[..], HEADROOM - 8, 0));
+    assert_eq!(
+        (packet.data(), packet.headroom(), packet.tailroom()),
+        (&long[..], HEADROOM - 8, 0)
+    );
 }
 
 #[test]
@@ -140,14 +171,27 @@ fn lent_chunks_come_back_once_and_only_if_lent() {
     let (slot, offset) = pool.lend(packet).unwrap();
     assert_eq!(offset, slot.index() as usize * STRIDE + HEADROOM);
     assert_eq!(pool.usage().lent, 1);
-    assert!(pool.redeem(offset, STRIDE).is_none(), "longer than the chunk");
+    assert!(
+        pool.redeem(offset, STRIDE).is_none(),
+        "longer than the chunk"
+    );
     assert!(pool.redeem(usize::MAX / 2, 1).is_none(), "outside");
-    assert!(pool.redeem((offset + STRIDE) % (64 * STRIDE), 5).is_none(), "not lent");
+    assert!(
+        pool.redeem((offset + STRIDE) % (64 * STRIDE), 5).is_none(),
+        "not lent"
+    );
     let back = pool.redeem(offset, 5).unwrap();
     assert_eq!(back.data(), b"hello");
     assert!(pool.redeem(offset, 5).is_none(), "twice");
     drop(back);
-    assert_eq!(pool.usage(), PoolUse { chunks: 64, free: 64, lent: 0 });
+    assert_eq!(
+        pool.usage(),
+        PoolUse {
+            chunks: 64,
+            free: 64,
+            lent: 0
+        }
+    );
     assert!(self::pool(64).lend(pool.alloc().unwrap()).is_err());
 }
 
@@ -173,7 +217,11 @@ fn threads_share_the_free_list_without_loss() {
                     if (round * seed) % 7 < 4 {
                         held.extend(cache.alloc());
                     } else if let Some(packet) = held.pop() {
-                        if round % 2 == 0 { cache.free(packet) } else { drop(packet) }
+                        if round % 2 == 0 {
+                            cache.free(packet)
+                        } else {
+                            drop(packet)
+                        }
                     }
                     if held.len() > 150 {
                         held.clear();
@@ -207,15 +255,39 @@ fn a_tally_is_the_sum_of_its_packets() {
     for number in 0..300_usize {
         let mut packet = pool.alloc().unwrap();
         assert!(packet.set_len(number * 7 % 2000));
-        let flags = [Flags::NONE, Flags::MARKED, Flags::MULTICAST, Flags::PRIORITY, Flags::MARKED.with(Flags::HELD)][number % 5];
+        let flags = [
+            Flags::NONE,
+            Flags::MARKED,
+            Flags::MULTICAST,
+            Flags::PRIORITY,
+            Flags::MARKED.with(Flags::HELD),
+        ][number % 5];
         packet.set_flags(flags);
         packets.push(packet);
     }
-    for part in [&packets[..], &packets[..1], &packets[1..2], &packets[2..4], &[]] {
+    for part in [
+        &packets[..],
+        &packets[..1],
+        &packets[1..2],
+        &packets[2..4],
+        &[],
+    ] {
         let tally = Tally::of(part);
-        assert_eq!(tally.bytes(), part.iter().map(|packet| packet.len() as u64).sum::<u64>());
-        assert_eq!(tally.marked(), part.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count());
-        assert_eq!(tally.flags(), part.iter().fold(Flags::NONE, |all, packet| all | packet.flags()));
+        assert_eq!(
+            tally.bytes(),
+            part.iter().map(|packet| packet.len() as u64).sum::<u64>()
+        );
+        assert_eq!(
+            tally.marked(),
+            part.iter()
+                .filter(|packet| packet.flags().any(Flags::MARKED))
+                .count()
+        );
+        assert_eq!(
+            tally.flags(),
+            part.iter()
+                .fold(Flags::NONE, |all, packet| all | packet.flags())
+        );
     }
 }
 
@@ -223,9 +295,23 @@ fn a_tally_is_the_sum_of_its_packets() {
 #[test]
 fn packet_memory_begins_where_a_large_page_can() {
     for hugepages in [Hugepages::Auto, Hugepages::Off] {
-        let pool = Pool::new(PoolConfig { chunks: 2048, hugepages }).unwrap();
+        let pool = Pool::new(PoolConfig {
+            chunks: 2048,
+            hugepages,
+        })
+        .unwrap();
         let packets: Vec<Pkt> = std::iter::from_fn(|| pool.alloc()).collect();
-        let first = packets.iter().map(|packet| packet.data().as_ptr().addr()).min();
-        assert_eq!((packets.len(), first.map(|first| (first - HEADROOM) % weir_cpu::HUGE_PAGE)), (2048, Some(0)), "{hugepages:?}");
+        let first = packets
+            .iter()
+            .map(|packet| packet.data().as_ptr().addr())
+            .min();
+        assert_eq!(
+            (
+                packets.len(),
+                first.map(|first| (first - HEADROOM) % weir_cpu::HUGE_PAGE)
+            ),
+            (2048, Some(0)),
+            "{hugepages:?}"
+        );
     }
 }

@@ -16,12 +16,17 @@ impl Vector {
     /// An empty vector with room for `capacity` packets.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Vector {
-        Vector { packets: Vec::with_capacity(capacity) }
+        Vector {
+            packets: Vec::with_capacity(capacity),
+        }
     }
 
     /// Adds a packet.
     #[inline(always)]
-    #[expect(unsafe_code, reason = "a push that cannot unwind with the packet in hand")]
+    #[expect(
+        unsafe_code,
+        reason = "a push that cannot unwind with the packet in hand"
+    )]
     pub fn push(&mut self, packet: Pkt) {
         let len = self.packets.len();
         if len == self.packets.capacity() {
@@ -78,7 +83,10 @@ impl Vector {
 
     /// Lets go of all packets without giving their chunks back: somebody else owns them now.
     #[inline(always)]
-    #[expect(unsafe_code, reason = "dropping nothing, without a walk over the handles")]
+    #[expect(
+        unsafe_code,
+        reason = "dropping nothing, without a walk over the handles"
+    )]
     pub(crate) fn forget_all(&mut self) {
         // SAFETY: 0 is below the capacity and no element needs to be initialised; elements that are
         // not dropped are only leaked.

@@ -6,26 +6,44 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use weir_config::{CheckOptions, Checked, Config, Plan, System, check_system, check_with, diff, plan, to_yaml};
+use weir_config::{
+    CheckOptions, Checked, Config, Plan, System, check_system, check_with, diff, plan, to_yaml,
+};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().unwrap_or(10_000));
-    let (interfaces, routes) = (arguments.next().unwrap_or(10_000), arguments.next().unwrap_or(10_000));
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|argument| argument.parse().unwrap_or(10_000));
+    let (interfaces, routes) = (
+        arguments.next().unwrap_or(10_000),
+        arguments.next().unwrap_or(10_000),
+    );
     let text = file(interfaces, routes);
-    println!("{interfaces} interfaces, {routes} routes, {} bytes", text.len());
+    println!(
+        "{interfaces} interfaces, {routes} routes, {} bytes",
+        text.len()
+    );
     let checked = timed("check", || read(&text));
     let nothing = Config::default();
     let steps = timed("plan from nothing", || plan(&nothing, &checked.config));
     println!("  {} steps", steps.len());
     timed("plan to nothing", || plan(&checked.config, &nothing));
     let other = read(&text.replace("/24]", "/25]")).config;
-    let steps = timed("plan with every subnet changed", || plan(&checked.config, &other));
+    let steps = timed("plan with every subnet changed", || {
+        plan(&checked.config, &other)
+    });
     println!("  {} steps", steps.len());
-    timed("plan when nothing changed", || plan(&checked.config, &checked.config));
-    timed("plan, shown", || Plan::between(&nothing, &checked.config).to_string());
+    timed("plan when nothing changed", || {
+        plan(&checked.config, &checked.config)
+    });
+    timed("plan, shown", || {
+        Plan::between(&nothing, &checked.config).to_string()
+    });
     timed("dump", || to_yaml(&checked.config));
     timed("diff", || diff("a", &checked.config, "b", &other));
-    timed("check against a machine that lacks all of it", || check_system(&checked, &System::default()));
+    timed("check against a machine that lacks all of it", || {
+        check_system(&checked, &System::default())
+    });
 }
 
 fn read(text: &str) -> Checked {
@@ -58,13 +76,21 @@ fn file(interfaces: usize, routes: usize) -> String {
     for n in 0..interfaces {
         // Writing to a string cannot fail.
         let (high, low) = (n >> 8, n & 255);
-        let _ = writeln!(text, "  xe{n}:\n    device: {{driver: af-xdp, name: e{n}}}\n    addresses: [10.{high}.{low}.1/24]");
+        let _ = writeln!(
+            text,
+            "  xe{n}:\n    device: {{driver: af-xdp, name: e{n}}}\n    addresses: [10.{high}.{low}.1/24]"
+        );
     }
     text.push_str("routes:\n");
     for n in 0..routes {
         let hop = n % interfaces.max(1);
         let (high, middle, low) = (100 + (n >> 16), n >> 8 & 255, n & 255);
-        let _ = writeln!(text, "  - {{prefix: {high}.{middle}.{low}.0/24, via: 10.{}.{}.2}}", hop >> 8, hop & 255);
+        let _ = writeln!(
+            text,
+            "  - {{prefix: {high}.{middle}.{low}.0/24, via: 10.{}.{}.2}}",
+            hop >> 8,
+            hop & 255
+        );
     }
     text
 }

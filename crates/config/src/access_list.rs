@@ -33,7 +33,11 @@ pub struct PrefixList {
 impl PrefixList {
     /// How many prefixes of IPv4 and of IPv6.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let v4 = self.members.iter().filter(|net| matches!(net, IpNet::V4(_))).count();
+        let v4 = self
+            .members
+            .iter()
+            .filter(|net| matches!(net, IpNet::V4(_)))
+            .count();
         (v4, self.members.len() - v4)
     }
 }
@@ -75,7 +79,12 @@ impl fmt::Display for Binding {
             (true, true) => f.write_str("none"),
             (false, true) => write!(f, "in {}", self.input.join(" ")),
             (true, false) => write!(f, "out {}", self.output.join(" ")),
-            (false, false) => write!(f, "in {} out {}", self.input.join(" "), self.output.join(" ")),
+            (false, false) => write!(
+                f,
+                "in {} out {}",
+                self.input.join(" "),
+                self.output.join(" ")
+            ),
         }
     }
 }
@@ -137,16 +146,30 @@ impl Term {
     /// the same family. Lists that are not there are empty.
     #[must_use]
     pub fn ways(&self, lists: &BTreeMap<String, PrefixList>) -> Vec<Way> {
-        if (self.family, &self.source, &self.destination) == (Family::Any, &Scope::Any, &Scope::Any) {
+        if (self.family, &self.source, &self.destination) == (Family::Any, &Scope::Any, &Scope::Any)
+        {
             return vec![Way::Any];
         }
-        let (source, destination) = (self.source.prefixes(lists), self.destination.prefixes(lists));
+        let (source, destination) = (
+            self.source.prefixes(lists),
+            self.destination.prefixes(lists),
+        );
         let mut ways = Vec::new();
         if self.family != Family::Ipv6 {
-            each_with_each(&source.0, &destination.0, |source, destination| ways.push(Way::V4 { source, destination }));
+            each_with_each(&source.0, &destination.0, |source, destination| {
+                ways.push(Way::V4 {
+                    source,
+                    destination,
+                })
+            });
         }
         if self.family != Family::Ipv4 {
-            each_with_each(&source.1, &destination.1, |source, destination| ways.push(Way::V6 { source, destination }));
+            each_with_each(&source.1, &destination.1, |source, destination| {
+                ways.push(Way::V6 {
+                    source,
+                    destination,
+                })
+            });
         }
         ways
     }
@@ -155,8 +178,16 @@ impl Term {
     /// list has.
     pub(crate) fn count_ways(&self, list: impl Fn(&str) -> (usize, usize)) -> usize {
         let (source, destination) = (self.source.counts(&list), self.destination.counts(&list));
-        let v4 = if self.family == Family::Ipv6 { 0 } else { source.0.saturating_mul(destination.0) };
-        let v6 = if self.family == Family::Ipv4 { 0 } else { source.1.saturating_mul(destination.1) };
+        let v4 = if self.family == Family::Ipv6 {
+            0
+        } else {
+            source.0.saturating_mul(destination.0)
+        };
+        let v6 = if self.family == Family::Ipv4 {
+            0
+        } else {
+            source.1.saturating_mul(destination.1)
+        };
         v4.saturating_add(v6)
     }
 }
@@ -231,7 +262,10 @@ impl Scope {
         let members: Vec<IpNet> = match self {
             Self::Any => return (vec![Ipv4Net::default()], vec![Ipv6Net::default()]),
             Self::Prefix(net) => vec![*net],
-            Self::List(name) => lists.get(name).map(|list| list.members.iter().copied().collect()).unwrap_or_default(),
+            Self::List(name) => lists
+                .get(name)
+                .map(|list| list.members.iter().copied().collect())
+                .unwrap_or_default(),
         };
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for member in members {
@@ -275,7 +309,12 @@ pub(crate) fn prefix(text: &str) -> Option<IpNet> {
 /// Whether a text can be the name of a list.
 pub(crate) fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    text.len() <= 56 && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) && text.bytes().all(inner)
+    text.len() <= 56
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic())
+        && text.bytes().all(inner)
 }
 
 impl FromStr for Scope {
@@ -289,7 +328,11 @@ impl FromStr for Scope {
             return Ok(Self::Prefix(net));
         }
         // A name like `face` is no address, and `10.0.0.0/33` is no name.
-        if is_name(text) { Ok(Self::List(text.to_owned())) } else { Err(NotAValue("is neither an address, a prefix, nor a name")) }
+        if is_name(text) {
+            Ok(Self::List(text.to_owned()))
+        } else {
+            Err(NotAValue("is neither an address, a prefix, nor a name"))
+        }
     }
 }
 
@@ -358,8 +401,15 @@ impl FromStr for Protocol {
     type Err = NotAValue;
 
     fn from_str(text: &str) -> Result<Self, NotAValue> {
-        let named = || PROTOCOLS.iter().find(|(name, _)| *name == text || (*name == "ipv6-icmp" && text == "icmp6"));
-        decimal(text).or_else(|| named().map(|(_, number)| *number)).map(Self).ok_or(NotAValue("is not a protocol"))
+        let named = || {
+            PROTOCOLS
+                .iter()
+                .find(|(name, _)| *name == text || (*name == "ipv6-icmp" && text == "icmp6"))
+        };
+        decimal(text)
+            .or_else(|| named().map(|(_, number)| *number))
+            .map(Self)
+            .ok_or(NotAValue("is not a protocol"))
     }
 }
 
@@ -375,7 +425,10 @@ pub struct Ports {
 
 impl Ports {
     /// All of them.
-    pub const ANY: Self = Self { first: 0, last: u16::MAX };
+    pub const ANY: Self = Self {
+        first: 0,
+        last: u16::MAX,
+    };
 }
 
 impl Default for Ports {
@@ -385,7 +438,12 @@ impl Default for Ports {
 }
 
 /// `any`, one, `a-b`, `-b` or `a-`.
-fn range<N: Copy + PartialOrd>(text: &str, least: N, most: N, one: impl Fn(&str) -> Option<N>) -> Result<(N, N), NotAValue> {
+fn range<N: Copy + PartialOrd>(
+    text: &str,
+    least: N,
+    most: N,
+    one: impl Fn(&str) -> Option<N>,
+) -> Result<(N, N), NotAValue> {
     const WRONG: NotAValue = NotAValue("is neither a number, a name, nor a range");
     if text == "any" {
         return Ok((least, most));
@@ -399,12 +457,28 @@ fn range<N: Copy + PartialOrd>(text: &str, least: N, most: N, one: impl Fn(&str)
     if first.is_empty() && last.is_empty() {
         return Err(WRONG);
     }
-    let first = if first.is_empty() { least } else { one(first).ok_or(WRONG)? };
-    let last = if last.is_empty() { most } else { one(last).ok_or(WRONG)? };
-    if last < first { Err(NotAValue("ends before it begins")) } else { Ok((first, last)) }
+    let first = if first.is_empty() {
+        least
+    } else {
+        one(first).ok_or(WRONG)?
+    };
+    let last = if last.is_empty() {
+        most
+    } else {
+        one(last).ok_or(WRONG)?
+    };
+    if last < first {
+        Err(NotAValue("ends before it begins"))
+    } else {
+        Ok((first, last))
+    }
 }
 
-fn write_range<N: PartialEq + fmt::Display>(f: &mut fmt::Formatter<'_>, (first, last): (N, N), any: bool) -> fmt::Result {
+fn write_range<N: PartialEq + fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    (first, last): (N, N),
+    any: bool,
+) -> fmt::Result {
     if any {
         f.write_str("any")
     } else if first == last {
@@ -440,7 +514,10 @@ pub struct Octets {
 
 impl Octets {
     /// All of them.
-    pub const ANY: Self = Self { first: 0, last: u8::MAX };
+    pub const ANY: Self = Self {
+        first: 0,
+        last: u8::MAX,
+    };
 }
 
 impl Default for Octets {
@@ -513,23 +590,42 @@ mod tests {
 
     #[test]
     fn each_value_has_one_spelling() {
-        for (text, canonical) in
-            [("any", "any"), ("443", "443"), ("https", "443"), ("-1023", "0-1023"), ("1024-", "1024-65535"), ("0-65535", "any")]
-        {
+        for (text, canonical) in [
+            ("any", "any"),
+            ("443", "443"),
+            ("https", "443"),
+            ("-1023", "0-1023"),
+            ("1024-", "1024-65535"),
+            ("0-65535", "any"),
+        ] {
             assert_eq!(text.parse::<Ports>().unwrap().to_string(), canonical);
         }
         assert_eq!("radius-acct".parse::<Ports>().unwrap().first, 1813);
-        assert_eq!("ssh-http".parse::<Ports>().unwrap(), Ports { first: 22, last: 80 });
+        assert_eq!(
+            "ssh-http".parse::<Ports>().unwrap(),
+            Ports {
+                first: 22,
+                last: 80
+            }
+        );
         for wrong in ["", "-", "http-ssh", "65536", "a", "1-2-3", "+1"] {
             assert!(wrong.parse::<Ports>().is_err(), "{wrong}");
         }
-        for (text, canonical) in [("tcp", "tcp"), ("6", "tcp"), ("icmp6", "ipv6-icmp"), ("253", "253")] {
+        for (text, canonical) in [
+            ("tcp", "tcp"),
+            ("6", "tcp"),
+            ("icmp6", "ipv6-icmp"),
+            ("253", "253"),
+        ] {
             assert_eq!(text.parse::<Protocol>().unwrap().to_string(), canonical);
         }
         assert!("256".parse::<Protocol>().is_err() && "quic".parse::<Protocol>().is_err());
-        for (text, canonical) in
-            [("10.0.0.1", "10.0.0.1/32"), ("2001:db8::/32", "2001:db8::/32"), ("10.0.0.1/24", "10.0.0.0/24"), ("any", "any")]
-        {
+        for (text, canonical) in [
+            ("10.0.0.1", "10.0.0.1/32"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("10.0.0.1/24", "10.0.0.0/24"),
+            ("any", "any"),
+        ] {
             assert_eq!(text.parse::<Scope>().unwrap().to_string(), canonical);
         }
         for wrong in ["10.0.0.0/33", "", "a b", "::1/-1"] {
@@ -540,9 +636,15 @@ mod tests {
 
     #[test]
     fn lists_are_written_out_by_family() {
-        let list = |members: &[&str]| PrefixList { description: None, members: members.iter().map(|text| prefix(text).unwrap()).collect() };
+        let list = |members: &[&str]| PrefixList {
+            description: None,
+            members: members.iter().map(|text| prefix(text).unwrap()).collect(),
+        };
         let lists = BTreeMap::from([
-            ("a".to_owned(), list(&["10.0.0.0/8", "192.0.2.1", "2001:db8::/32"])),
+            (
+                "a".to_owned(),
+                list(&["10.0.0.0/8", "192.0.2.1", "2001:db8::/32"]),
+            ),
             ("b".to_owned(), list(&["198.51.100.0/24"])),
         ]);
         let term = |source: &str, destination: &str, family| Term {
@@ -559,8 +661,18 @@ mod tests {
             (term("nobody", "any", Family::Any), 0, 0),
         ] {
             let ways = term.ways(&lists);
-            assert_eq!(ways.iter().filter(|way| matches!(way, Way::V4 { .. })).count(), v4);
-            assert_eq!(ways.iter().filter(|way| matches!(way, Way::V6 { .. })).count(), v6);
+            assert_eq!(
+                ways.iter()
+                    .filter(|way| matches!(way, Way::V4 { .. }))
+                    .count(),
+                v4
+            );
+            assert_eq!(
+                ways.iter()
+                    .filter(|way| matches!(way, Way::V6 { .. }))
+                    .count(),
+                v6
+            );
             let counts = |name: &str| lists.get(name).map_or((0, 0), PrefixList::counts);
             assert_eq!(term.count_ways(counts), v4 + v6);
         }

@@ -27,7 +27,9 @@ pub struct StepMisfit {
 pub fn apply_to_model(config: &mut Config, step: &Step) -> Result<(), StepMisfit> {
     match fit(config, step) {
         Some(()) => Ok(()),
-        None => Err(StepMisfit { step: step.to_string() }),
+        None => Err(StepMisfit {
+            step: step.to_string(),
+        }),
     }
 }
 
@@ -37,28 +39,100 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
         Step::CreateInterface { name, interface } => when(!interfaces.contains_key(name), || {
             interfaces.insert(name.clone(), interface.clone());
         }),
-        Step::DeleteInterface { name, interface } => when(interfaces.get(name) == Some(interface), || {
-            interfaces.remove(name);
-        }),
-        Step::SetDescription { interface, from, to } => set(&mut interfaces.get_mut(interface)?.description, from, to),
-        Step::SetMac { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mac, from, to),
-        Step::SetMtu { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mtu, from, to),
-        Step::SetRouterAdvertisements { interface, from, to } => set(&mut interfaces.get_mut(interface)?.router_advertisements, from, to),
-        Step::SetPlacement { interface, from, to } => set(&mut interfaces.get_mut(interface)?.rx_queue_workers, from, to),
-        Step::SetState { interface, from, to } => set(&mut interfaces.get_mut(interface)?.state, from, to),
-        Step::SetVrf { interface, from, to } => {
-            let it = interfaces.get_mut(interface).filter(|it| it.addresses.is_empty())?;
+        Step::DeleteInterface { name, interface } => {
+            when(interfaces.get(name) == Some(interface), || {
+                interfaces.remove(name);
+            })
+        }
+        Step::SetDescription {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.description, from, to),
+        Step::SetMac {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.mac, from, to),
+        Step::SetMtu {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.mtu, from, to),
+        Step::SetRouterAdvertisements {
+            interface,
+            from,
+            to,
+        } => set(
+            &mut interfaces.get_mut(interface)?.router_advertisements,
+            from,
+            to,
+        ),
+        Step::SetPlacement {
+            interface,
+            from,
+            to,
+        } => set(
+            &mut interfaces.get_mut(interface)?.rx_queue_workers,
+            from,
+            to,
+        ),
+        Step::SetState {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.state, from, to),
+        Step::SetVrf {
+            interface,
+            from,
+            to,
+        } => {
+            let it = interfaces
+                .get_mut(interface)
+                .filter(|it| it.addresses.is_empty())?;
             set(&mut it.vrf, from, to)
         }
-        Step::SetL2xc { interface, from, to } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
-        Step::SetAcl { interface, from, to } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
-        Step::SetUnnumbered { interface, from, to } => set(&mut interfaces.get_mut(interface)?.unnumbered, from, to),
-        Step::SetUrpf { interface, from, to } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
-        Step::SetSflow { interface, from, to } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
-        Step::SetBond { interface, from, to } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
-        Step::SetMpls { interface, from, to } => set(&mut interfaces.get_mut(interface)?.mpls, from, to),
-        Step::AddAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.insert(*address)),
-        Step::RemoveAddress { interface, address } => done(interfaces.get_mut(interface)?.addresses.remove(address)),
+        Step::SetL2xc {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
+        Step::SetAcl {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
+        Step::SetUnnumbered {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.unnumbered, from, to),
+        Step::SetUrpf {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
+        Step::SetSflow {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
+        Step::SetBond {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
+        Step::SetMpls {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.mpls, from, to),
+        Step::AddAddress { interface, address } => {
+            done(interfaces.get_mut(interface)?.addresses.insert(*address))
+        }
+        Step::RemoveAddress { interface, address } => {
+            done(interfaces.get_mut(interface)?.addresses.remove(address))
+        }
         _ => fit_shared(config, step),
     }
 }
@@ -66,20 +140,42 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
 /// The steps that are about no single interface.
 fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
     match step {
-        Step::AddNeighbor { interface, address, mac } => {
-            let key = NeighborKey { interface: interface.clone(), address: *address };
+        Step::AddNeighbor {
+            interface,
+            address,
+            mac,
+        } => {
+            let key = NeighborKey {
+                interface: interface.clone(),
+                address: *address,
+            };
             when(!config.neighbors.contains_key(&key), || {
                 config.neighbors.insert(key, *mac);
             })
         }
-        Step::RemoveNeighbor { interface, address, mac } => {
-            let key = NeighborKey { interface: interface.clone(), address: *address };
+        Step::RemoveNeighbor {
+            interface,
+            address,
+            mac,
+        } => {
+            let key = NeighborKey {
+                interface: interface.clone(),
+                address: *address,
+            };
             when(config.neighbors.get(&key) == Some(mac), || {
                 config.neighbors.remove(&key);
             })
         }
-        Step::ChangeNeighbor { interface, address, from, to } => {
-            let key = NeighborKey { interface: interface.clone(), address: *address };
+        Step::ChangeNeighbor {
+            interface,
+            address,
+            from,
+            to,
+        } => {
+            let key = NeighborKey {
+                interface: interface.clone(),
+                address: *address,
+            };
             set(config.neighbors.get_mut(&key)?, from, to)
         }
         Step::CreateVrf { name, vrf } => when(!config.vrfs.contains_key(name), || {
@@ -91,22 +187,45 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::CreateBridge { name, bridge } => when(!config.bridges.contains_key(name), || {
             config.bridges.insert(name.clone(), bridge.clone());
         }),
-        Step::DeleteBridge { name, bridge } => when(config.bridges.get(name) == Some(bridge), || {
-            config.bridges.remove(name);
-        }),
+        Step::DeleteBridge { name, bridge } => {
+            when(config.bridges.get(name) == Some(bridge), || {
+                config.bridges.remove(name);
+            })
+        }
         Step::SetBridge { name, from, to } => {
             let bridge = config.bridges.get_mut(name)?;
             when(bridge.at_rest() == *from, || {
-                (bridge.description, bridge.mtu, bridge.settings) = (to.description.clone(), to.mtu, to.settings);
+                (bridge.description, bridge.mtu, bridge.settings) =
+                    (to.description.clone(), to.mtu, to.settings);
                 bridge.arp_entries = to.arp_entries.clone();
             })
         }
-        Step::JoinBridge { bridge, interface, role } => config.bridges.get_mut(bridge)?.join(interface, *role),
-        Step::LeaveBridge { bridge, interface, role } => config.bridges.get_mut(bridge)?.leave(interface, *role),
-        Step::AddStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.insert(entry.clone())),
-        Step::RemoveStaticMac { bridge, entry } => done(config.bridges.get_mut(bridge)?.static_macs.remove(entry)),
-        Step::SetPrefixList { name, from, to } => set_entry(&mut config.prefix_lists, name, from, to),
-        Step::SetAccessList { name, from, to } => set_entry(&mut config.access_lists, name, from, to),
+        Step::JoinBridge {
+            bridge,
+            interface,
+            role,
+        } => config.bridges.get_mut(bridge)?.join(interface, *role),
+        Step::LeaveBridge {
+            bridge,
+            interface,
+            role,
+        } => config.bridges.get_mut(bridge)?.leave(interface, *role),
+        Step::AddStaticMac { bridge, entry } => done(
+            config
+                .bridges
+                .get_mut(bridge)?
+                .static_macs
+                .insert(entry.clone()),
+        ),
+        Step::RemoveStaticMac { bridge, entry } => {
+            done(config.bridges.get_mut(bridge)?.static_macs.remove(entry))
+        }
+        Step::SetPrefixList { name, from, to } => {
+            set_entry(&mut config.prefix_lists, name, from, to)
+        }
+        Step::SetAccessList { name, from, to } => {
+            set_entry(&mut config.access_lists, name, from, to)
+        }
         Step::ChangeVrf { name, from, to } => set(config.vrfs.get_mut(name)?, from, to),
         Step::AddRoute { key, via } => when(!config.routes.contains_key(key), || {
             config.routes.insert(key.clone(), via.clone());
@@ -118,17 +237,25 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::AddLabel { label, entry } => when(!config.mpls.labels.contains_key(label), || {
             config.mpls.labels.insert(*label, entry.clone());
         }),
-        Step::RemoveLabel { label, entry } => when(config.mpls.labels.get(label) == Some(entry), || {
-            config.mpls.labels.remove(label);
-        }),
+        Step::RemoveLabel { label, entry } => {
+            when(config.mpls.labels.get(label) == Some(entry), || {
+                config.mpls.labels.remove(label);
+            })
+        }
         Step::ChangeLabel { label, from, to } => set(config.mpls.labels.get_mut(label)?, from, to),
-        Step::AddPseudowire { name, pseudowire } => when(!config.pseudowires.contains_key(name), || {
-            config.pseudowires.insert(name.clone(), pseudowire.clone());
-        }),
-        Step::RemovePseudowire { name, pseudowire } => when(config.pseudowires.get(name) == Some(pseudowire), || {
-            config.pseudowires.remove(name);
-        }),
-        Step::ChangePseudowire { name, from, to } => set(config.pseudowires.get_mut(name)?, from, to),
+        Step::AddPseudowire { name, pseudowire } => {
+            when(!config.pseudowires.contains_key(name), || {
+                config.pseudowires.insert(name.clone(), pseudowire.clone());
+            })
+        }
+        Step::RemovePseudowire { name, pseudowire } => {
+            when(config.pseudowires.get(name) == Some(pseudowire), || {
+                config.pseudowires.remove(name);
+            })
+        }
+        Step::ChangePseudowire { name, from, to } => {
+            set(config.pseudowires.get_mut(name)?, from, to)
+        }
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetIpfix { from, to } => set(&mut config.ipfix, from, to),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),
@@ -149,7 +276,12 @@ fn set<T: PartialEq + Clone>(place: &mut T, from: &T, to: &T) -> Option<()> {
 }
 
 /// An entry that is added, changed or taken away.
-fn set_entry<V: PartialEq + Clone>(entries: &mut BTreeMap<String, V>, name: &str, from: &Option<V>, to: &Option<V>) -> Option<()> {
+fn set_entry<V: PartialEq + Clone>(
+    entries: &mut BTreeMap<String, V>,
+    name: &str,
+    from: &Option<V>,
+    to: &Option<V>,
+) -> Option<()> {
     when(entries.get(name) == from.as_ref(), || match to {
         Some(to) => drop(entries.insert(name.to_owned(), to.clone())),
         None => drop(entries.remove(name)),

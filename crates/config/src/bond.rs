@@ -35,7 +35,11 @@ impl std::fmt::Display for Bond {
         if self.balances() {
             write!(f, " by {}", self.load_balance.word())?;
         }
-        if self.lacp_rate == LacpRate::Fast { f.write_str(", fast") } else { Ok(()) }
+        if self.lacp_rate == LacpRate::Fast {
+            f.write_str(", fast")
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -58,12 +58,23 @@ mod arp_list {
         mac: MacAddr,
     }
 
-    pub(super) fn serialize<S: Serializer>(entries: &BTreeMap<IpAddr, MacAddr>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(entries.iter().map(|(address, mac)| Entry { address: *address, mac: *mac }))
+    pub(super) fn serialize<S: Serializer>(
+        entries: &BTreeMap<IpAddr, MacAddr>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(entries.iter().map(|(address, mac)| Entry {
+            address: *address,
+            mac: *mac,
+        }))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<IpAddr, MacAddr>, D::Error> {
-        Ok(Vec::<Entry>::deserialize(deserializer)?.into_iter().map(|entry| (entry.address, entry.mac)).collect())
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<IpAddr, MacAddr>, D::Error> {
+        Ok(Vec::<Entry>::deserialize(deserializer)?
+            .into_iter()
+            .map(|entry| (entry.address, entry.mac))
+            .collect())
     }
 }
 
@@ -170,7 +181,13 @@ impl Bridge {
     #[must_use]
     pub fn at_rest(&self) -> Self {
         let (description, mtu, settings) = (self.description.clone(), self.mtu, self.settings);
-        Self { description, mtu, settings, arp_entries: self.arp_entries.clone(), ..Self::default() }
+        Self {
+            description,
+            mtu,
+            settings,
+            arp_entries: self.arp_entries.clone(),
+            ..Self::default()
+        }
     }
 
     /// What an interface is here, if anything.
@@ -179,8 +196,14 @@ impl Bridge {
         if self.bvi.as_deref() == Some(interface) {
             return Some(BridgeRole::Bvi);
         }
-        let group = self.split_horizon_groups.iter().find(|it| it.interface == interface).map_or(0, |it| it.group);
-        self.interfaces.contains(interface).then_some(BridgeRole::Member(group))
+        let group = self
+            .split_horizon_groups
+            .iter()
+            .find(|it| it.interface == interface)
+            .map_or(0, |it| it.group);
+        self.interfaces
+            .contains(interface)
+            .then_some(BridgeRole::Member(group))
     }
 
     /// All that is in it.
@@ -200,7 +223,10 @@ impl Bridge {
             BridgeRole::Member(group) => {
                 self.interfaces.insert(interface.to_owned());
                 if group != 0 {
-                    self.split_horizon_groups.insert(SplitHorizon { interface: interface.to_owned(), group });
+                    self.split_horizon_groups.insert(SplitHorizon {
+                        interface: interface.to_owned(),
+                        group,
+                    });
                 }
             }
         }
@@ -216,7 +242,8 @@ impl Bridge {
             BridgeRole::Bvi => self.bvi = None,
             BridgeRole::Member(_) => {
                 self.interfaces.remove(interface);
-                self.split_horizon_groups.retain(|it| it.interface != interface);
+                self.split_horizon_groups
+                    .retain(|it| it.interface != interface);
             }
         }
         Some(())
@@ -226,19 +253,37 @@ impl Bridge {
 /// Reads a domain, as far as it can be read.
 pub(crate) fn build(node: &Node<'_>) -> Bridge {
     let default = Bridge::default();
-    let name = |node: &Node<'_>| node.text().filter(|text| !text.is_empty()).map(str::to_owned);
+    let name = |node: &Node<'_>| {
+        node.text()
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
     Bridge {
         description: text(node, "description"),
         mtu: number(node, "mtu").unwrap_or(default.mtu),
         bvi: text(node, "bvi"),
-        interfaces: items(node, "interfaces").filter_map(|(_, item)| name(item)).collect(),
+        interfaces: items(node, "interfaces")
+            .filter_map(|(_, item)| name(item))
+            .collect(),
         split_horizon_groups: items(node, "split-horizon-groups")
-            .filter_map(|(_, item)| Some(SplitHorizon { interface: text(item, "interface")?, group: number(item, "group")? }))
+            .filter_map(|(_, item)| {
+                Some(SplitHorizon {
+                    interface: text(item, "interface")?,
+                    group: number(item, "group")?,
+                })
+            })
             .collect(),
         static_macs: items(node, "static-macs")
-            .filter_map(|(_, item)| Some(StaticMac { mac: parsed(item, "mac")?, interface: text(item, "interface")? }))
+            .filter_map(|(_, item)| {
+                Some(StaticMac {
+                    mac: parsed(item, "mac")?,
+                    interface: text(item, "interface")?,
+                })
+            })
             .collect(),
-        arp_entries: items(node, "arp-entries").filter_map(|(_, item)| Some((parsed(item, "address")?, parsed(item, "mac")?))).collect(),
+        arp_entries: items(node, "arp-entries")
+            .filter_map(|(_, item)| Some((parsed(item, "address")?, parsed(item, "mac")?)))
+            .collect(),
         settings: node.value("settings").map_or(default.settings, settings),
     }
 }
@@ -256,6 +301,7 @@ fn settings(node: &Node<'_>) -> BridgeSettings {
         mac_age_minutes: number(node, "mac-age-minutes").unwrap_or(default.mac_age_minutes),
         mac_limit: number(node, "mac-limit").unwrap_or(default.mac_limit),
         flood_limit: number(node, "flood-limit").unwrap_or(default.flood_limit),
-        unknown_unicast_limit: number(node, "unknown-unicast-limit").unwrap_or(default.unknown_unicast_limit),
+        unknown_unicast_limit: number(node, "unknown-unicast-limit")
+            .unwrap_or(default.unknown_unicast_limit),
     }
 }

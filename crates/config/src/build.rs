@@ -18,7 +18,9 @@ use crate::access_list::{self, AccessList, Binding, PrefixList, Term, TermAction
 use crate::bond::Bond;
 use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
-use crate::model::{Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf};
+use crate::model::{
+    Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf,
+};
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::{MacAddr, decimal};
@@ -56,8 +58,17 @@ const SUB_INTERFACES: &str = "sub-interfaces";
 impl AddressItem {
     /// Where it stands.
     pub(crate) fn path(&self) -> Vec<Segment<'_>> {
-        let own = match self.interface.rsplit_once('.').filter(|_| self.section == SUB_INTERFACES) {
-            Some((parent, id)) => vec!["interfaces".into(), parent.into(), SUB_INTERFACES.into(), id.into()],
+        let own = match self
+            .interface
+            .rsplit_once('.')
+            .filter(|_| self.section == SUB_INTERFACES)
+        {
+            Some((parent, id)) => vec![
+                "interfaces".into(),
+                parent.into(),
+                SUB_INTERFACES.into(),
+                id.into(),
+            ],
             None => vec![self.section.into(), self.interface.as_str().into()],
         };
         [own, vec!["addresses".into(), self.item.into()]].concat()
@@ -88,8 +99,21 @@ pub(crate) struct LabelItem {
 
 impl LabelItem {
     fn into_entry(self) -> (u32, LabelEntry) {
-        let LabelItem { label, route, has_via, lookup, ttl_mode } = self;
-        (label, LabelEntry { via: has_via.then(|| route.into_via()), lookup, ttl_mode })
+        let LabelItem {
+            label,
+            route,
+            has_via,
+            lookup,
+            ttl_mode,
+        } = self;
+        (
+            label,
+            LabelEntry {
+                via: has_via.then(|| route.into_via()),
+                lookup,
+                ttl_mode,
+            },
+        )
     }
 }
 
@@ -104,9 +128,17 @@ impl Candidate {
     /// The configuration, once nothing is wrong with it.
     pub(crate) fn finish(self) -> Config {
         let mut config = self.config;
-        config.routes = self.routes.into_iter().map(|route| (route.key.clone(), route.into_via())).collect();
+        config.routes = self
+            .routes
+            .into_iter()
+            .map(|route| (route.key.clone(), route.into_via()))
+            .collect();
         config.mpls.labels = self.labels.into_iter().map(LabelItem::into_entry).collect();
-        config.neighbors = self.neighbors.into_iter().map(|neighbor| (neighbor.key, neighbor.mac)).collect();
+        config.neighbors = self
+            .neighbors
+            .into_iter()
+            .map(|neighbor| (neighbor.key, neighbor.mac))
+            .collect();
         config
     }
 }
@@ -128,7 +160,9 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     let mut config = Config::default();
     for entry in root.value("interfaces").map_or(&[][..], Node::entries) {
         let interface = interface(&entry.value, &entry.key, &mut addresses);
-        config.interfaces.insert(entry.key.clone().into_owned(), interface);
+        config
+            .interfaces
+            .insert(entry.key.clone().into_owned(), interface);
     }
     let with_mtu: HashSet<&str> = root
         .value("interfaces")
@@ -138,11 +172,18 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
         .map(|entry| entry.key.as_ref())
         .collect();
     for entry in root.value("taps").map_or(&[][..], Node::entries) {
-        tap(&entry.key, &entry.value, with_mtu.contains(entry.key.as_ref()), &mut config);
+        tap(
+            &entry.key,
+            &entry.value,
+            with_mtu.contains(entry.key.as_ref()),
+            &mut config,
+        );
     }
     for entry in root.value("loopbacks").map_or(&[][..], Node::entries) {
         let loopback = loopback(&entry.value, &entry.key, &mut addresses);
-        config.interfaces.insert(entry.key.clone().into_owned(), loopback);
+        config
+            .interfaces
+            .insert(entry.key.clone().into_owned(), loopback);
     }
     for entry in root.value("bondethernets").map_or(&[][..], Node::entries) {
         bond(&entry.key, &entry.value, &mut config);
@@ -158,7 +199,9 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     // When the MTU of every parent is known.
     for (parent, id, node) in sub_entries(root) {
         let name = SubInterface::name_of(parent, id);
-        let Some(of) = config.interfaces.get(parent) else { continue };
+        let Some(of) = config.interfaces.get(parent) else {
+            continue;
+        };
         if let Some(interface) = sub_interface(node, parent, id, of.mtu, &mut addresses)
             && !config.interfaces.contains_key(&name)
         {
@@ -171,37 +214,73 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
         }
     };
     for entry in root.value("bridgedomains").map_or(&[][..], Node::entries) {
-        config.bridges.insert(entry.key.clone().into_owned(), crate::bridge::build(&entry.value));
+        config.bridges.insert(
+            entry.key.clone().into_owned(),
+            crate::bridge::build(&entry.value),
+        );
     }
     for entry in root.value("vrfs").map_or(&[][..], Node::entries) {
         if let Some(table) = number(&entry.value, "table") {
-            let vrf = Vrf { table, description: text(&entry.value, "description") };
+            let vrf = Vrf {
+                table,
+                description: text(&entry.value, "description"),
+            };
             config.vrfs.insert(entry.key.clone().into_owned(), vrf);
         }
     }
     section("sflow", &mut |node| config.sflow = sflow(node));
-    section("ipfix", &mut |node| config.ipfix = crate::ipfix::build(node));
+    section("ipfix", &mut |node| {
+        config.ipfix = crate::ipfix::build(node)
+    });
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));
     section("api", &mut |node| config.api = api(node));
     section("logging", &mut |node| {
-        config.logging = Logging { level: word(node, "level").unwrap_or_default(), format: word(node, "format").unwrap_or_default() };
+        config.logging = Logging {
+            level: word(node, "level").unwrap_or_default(),
+            format: word(node, "format").unwrap_or_default(),
+        };
     });
     section("history", &mut |node| config.history = history(node));
     config.prefix_lists = named(root, "prefixlists", prefix_list);
     config.access_lists = named(root, "acls", access_list);
-    let routes = items(root, "routes").filter_map(|(item, node)| route(item, node)).collect();
-    let neighbors = items(root, "neighbors").filter_map(|(item, node)| neighbor(item, node)).collect();
-    let labels = root.value("mpls").map(|mpls| items(mpls, "labels").filter_map(|(item, node)| label(item, node)).collect());
-    Candidate { config, addresses, routes, labels: labels.unwrap_or_default(), pseudowires, neighbors }
+    let routes = items(root, "routes")
+        .filter_map(|(item, node)| route(item, node))
+        .collect();
+    let neighbors = items(root, "neighbors")
+        .filter_map(|(item, node)| neighbor(item, node))
+        .collect();
+    let labels = root.value("mpls").map(|mpls| {
+        items(mpls, "labels")
+            .filter_map(|(item, node)| label(item, node))
+            .collect()
+    });
+    Candidate {
+        config,
+        addresses,
+        routes,
+        labels: labels.unwrap_or_default(),
+        pseudowires,
+        neighbors,
+    }
 }
 
-pub(crate) fn items<'n, 't>(node: &'n Node<'t>, key: &str) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
-    node.value(key).map_or(&[][..], Node::items).iter().enumerate()
+pub(crate) fn items<'n, 't>(
+    node: &'n Node<'t>,
+    key: &str,
+) -> impl Iterator<Item = (usize, &'n Node<'t>)> {
+    node.value(key)
+        .map_or(&[][..], Node::items)
+        .iter()
+        .enumerate()
 }
 
 pub(crate) fn text(node: &Node<'_>, key: &str) -> Option<String> {
-    node.value(key).filter(|value| !value.is_empty()).and_then(Node::text).filter(|text| !text.is_empty()).map(str::to_owned)
+    node.value(key)
+        .filter(|value| !value.is_empty())
+        .and_then(Node::text)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
 }
 
 fn file(node: &Node<'_>, key: &str) -> Option<PathBuf> {
@@ -241,9 +320,13 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         ..Interface::default()
     };
     interface.mtu = number(node, "mtu").unwrap_or(interface.mtu);
-    interface.rx_queue_workers = items(node, "rx-queue-workers").map(|(_, node)| node.text().and_then(decimal).unwrap_or(0)).collect();
+    interface.rx_queue_workers = items(node, "rx-queue-workers")
+        .map(|(_, node)| node.text().and_then(decimal).unwrap_or(0))
+        .collect();
     interface.addresses = own_addresses(node, "interfaces", name, addresses);
-    interface.router_advertisements = node.value("router-advertisements").map(router_advertisements);
+    interface.router_advertisements = node
+        .value("router-advertisements")
+        .map(router_advertisements);
     interface
 }
 
@@ -257,24 +340,46 @@ fn router_advertisements(node: &Node<'_>) -> RouterAdvertisements {
     }
 }
 
-fn own_addresses(node: &Node<'_>, section: &'static str, name: &str, all: &mut Vec<AddressItem>) -> BTreeSet<IpNet> {
+fn own_addresses(
+    node: &Node<'_>,
+    section: &'static str,
+    name: &str,
+    all: &mut Vec<AddressItem>,
+) -> BTreeSet<IpNet> {
     let net = |node: &Node<'_>| node.text().and_then(|text| value::own_address(text).ok());
     let of_this = items(node, "addresses").filter_map(|(item, node)| Some((item, net(node)?)));
     let before = all.len();
-    all.extend(of_this.map(|(item, net)| AddressItem { section, interface: name.to_owned(), item, net }));
+    all.extend(of_this.map(|(item, net)| AddressItem {
+        section,
+        interface: name.to_owned(),
+        item,
+        net,
+    }));
     all.iter().skip(before).map(|it| it.net).collect()
 }
 
 /// The sub-interfaces of the file: parent, number, what is said.
-pub(crate) fn sub_entries<'n>(root: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n str, &'n Node<'n>)> {
+pub(crate) fn sub_entries<'n>(
+    root: &'n Node<'_>,
+) -> impl Iterator<Item = (&'n str, &'n str, &'n Node<'n>)> {
     let interfaces = root.value("interfaces").map_or(&[][..], Node::entries);
     interfaces.iter().flat_map(|parent| {
-        let subs = parent.value.value("sub-interfaces").map_or(&[][..], Node::entries);
-        subs.iter().map(|sub| (parent.key.as_ref(), sub.key.as_ref(), &sub.value))
+        let subs = parent
+            .value
+            .value("sub-interfaces")
+            .map_or(&[][..], Node::entries);
+        subs.iter()
+            .map(|sub| (parent.key.as_ref(), sub.key.as_ref(), &sub.value))
     })
 }
 
-fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &mut Vec<AddressItem>) -> Option<Interface> {
+fn sub_interface(
+    node: &Node<'_>,
+    parent: &str,
+    id: &str,
+    mtu: u16,
+    addresses: &mut Vec<AddressItem>,
+) -> Option<Interface> {
     let id = decimal(id)?;
     let encapsulation = match node.value("encapsulation") {
         None => Encapsulation::of_id(id),
@@ -303,9 +408,16 @@ fn sub_interface(node: &Node<'_>, parent: &str, id: &str, mtu: u16, addresses: &
         mpls: truth(node, "mpls").unwrap_or_default(),
         acl: node.value("acl").map(binding).unwrap_or_default(),
         urpf: word(node, "urpf"),
-        router_advertisements: node.value("router-advertisements").map(router_advertisements),
+        router_advertisements: node
+            .value("router-advertisements")
+            .map(router_advertisements),
         addresses: own_addresses(node, SUB_INTERFACES, &name, addresses),
-        device: Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite })),
+        device: Some(Device::SubInterface(SubInterface {
+            parent: parent.to_owned(),
+            id,
+            encapsulation,
+            tag_rewrite,
+        })),
         ..Interface::default()
     })
 }
@@ -319,7 +431,9 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
         unnumbered: text(node, "unnumbered"),
         mpls: truth(node, "mpls").unwrap_or_default(),
         addresses: own_addresses(node, "loopbacks", name, addresses),
-        router_advertisements: node.value("router-advertisements").map(router_advertisements),
+        router_advertisements: node
+            .value("router-advertisements")
+            .map(router_advertisements),
         ..Interface::default()
     };
     loopback.mtu = number(node, "mtu").unwrap_or(loopback.mtu);
@@ -330,13 +444,24 @@ fn loopback(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> In
 fn tap(name: &str, node: &Node<'_>, has_mtu: bool, config: &mut Config) {
     let host = node.value("host");
     let interface = config.interfaces.entry(name.to_owned()).or_default();
-    if let Some(mtu) = host.and_then(|host| number(host, "mtu")).filter(|_| !has_mtu) {
+    if let Some(mtu) = host
+        .and_then(|host| number(host, "mtu"))
+        .filter(|_| !has_mtu)
+    {
         interface.mtu = mtu;
     }
     if interface.device.is_none() {
-        interface.device = host.and_then(|host| Some(Device::Tap { name: text(host, "name")?, host_mac: parsed(host, "mac") }));
+        interface.device = host.and_then(|host| {
+            Some(Device::Tap {
+                name: text(host, "name")?,
+                host_mac: parsed(host, "mac"),
+            })
+        });
     }
-    interface.description = interface.description.take().or_else(|| text(node, "description"));
+    interface.description = interface
+        .description
+        .take()
+        .or_else(|| text(node, "description"));
 }
 
 /// A bond becomes the device of the interface of the same name, and its members know it.
@@ -348,7 +473,10 @@ fn bond(name: &str, node: &Node<'_>, config: &mut Config) {
         lacp_rate: word(node, "lacp-rate").unwrap_or_default(),
     }));
     interface.mac = parsed(node, "mac");
-    interface.description = interface.description.take().or_else(|| text(node, "description"));
+    interface.description = interface
+        .description
+        .take()
+        .or_else(|| text(node, "description"));
     for member in items(node, "interfaces").filter_map(|(_, member)| member.text()) {
         if let Some(member) = config.interfaces.get_mut(member) {
             member.bond = Some(name.to_owned());
@@ -359,9 +487,18 @@ fn bond(name: &str, node: &Node<'_>, config: &mut Config) {
 /// A tunnel becomes the device of the interface of the same name.
 fn vxlan(name: &str, node: &Node<'_>, config: &mut Config) {
     let interface = config.interfaces.entry(name.to_owned()).or_default();
-    let tunnel = || Some(Vxlan { local: parsed(node, "local")?, remote: parsed(node, "remote")?, vni: number(node, "vni")? });
+    let tunnel = || {
+        Some(Vxlan {
+            local: parsed(node, "local")?,
+            remote: parsed(node, "remote")?,
+            vni: number(node, "vni")?,
+        })
+    };
     interface.device = tunnel().map(Device::Vxlan);
-    interface.description = interface.description.take().or_else(|| text(node, "description"));
+    interface.description = interface
+        .description
+        .take()
+        .or_else(|| text(node, "description"));
 }
 
 fn device(node: &Node<'_>) -> Option<Device> {
@@ -371,11 +508,21 @@ fn device(node: &Node<'_>) -> Option<Device> {
             queues: number(node, "queues").unwrap_or(1),
             mode: word(node, "mode").unwrap_or_default(),
         }),
-        "tap" => Some(Device::Tap { name: text(node, "name")?, host_mac: parsed(node, "host-mac") }),
-        "pcap" => Some(Device::Pcap { input: file(node, "input"), output: file(node, "output") }),
+        "tap" => Some(Device::Tap {
+            name: text(node, "name")?,
+            host_mac: parsed(node, "host-mac"),
+        }),
+        "pcap" => Some(Device::Pcap {
+            input: file(node, "input"),
+            output: file(node, "output"),
+        }),
         "memif" => Some(Device::Memif(memif(node)?)),
         "null" => Some(Device::Null),
-        "generator" => Some(Device::Generator { streams: items(node, "streams").filter_map(|(_, node)| stream(node)).collect() }),
+        "generator" => Some(Device::Generator {
+            streams: items(node, "streams")
+                .filter_map(|(_, node)| stream(node))
+                .collect(),
+        }),
         _ => None,
     }
 }
@@ -403,19 +550,26 @@ fn stream(node: &Node<'_>) -> Option<Stream> {
         source: parsed(node, "source")?,
         destination: parsed(node, "destination")?,
         source_port: parsed(node, "source-port").unwrap_or(Stream::default_source_port()),
-        destination_port: parsed(node, "destination-port").unwrap_or(Stream::default_destination_port()),
+        destination_port: parsed(node, "destination-port")
+            .unwrap_or(Stream::default_destination_port()),
         protocol: word(node, "protocol").unwrap_or_default(),
     })
 }
 
 fn route(item: usize, node: &Node<'_>) -> Option<RouteItem> {
-    let prefix = node.value("prefix")?.text().and_then(|text| value::prefix(text).ok())?;
+    let prefix = node
+        .value("prefix")?
+        .text()
+        .and_then(|text| value::prefix(text).ok())?;
     let via = node.value("via");
     let nowhere = via.and_then(Node::text).and_then(Via::of_word);
     let paths = via.map(paths).unwrap_or_default();
     Some(RouteItem {
         item,
-        key: RouteKey { vrf: text(node, "vrf"), prefix },
+        key: RouteKey {
+            vrf: text(node, "vrf"),
+            prefix,
+        },
         nowhere,
         resilient: truth(node, "resilient").unwrap_or_default(),
         paths,
@@ -427,13 +581,22 @@ fn label(item: usize, node: &Node<'_>) -> Option<LabelItem> {
     let (via, route) = (node.value("via"), way(item, node));
     let ttl_mode = word(node, "ttl-mode").unwrap_or_default();
     let lookup = text(node, "lookup").or_else(|| via.is_none().then(|| DEFAULT_TABLE.to_owned()));
-    Some(LabelItem { label, route, has_via: via.is_some(), lookup, ttl_mode })
+    Some(LabelItem {
+        label,
+        route,
+        has_via: via.is_some(),
+        lookup,
+        ttl_mode,
+    })
 }
 
 /// The `via` of what is no route, in the default table.
 fn way(item: usize, node: &Node<'_>) -> RouteItem {
     let via = node.value("via");
-    let key = RouteKey { vrf: None, prefix: IpNet::default() };
+    let key = RouteKey {
+        vrf: None,
+        prefix: IpNet::default(),
+    };
     RouteItem {
         item,
         key,
@@ -447,8 +610,15 @@ fn way(item: usize, node: &Node<'_>) -> RouteItem {
 fn pseudowire(name: &str, node: &Node<'_>, config: &mut Config) {
     let interface = config.interfaces.entry(name.to_owned()).or_default();
     interface.device = Some(Device::Pseudowire);
-    interface.description = interface.description.take().or_else(|| text(node, "description"));
-    let (Some(local_label), Some(remote_label)) = (number(node, "local-label"), number(node, "remote-label")) else { return };
+    interface.description = interface
+        .description
+        .take()
+        .or_else(|| text(node, "description"));
+    let (Some(local_label), Some(remote_label)) =
+        (number(node, "local-label"), number(node, "remote-label"))
+    else {
+        return;
+    };
     let pseudowire = Pseudowire {
         local_label,
         remote_label,
@@ -464,9 +634,16 @@ fn paths(via: &Node<'_>) -> Vec<(Option<usize>, Path)> {
     match &via.content {
         Content::Scalar { text, .. } => {
             let next_hop = value::neighbor(text).ok();
-            next_hop.map(|next_hop| (None, Path::to(next_hop))).into_iter().collect()
+            next_hop
+                .map(|next_hop| (None, Path::to(next_hop)))
+                .into_iter()
+                .collect()
         }
-        Content::List(items) => items.iter().enumerate().filter_map(|(item, node)| Some((Some(item), path(node)?))).collect(),
+        Content::List(items) => items
+            .iter()
+            .enumerate()
+            .filter_map(|(item, node)| Some((Some(item), path(node)?)))
+            .collect(),
         Content::Map(_) => Vec::new(),
     }
 }
@@ -477,7 +654,9 @@ fn path(node: &Node<'_>) -> Option<Path> {
         interface: text(node, "interface"),
         next_hop_table: text(node, "next-hop-table"),
         weight: number(node, "weight").unwrap_or(1),
-        labels: items(node, "labels").filter_map(|(_, node)| node.text().and_then(decimal)).collect(),
+        labels: items(node, "labels")
+            .filter_map(|(_, node)| node.text().and_then(decimal))
+            .collect(),
         ttl_mode: word(node, "ttl-mode").unwrap_or_default(),
         traffic_class: number(node, "traffic-class"),
         entropy_label: truth(node, "entropy-label").unwrap_or_default(),
@@ -485,27 +664,49 @@ fn path(node: &Node<'_>) -> Option<Path> {
 }
 
 fn host(node: &Node<'_>, key: &str) -> Option<IpAddr> {
-    node.value(key)?.text().and_then(|text| value::neighbor(text).ok())
+    node.value(key)?
+        .text()
+        .and_then(|text| value::neighbor(text).ok())
 }
 
 fn neighbor(item: usize, node: &Node<'_>) -> Option<NeighborItem> {
-    let key = NeighborKey { interface: text(node, "interface")?, address: host(node, "address")? };
-    Some(NeighborItem { item, key, mac: parsed(node, "mac")? })
+    let key = NeighborKey {
+        interface: text(node, "interface")?,
+        address: host(node, "address")?,
+    };
+    Some(NeighborItem {
+        item,
+        key,
+        mac: parsed(node, "mac")?,
+    })
 }
 
 /// The entries of a section of names.
-pub(crate) fn named<V>(root: &Node<'_>, section: &str, read: impl Fn(&Node<'_>) -> V) -> BTreeMap<String, V> {
+pub(crate) fn named<V>(
+    root: &Node<'_>,
+    section: &str,
+    read: impl Fn(&Node<'_>) -> V,
+) -> BTreeMap<String, V> {
     let entries = root.value(section).map_or(&[][..], Node::entries);
-    entries.iter().map(|entry| (entry.key.clone().into_owned(), read(&entry.value))).collect()
+    entries
+        .iter()
+        .map(|entry| (entry.key.clone().into_owned(), read(&entry.value)))
+        .collect()
 }
 
 fn prefix_list(node: &Node<'_>) -> PrefixList {
     let member = |(_, node): (usize, &Node<'_>)| node.text().and_then(access_list::prefix);
-    PrefixList { description: text(node, "description"), members: items(node, "members").filter_map(member).collect() }
+    PrefixList {
+        description: text(node, "description"),
+        members: items(node, "members").filter_map(member).collect(),
+    }
 }
 
 fn access_list(node: &Node<'_>) -> AccessList {
-    AccessList { description: text(node, "description"), terms: items(node, "terms").map(|(_, node)| term(node)).collect() }
+    AccessList {
+        description: text(node, "description"),
+        terms: items(node, "terms").map(|(_, node)| term(node)).collect(),
+    }
 }
 
 /// Also of a term without an action, so that the others keep their places.
@@ -525,8 +726,15 @@ fn term(node: &Node<'_>) -> Term {
 }
 
 fn binding(node: &Node<'_>) -> Binding {
-    let names = |key: &str| items(node, key).filter_map(|(_, node)| node.text().filter(|_| !node.is_empty()).map(str::to_owned)).collect();
-    Binding { input: names("input"), output: names("output") }
+    let names = |key: &str| {
+        items(node, key)
+            .filter_map(|(_, node)| node.text().filter(|_| !node.is_empty()).map(str::to_owned))
+            .collect()
+    };
+    Binding {
+        input: names("input"),
+        output: names("output"),
+    }
 }
 
 fn sflow(node: &Node<'_>) -> Sflow {
@@ -539,13 +747,19 @@ fn sflow(node: &Node<'_>) -> Sflow {
         drop_limit: number(node, "drop-limit").unwrap_or(default.drop_limit),
         encoding: word(node, "encoding").unwrap_or_default(),
         agent: parsed(node, "agent"),
-        agent_cidr: items(node, "agent.cidr").filter_map(|(_, node)| node.text()?.parse().ok()).collect(),
+        agent_cidr: items(node, "agent.cidr")
+            .filter_map(|(_, node)| node.text()?.parse().ok())
+            .collect(),
         agent_sub_id: number(node, "agent-sub-id").unwrap_or(default.agent_sub_id),
         datagram_bytes: number(node, "datagram-bytes").unwrap_or(default.datagram_bytes),
         os_index: truth(node, "osIndex").unwrap_or(default.os_index),
         if_offset: number(node, "ifOffset").unwrap_or(default.if_offset),
-        collectors: items(node, "collectors").filter_map(|(_, node)| collector(node)).collect(),
-        dns_sd: node.value("dns-sd").map(|node| DnsSd { domain: text(node, "domain") }),
+        collectors: items(node, "collectors")
+            .filter_map(|(_, node)| collector(node))
+            .collect(),
+        dns_sd: node.value("dns-sd").map(|node| DnsSd {
+            domain: text(node, "domain"),
+        }),
         psample: node.value("psample").map(psample),
         interfaces: named(node, "interfaces", sflow_interface),
     }
@@ -584,9 +798,15 @@ fn collector(node: &Node<'_>) -> Option<Collector> {
 }
 
 fn workers(node: &Node<'_>) -> Workers {
-    let cores: Vec<u16> = items(node, "cores").filter_map(|(_, node)| node.text().and_then(decimal)).collect();
+    let cores: Vec<u16> = items(node, "cores")
+        .filter_map(|(_, node)| node.text().and_then(decimal))
+        .collect();
     let as_many = u16::try_from(cores.len()).unwrap_or(u16::MAX).max(1);
-    Workers { count: number(node, "count").unwrap_or(as_many), cores, idle: word(node, "idle").unwrap_or_default() }
+    Workers {
+        count: number(node, "count").unwrap_or(as_many),
+        cores,
+        idle: word(node, "idle").unwrap_or_default(),
+    }
 }
 
 fn buffers(node: &Node<'_>) -> Buffers {
@@ -601,31 +821,54 @@ fn api(node: &Node<'_>) -> Api {
         socket: file(node, "socket").unwrap_or_else(|| Api::default().socket),
         group: text(node, "group"),
         read_only_group: text(node, "read-only-group"),
-        listen: items(node, "listen").filter_map(|(_, node)| listen(node)).collect(),
-        tokens: items(node, "tokens").filter_map(|(_, node)| token(node)).collect(),
+        listen: items(node, "listen")
+            .filter_map(|(_, node)| listen(node))
+            .collect(),
+        tokens: items(node, "tokens")
+            .filter_map(|(_, node)| token(node))
+            .collect(),
         metrics: node.value("metrics").and_then(metrics),
     }
 }
 
 fn listen(node: &Node<'_>) -> Option<Listen> {
     let port = number(node, "port").unwrap_or(Listen::default_port());
-    Some(Listen { address: parsed(node, "address")?, port, tls: node.value("tls").and_then(tls) })
+    Some(Listen {
+        address: parsed(node, "address")?,
+        port,
+        tls: node.value("tls").and_then(tls),
+    })
 }
 
 fn tls(node: &Node<'_>) -> Option<Tls> {
     let client_role = word(node, "client-role").unwrap_or_default();
-    Some(Tls { certificate: file(node, "certificate")?, key: file(node, "key")?, client_ca: file(node, "client-ca"), client_role })
+    Some(Tls {
+        certificate: file(node, "certificate")?,
+        key: file(node, "key")?,
+        client_ca: file(node, "client-ca"),
+        client_role,
+    })
 }
 
 fn token(node: &Node<'_>) -> Option<Token> {
-    Some(Token { name: text(node, "name")?, role: word(node, "role").unwrap_or_default(), sha256: parsed(node, "sha256")? })
+    Some(Token {
+        name: text(node, "name")?,
+        role: word(node, "role").unwrap_or_default(),
+        sha256: parsed(node, "sha256")?,
+    })
 }
 
 fn metrics(node: &Node<'_>) -> Option<Metrics> {
-    Some(Metrics { address: parsed(node, "address")?, port: number(node, "port").unwrap_or(Metrics::default_port()) })
+    Some(Metrics {
+        address: parsed(node, "address")?,
+        port: number(node, "port").unwrap_or(Metrics::default_port()),
+    })
 }
 
 fn history(node: &Node<'_>) -> History {
     let default = History::default();
-    History { directory: file(node, "directory").unwrap_or(default.directory), keep: number(node, "keep").unwrap_or(default.keep) }
+    History {
+        directory: file(node, "directory").unwrap_or(default.directory),
+        keep: number(node, "keep").unwrap_or(default.keep),
+    }
 }

@@ -25,7 +25,10 @@ struct Expected {
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     files
 }
@@ -34,14 +37,24 @@ fn files() -> Vec<PathBuf> {
 const SKIP: &str = "\nskip-unsupported: true";
 
 fn found(head: &str, candidate: &str) -> Vec<Diagnostic> {
-    let options = CheckOptions { skip_unsupported: head.contains(SKIP), ..CheckOptions::new("case") };
-    crate::check_with(&options, candidate.as_bytes()).map_or_else(|errors| errors, |checked| checked.warnings)
+    let options = CheckOptions {
+        skip_unsupported: head.contains(SKIP),
+        ..CheckOptions::new("case")
+    };
+    crate::check_with(&options, candidate.as_bytes())
+        .map_or_else(|errors| errors, |checked| checked.warnings)
 }
 
 fn expected_of(header: &str) -> Vec<Expected> {
-    let tree = read(header, &Limits::default()).unwrap_or_else(|error| panic!("{header}: {error:?}"));
+    let tree =
+        read(header, &Limits::default()).unwrap_or_else(|error| panic!("{header}: {error:?}"));
     let list = |key: &str, severity| {
-        tree.root.value(key).map_or(&[][..], Node::items).iter().map(move |it| expectation(it, severity)).collect::<Vec<_>>()
+        tree.root
+            .value(key)
+            .map_or(&[][..], Node::items)
+            .iter()
+            .map(move |it| expectation(it, severity))
+            .collect::<Vec<_>>()
     };
     let mut all = list("errors", Severity::Error);
     all.extend(list("warnings", Severity::Warning));
@@ -50,9 +63,20 @@ fn expected_of(header: &str) -> Vec<Expected> {
 }
 
 fn expectation(node: &Node<'_>, severity: Severity) -> Expected {
-    let text = |key: &str| node.value(key).and_then(Node::text).unwrap_or_default().to_owned();
+    let text = |key: &str| {
+        node.value(key)
+            .and_then(Node::text)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let number = |key: &str| text(key).parse().unwrap();
-    Expected { severity, line: number("line"), column: number("column"), path: text("path"), message: text("message") }
+    Expected {
+        severity,
+        line: number("line"),
+        column: number("column"),
+        path: text("path"),
+        message: text("message"),
+    }
 }
 
 fn header(test: &str, found: &[Diagnostic]) -> String {
@@ -62,9 +86,21 @@ fn header(test: &str, found: &[Diagnostic]) -> String {
         if of_this().next().is_some() {
             let _ = writeln!(header, "{key}:");
         }
-        for Diagnostic { line, column, path, message, .. } in of_this() {
+        for Diagnostic {
+            line,
+            column,
+            path,
+            message,
+            ..
+        } in of_this()
+        {
             let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-            let _ = writeln!(header, "  - {{line: {line}, column: {column}, path: {}, message: {}}}", quoted(path), quoted(message));
+            let _ = writeln!(
+                header,
+                "  - {{line: {line}, column: {column}, path: {}, message: {}}}",
+                quoted(path),
+                quoted(message)
+            );
         }
     }
     header.trim_end().to_owned()
@@ -77,12 +113,26 @@ fn every_case_finds_exactly_what_it_expects() {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        let (head, candidate) = text.split_once(SEPARATOR).unwrap_or_else(|| panic!("{name} has no second document"));
+        let (head, candidate) = text
+            .split_once(SEPARATOR)
+            .unwrap_or_else(|| panic!("{name} has no second document"));
         let found = found(head, candidate);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            let test = head.lines().next().and_then(|line| line.strip_prefix("test: ")).unwrap_or(&name);
-            let test = if head.contains(SKIP) { format!("{test}{SKIP}") } else { test.to_owned() };
-            std::fs::write(&file, format!("{}{SEPARATOR}{candidate}", header(&test, &found))).unwrap();
+            let test = head
+                .lines()
+                .next()
+                .and_then(|line| line.strip_prefix("test: "))
+                .unwrap_or(&name);
+            let test = if head.contains(SKIP) {
+                format!("{test}{SKIP}")
+            } else {
+                test.to_owned()
+            };
+            std::fs::write(
+                &file,
+                format!("{}{SEPARATOR}{candidate}", header(&test, &found)),
+            )
+            .unwrap();
             continue;
         }
         let got: Vec<Expected> = found
@@ -97,20 +147,36 @@ fn every_case_finds_exactly_what_it_expects() {
             .collect();
         assert_eq!(got, expected_of(head), "{name}");
         let errors = got.iter().any(|it| it.severity == Severity::Error);
-        assert_eq!(errors, name.starts_with("error-"), "{name}: the name says how it ends");
-        assert!(found.iter().all(|it| it.severity == Severity::Warning || !it.help.is_empty()), "{name}: an error without help");
+        assert_eq!(
+            errors,
+            name.starts_with("error-"),
+            "{name}: the name says how it ends"
+        );
+        assert!(
+            found
+                .iter()
+                .all(|it| it.severity == Severity::Warning || !it.help.is_empty()),
+            "{name}: an error without help"
+        );
     }
 }
 
 #[test]
 fn examples_are_good_and_nothing_is_odd_about_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert!(files.len() >= 7);
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         assert_eq!(found("", &text), [], "{}", file.display());
-        assert!(text.starts_with("# "), "{} says what it is for", file.display());
+        assert!(
+            text.starts_with("# "),
+            "{} says what it is for",
+            file.display()
+        );
     }
 }
 
@@ -118,13 +184,24 @@ fn examples_are_good_and_nothing_is_odd_about_them() {
 fn correct_cases_survive_being_written_and_read_again() {
     for file in files() {
         let text = std::fs::read_to_string(&file).unwrap();
-        let Some((_, candidate)) = text.split_once(SEPARATOR) else { continue };
-        let Ok((config, warnings)) = crate::check("case", candidate) else { continue };
+        let Some((_, candidate)) = text.split_once(SEPARATOR) else {
+            continue;
+        };
+        let Ok((config, warnings)) = crate::check("case", candidate) else {
+            continue;
+        };
         let written = serde_json::to_string_pretty(&config).unwrap();
         let again = crate::check("written", &written).unwrap();
         assert_eq!(again.0, config, "{}", file.display());
         // Keys without effect are not written, and nothing is said of them again.
-        assert!(again.1.iter().all(|it| warnings.iter().any(|first| first.message == it.message)), "{}", file.display());
+        assert!(
+            again
+                .1
+                .iter()
+                .all(|it| warnings.iter().any(|first| first.message == it.message)),
+            "{}",
+            file.display()
+        );
         let typed: crate::Config = serde_json::from_str(&written).unwrap();
         assert_eq!(typed, config, "{}", file.display());
     }

@@ -28,7 +28,10 @@ impl CheckOptions {
     /// The usual bounds, and nothing left out.
     #[must_use]
     pub fn new(file_name: impl Into<String>) -> Self {
-        Self { file_name: file_name.into(), ..Self::default() }
+        Self {
+            file_name: file_name.into(),
+            ..Self::default()
+        }
     }
 }
 
@@ -49,7 +52,12 @@ impl Checked {
     /// A configuration that comes from no file: its places are those of `to_yaml`.
     #[must_use]
     pub fn of(name: impl Into<String>, config: &Config) -> Self {
-        Self { config: config.clone(), warnings: Vec::new(), file_name: name.into(), text: to_yaml(config) }
+        Self {
+            config: config.clone(),
+            warnings: Vec::new(),
+            file_name: name.into(),
+            text: to_yaml(config),
+        }
     }
 }
 
@@ -66,8 +74,12 @@ pub fn check(file_name: &str, text: &str) -> Result<(Config, Vec<Diagnostic>), V
 ///
 /// # Errors
 /// As `check`; one error when the bytes are not UTF-8.
-pub fn check_bytes(file_name: &str, bytes: &[u8]) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
-    check_with(&CheckOptions::new(file_name), bytes).map(|checked| (checked.config, checked.warnings))
+pub fn check_bytes(
+    file_name: &str,
+    bytes: &[u8],
+) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
+    check_with(&CheckOptions::new(file_name), bytes)
+        .map(|checked| (checked.config, checked.warnings))
 }
 
 /// Check a file as it was read, with options.
@@ -78,17 +90,38 @@ pub fn check_with(options: &CheckOptions, bytes: &[u8]) -> Result<Checked, Vec<D
     let (file_name, limits) = (options.file_name.as_str(), &options.limits);
     // A file that is too large is refused before it is looked at.
     if bytes.len() > limits.bytes {
-        let message = format!("the file has {} bytes, more than the {} that are read", bytes.len(), limits.bytes);
+        let message = format!(
+            "the file has {} bytes, more than the {} that are read",
+            bytes.len(),
+            limits.bytes
+        );
         return Err(refuse(file_name, "", not_text(Place::START, message)));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => check_text(options, text),
         Err(error) => {
-            let good = bytes.get(..error.valid_up_to()).and_then(|good| std::str::from_utf8(good).ok()).unwrap_or("");
+            let good = bytes
+                .get(..error.valid_up_to())
+                .and_then(|good| std::str::from_utf8(good).ok())
+                .unwrap_or("");
             let line = good.matches('\n').count().saturating_add(1);
-            let column = good.rsplit('\n').next().unwrap_or("").chars().count().saturating_add(1);
-            let place = Place { line: u32::try_from(line).unwrap_or(1), column: u32::try_from(column).unwrap_or(1), width: 1 };
-            Err(refuse(file_name, good, not_text(place, "this byte is not UTF-8 text".into())))
+            let column = good
+                .rsplit('\n')
+                .next()
+                .unwrap_or("")
+                .chars()
+                .count()
+                .saturating_add(1);
+            let place = Place {
+                line: u32::try_from(line).unwrap_or(1),
+                column: u32::try_from(column).unwrap_or(1),
+                width: 1,
+            };
+            Err(refuse(
+                file_name,
+                good,
+                not_text(place, "this byte is not UTF-8 text".into()),
+            ))
         }
     }
 }
@@ -109,7 +142,8 @@ fn check_text(options: &CheckOptions, text: &str) -> Result<Checked, Vec<Diagnos
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut tree = read(text, &options.limits).map_err(|error| refuse(file_name, text, error))?;
     synonyms::rename(&mut tree.root);
-    let mut findings = Findings::new(Source::new(file_name, text)).skipping_unsupported(options.skip_unsupported);
+    let mut findings =
+        Findings::new(Source::new(file_name, text)).skipping_unsupported(options.skip_unsupported);
     for duplicate in tree.duplicates {
         report(&mut findings, duplicate);
     }
@@ -119,7 +153,12 @@ fn check_text(options: &CheckOptions, text: &str) -> Result<Checked, Vec<Diagnos
         semantics::check(&tree.root, &candidate, &mut findings);
     }
     let warnings = findings.finish()?;
-    Ok(Checked { config: candidate.finish(), warnings, file_name: options.file_name.clone(), text: text.to_owned() })
+    Ok(Checked {
+        config: candidate.finish(),
+        warnings,
+        file_name: options.file_name.clone(),
+        text: text.to_owned(),
+    })
 }
 
 fn refuse(file_name: &str, text: &str, error: FormError) -> Vec<Diagnostic> {
@@ -129,6 +168,12 @@ fn refuse(file_name: &str, text: &str, error: FormError) -> Vec<Diagnostic> {
 }
 
 fn report(findings: &mut Findings<'_>, error: FormError) {
-    let FormError { place, path, message, label, help } = error;
+    let FormError {
+        place,
+        path,
+        message,
+        label,
+        help,
+    } = error;
     findings.error_at(place, path, Remark::new(message, label, help));
 }

@@ -14,7 +14,12 @@ use crate::vxlan::Vxlan;
 
 /// The thing behind an interface that packets come from and go to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "driver", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "driver",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
 pub enum Device {
     /// AF_XDP sockets on a Linux network device.
     AfXdp {
@@ -112,7 +117,11 @@ impl Device {
     pub fn queues(&self) -> u16 {
         match self {
             Self::AfXdp { queues, .. } | Self::Memif(Memif { queues, .. }) => *queues,
-            Self::Loopback | Self::SubInterface(_) | Self::Bond(_) | Self::Pseudowire | Self::Vxlan(_) => 0,
+            Self::Loopback
+            | Self::SubInterface(_)
+            | Self::Bond(_)
+            | Self::Pseudowire
+            | Self::Vxlan(_) => 0,
             _ => 1,
         }
     }
@@ -122,7 +131,9 @@ impl std::fmt::Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.driver())?;
         match self {
-            Self::AfXdp { name, queues, .. } if *queues > 1 => write!(f, " {name}, {queues} queues"),
+            Self::AfXdp { name, queues, .. } if *queues > 1 => {
+                write!(f, " {name}, {queues} queues")
+            }
             Self::AfXdp { name, .. } | Self::Tap { name, .. } => write!(f, " {name}"),
             Self::Pcap { input, output } => {
                 if let Some(input) = input {
@@ -134,8 +145,18 @@ impl std::fmt::Display for Device {
                 Ok(())
             }
             Self::Memif(memif) => {
-                write!(f, " {} {} at {}", memif.role.word(), memif.id, memif.socket.display())?;
-                if memif.queues > 1 { write!(f, ", {} queues", memif.queues) } else { Ok(()) }
+                write!(
+                    f,
+                    " {} {} at {}",
+                    memif.role.word(),
+                    memif.id,
+                    memif.socket.display()
+                )?;
+                if memif.queues > 1 {
+                    write!(f, ", {} queues", memif.queues)
+                } else {
+                    Ok(())
+                }
             }
             Self::SubInterface(sub) => sub.fmt(f),
             Self::Bond(bond) => write!(f, " {bond}"),
@@ -187,7 +208,9 @@ impl Memif {
     /// The name in the abstract space, when the socket is one of those.
     #[must_use]
     pub fn abstract_name(&self) -> Option<&str> {
-        self.socket.to_str().and_then(|socket| socket.strip_prefix('@'))
+        self.socket
+            .to_str()
+            .and_then(|socket| socket.strip_prefix('@'))
     }
 }
 
@@ -294,7 +317,10 @@ impl Stream {
     /// Port 1024, the first that is not reserved.
     #[must_use]
     pub const fn default_source_port() -> PortRange {
-        PortRange { first: 1024, last: 1024 }
+        PortRange {
+            first: 1024,
+            last: 1024,
+        }
     }
 
     /// Port 9, discard (RFC 863).

@@ -71,7 +71,11 @@ impl fmt::Display for Diagnostic {
         if !self.excerpt.text.is_empty() {
             let before = " ".repeat(self.excerpt.offset as usize);
             let carets = "^".repeat(self.shown_width());
-            write!(f, "\n{margin} |\n {number} | {}\n{margin} | {before}{carets}", self.excerpt.text)?;
+            write!(
+                f,
+                "\n{margin} |\n {number} | {}\n{margin} | {before}{carets}",
+                self.excerpt.text
+            )?;
             if !self.label.is_empty() {
                 write!(f, " {}", self.label)?;
             }
@@ -89,7 +93,12 @@ impl fmt::Display for Diagnostic {
 impl Diagnostic {
     /// Carets do not run past the piece of the line that is shown.
     fn shown_width(&self) -> usize {
-        let room = self.excerpt.text.chars().count().saturating_sub(self.excerpt.offset as usize);
+        let room = self
+            .excerpt
+            .text
+            .chars()
+            .count()
+            .saturating_sub(self.excerpt.offset as usize);
         (self.width as usize).min(room).max(1)
     }
 }
@@ -103,7 +112,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) const START: Self = Self { line: 1, column: 1, width: 1 };
+    pub(crate) const START: Self = Self {
+        line: 1,
+        column: 1,
+        width: 1,
+    };
 }
 
 /// The text of a file and where its lines begin.
@@ -115,16 +128,28 @@ pub(crate) struct Source<'t> {
 
 impl<'t> Source<'t> {
     pub(crate) const fn new(name: &'t str, text: &'t str) -> Self {
-        Self { name, text, lines: std::cell::OnceCell::new() }
+        Self {
+            name,
+            text,
+            lines: std::cell::OnceCell::new(),
+        }
     }
 
     fn line(&self, number: u32) -> &'t str {
         let starts = self.lines.get_or_init(|| {
-            let after_breaks = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+            let after_breaks = self
+                .text
+                .bytes()
+                .enumerate()
+                .filter(|(_, byte)| *byte == b'\n')
+                .map(|(at, _)| at + 1);
             std::iter::once(0).chain(after_breaks).collect()
         });
         let start = starts.get((number as usize).wrapping_sub(1)).copied();
-        start.and_then(|at| self.text.get(at..)).and_then(|rest| rest.lines().next()).unwrap_or("")
+        start
+            .and_then(|at| self.text.get(at..))
+            .and_then(|rest| rest.lines().next())
+            .unwrap_or("")
     }
 
     /// The line around a place, cut to what fits a terminal.
@@ -132,11 +157,24 @@ impl<'t> Source<'t> {
         const BEFORE: usize = 60;
         const SHOWN: usize = 120;
         let column = (place.column as usize).saturating_sub(1);
-        let skipped = if column > SHOWN - 20 { column - BEFORE } else { 0 };
+        let skipped = if column > SHOWN - 20 {
+            column - BEFORE
+        } else {
+            0
+        };
         let clean = |c: char| if c.is_control() { ' ' } else { c };
-        let text: String = self.line(place.line).chars().skip(skipped).take(SHOWN).map(clean).collect();
+        let text: String = self
+            .line(place.line)
+            .chars()
+            .skip(skipped)
+            .take(SHOWN)
+            .map(clean)
+            .collect();
         let text = text.trim_end().to_owned();
-        Excerpt { text, offset: u32::try_from(column - skipped).unwrap_or(0) }
+        Excerpt {
+            text,
+            offset: u32::try_from(column - skipped).unwrap_or(0),
+        }
     }
 }
 
@@ -181,7 +219,11 @@ mod tests {
     #[test]
     fn renders_like_a_compiler() {
         let source = Source::new("w.yaml", "interfaces:\n  xe0:\n    mtu: abc\n");
-        let place = Place { line: 3, column: 10, width: 3 };
+        let place = Place {
+            line: 3,
+            column: 10,
+            width: 3,
+        };
         let expected = "error: `abc` is not a whole number\n  --> w.yaml:3:10\n   |\n 3 |     mtu: abc\n   |          ^^^ expected a whole number\n   = path: interfaces.xe0.mtu\n   = help: for example `mtu: 1500`";
         assert_eq!(sample(3, place, &source).to_string(), expected);
     }
@@ -190,7 +232,11 @@ mod tests {
     fn long_lines_are_shown_around_the_place() {
         let text = format!("{}abc{}", " ".repeat(5000), "x".repeat(5000));
         let source = Source::new("w.yaml", &text);
-        let excerpt = source.excerpt(Place { line: 1, column: 5001, width: 3 });
+        let excerpt = source.excerpt(Place {
+            line: 1,
+            column: 5001,
+            width: 3,
+        });
         assert_eq!(excerpt.offset, 60);
         assert!(excerpt.text.trim_start().starts_with("abcx"));
         assert!(excerpt.text.chars().count() <= 120);

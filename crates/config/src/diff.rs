@@ -35,26 +35,42 @@ struct Line {
 }
 
 fn compare(from: &[Block], to: &[Block], depth: usize, lines: &mut Vec<Line>) {
-    let place: HashMap<&str, usize> = to.iter().enumerate().map(|(index, block)| (block.id.as_str(), index)).collect();
+    let place: HashMap<&str, usize> = to
+        .iter()
+        .enumerate()
+        .map(|(index, block)| (block.id.as_str(), index))
+        .collect();
     let mut next = 0;
     for block in from {
         // What is the same thing, and not yet passed by.
-        let Some(at) = place.get(block.id.as_str()).copied().filter(|at| *at >= next) else {
+        let Some(at) = place
+            .get(block.id.as_str())
+            .copied()
+            .filter(|at| *at >= next)
+        else {
             write(block, '-', depth, lines);
             continue;
         };
-        to.iter().take(at).skip(next).for_each(|block| write(block, '+', depth, lines));
+        to.iter()
+            .take(at)
+            .skip(next)
+            .for_each(|block| write(block, '+', depth, lines));
         next = at + 1;
         if let Some(other) = to.get(at) {
             pair(block, other, depth, lines);
         }
     }
-    to.iter().skip(next).for_each(|block| write(block, '+', depth, lines));
+    to.iter()
+        .skip(next)
+        .for_each(|block| write(block, '+', depth, lines));
 }
 
 fn pair(from: &Block, to: &Block, depth: usize, lines: &mut Vec<Line>) {
     if from.line == to.line {
-        lines.push(Line { sign: ' ', text: indented(&from.line, depth) });
+        lines.push(Line {
+            sign: ' ',
+            text: indented(&from.line, depth),
+        });
         compare(&from.below, &to.below, depth + 1, lines);
     } else {
         write(from, '-', depth, lines);
@@ -63,7 +79,12 @@ fn pair(from: &Block, to: &Block, depth: usize, lines: &mut Vec<Line>) {
 }
 
 fn write(block: &Block, sign: char, depth: usize, lines: &mut Vec<Line>) {
-    block.write(depth, &mut |line, depth| lines.push(Line { sign, text: indented(line, depth) }));
+    block.write(depth, &mut |line, depth| {
+        lines.push(Line {
+            sign,
+            text: indented(line, depth),
+        })
+    });
 }
 
 fn indented(line: &str, depth: usize) -> String {
@@ -72,20 +93,38 @@ fn indented(line: &str, depth: usize) -> String {
 
 /// Changes with their context, those that are close to each other together.
 fn hunks(lines: &[Line], text: &mut String) {
-    let changed: Vec<usize> = lines.iter().enumerate().filter(|(_, line)| line.sign != ' ').map(|(index, _)| index).collect();
+    let changed: Vec<usize> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.sign != ' ')
+        .map(|(index, _)| index)
+        .collect();
     let (mut old, mut new, mut passed) = (0, 0, 0);
     for group in changed.chunk_by(|one, other| other - one <= 2 * CONTEXT + 1) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            continue;
+        };
         let start = first.saturating_sub(CONTEXT);
         let end = (last + CONTEXT + 1).min(lines.len());
-        let (before, here) = (lines.get(passed..start).unwrap_or(&[]), lines.get(start..end).unwrap_or(&[]));
+        let (before, here) = (
+            lines.get(passed..start).unwrap_or(&[]),
+            lines.get(start..end).unwrap_or(&[]),
+        );
         old += before.len();
         new += before.len();
-        let (gone, come) = (here.iter().filter(|it| it.sign != '+').count(), here.iter().filter(|it| it.sign != '-').count());
+        let (gone, come) = (
+            here.iter().filter(|it| it.sign != '+').count(),
+            here.iter().filter(|it| it.sign != '-').count(),
+        );
         // POSIX diff: the number of the first line, or of the one before when there is none.
         let number = |passed: usize, count: usize| if count == 0 { passed } else { passed + 1 };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "@@ -{},{gone} +{},{come} @@", number(old, gone), number(new, come));
+        let _ = writeln!(
+            text,
+            "@@ -{},{gone} +{},{come} @@",
+            number(old, gone),
+            number(new, come)
+        );
         here.iter().for_each(|line| {
             let _ = writeln!(text, "{}{}", line.sign, line.text);
         });
@@ -108,11 +147,20 @@ mod tests {
         let (mut new, mut at): (Vec<&str>, usize) = (Vec::new(), 0);
         let mut lines = diff.lines().skip(2).peekable();
         while let Some(head) = lines.next() {
-            let numbers: Vec<usize> = head.split([' ', ',', '-', '+', '@']).filter_map(|it| it.parse().ok()).collect();
-            let [start, gone, new_start, come] = numbers[..] else { panic!("{head}") };
+            let numbers: Vec<usize> = head
+                .split([' ', ',', '-', '+', '@'])
+                .filter_map(|it| it.parse().ok())
+                .collect();
+            let [start, gone, new_start, come] = numbers[..] else {
+                panic!("{head}")
+            };
             let start = if gone == 0 { start } else { start - 1 };
             new.extend(&old[at..start]);
-            assert_eq!(new.len(), if come == 0 { new_start } else { new_start - 1 }, "{diff}");
+            assert_eq!(
+                new.len(),
+                if come == 0 { new_start } else { new_start - 1 },
+                "{diff}"
+            );
             at = start;
             let before = (at, new.len());
             while let Some(line) = lines.next_if(|line| !line.starts_with("@@")) {
@@ -125,7 +173,11 @@ mod tests {
                     new.push(text);
                 }
             }
-            assert_eq!((at - before.0, new.len() - before.1), (gone, come), "{diff}");
+            assert_eq!(
+                (at - before.0, new.len() - before.1),
+                (gone, come),
+                "{diff}"
+            );
         }
         new.extend(&old[at..]);
         new.iter().map(|line| format!("{line}\n")).collect()
@@ -153,10 +205,12 @@ mod tests {
 
     #[test]
     fn changes_stand_in_their_context() {
-        let from =
-            of("interfaces: {xe0: {addresses: [192.0.2.1/24]}, xe1: {}, xe2: {mtu: 9000}}\nroutes: [{prefix: 10.0.0.0/8, via: 192.0.2.9}]");
-        let to =
-            of("interfaces: {xe0: {addresses: [192.0.2.1/24, 192.0.2.2/24]}, xe2: {}}\nroutes: [{prefix: 10.0.0.0/8, via: blackhole}]");
+        let from = of(
+            "interfaces: {xe0: {addresses: [192.0.2.1/24]}, xe1: {}, xe2: {mtu: 9000}}\nroutes: [{prefix: 10.0.0.0/8, via: 192.0.2.9}]",
+        );
+        let to = of(
+            "interfaces: {xe0: {addresses: [192.0.2.1/24, 192.0.2.2/24]}, xe2: {}}\nroutes: [{prefix: 10.0.0.0/8, via: blackhole}]",
+        );
         let expected = "\
 --- running
 +++ wanted
@@ -182,7 +236,13 @@ mod tests {
     fn everything_may_come_or_go() {
         let some = of("interfaces: {xe0: {mtu: 9000}}");
         let nothing = Config::default();
-        assert_eq!(diff("a", &nothing, "b", &some), "--- a\n+++ b\n@@ -1,1 +1,3 @@\n-{}\n+interfaces:\n+  xe0:\n+    mtu: 9000\n");
-        assert_eq!(diff("a", &some, "b", &nothing), "--- a\n+++ b\n@@ -1,3 +1,1 @@\n-interfaces:\n-  xe0:\n-    mtu: 9000\n+{}\n");
+        assert_eq!(
+            diff("a", &nothing, "b", &some),
+            "--- a\n+++ b\n@@ -1,1 +1,3 @@\n-{}\n+interfaces:\n+  xe0:\n+    mtu: 9000\n"
+        );
+        assert_eq!(
+            diff("a", &some, "b", &nothing),
+            "--- a\n+++ b\n@@ -1,3 +1,1 @@\n-interfaces:\n-  xe0:\n-    mtu: 9000\n+{}\n"
+        );
     }
 }

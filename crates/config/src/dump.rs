@@ -19,7 +19,9 @@ use crate::schema::parsed;
 #[must_use]
 pub fn to_yaml(config: &Config) -> String {
     let mut text = String::new();
-    blocks(config).iter().for_each(|block| block.write(0, &mut |line, depth| line_to(&mut text, line, depth)));
+    blocks(config)
+        .iter()
+        .for_each(|block| block.write(0, &mut |line, depth| line_to(&mut text, line, depth)));
     text
 }
 
@@ -42,15 +44,25 @@ impl Block {
     /// Tell each line with its depth.
     pub(crate) fn write(&self, depth: usize, to: &mut dyn FnMut(&str, usize)) {
         to(&self.line, depth);
-        self.below.iter().for_each(|block| block.write(depth + 1, to));
+        self.below
+            .iter()
+            .for_each(|block| block.write(depth + 1, to));
     }
 }
 
 /// The lines of a configuration.
 pub(crate) fn blocks(config: &Config) -> Vec<Block> {
-    let alone = |line: &str| vec![Block { id: String::new(), line: line.into(), below: Vec::new() }];
+    let alone = |line: &str| {
+        vec![Block {
+            id: String::new(),
+            line: line.into(),
+            below: Vec::new(),
+        }]
+    };
     match serde_json::to_value(config) {
-        Ok(Value::Object(sections)) => Some(section("", &sections)).filter(|blocks| !blocks.is_empty()).unwrap_or_else(|| alone("{}")),
+        Ok(Value::Object(sections)) => Some(section("", &sections))
+            .filter(|blocks| !blocks.is_empty())
+            .unwrap_or_else(|| alone("{}")),
         // A path that is no UTF-8 can come from no file. `check` refuses this line.
         _ => alone("this configuration cannot be written"),
     }
@@ -58,13 +70,22 @@ pub(crate) fn blocks(config: &Config) -> Vec<Block> {
 
 /// The defaults of the table, as they stand in a configuration.
 static DEFAULTS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
-    let optional = KEYS.iter().filter(|row| !row.is_required() && !row.default.is_empty());
-    optional.filter_map(|row| Some((row.path, parsed(row, row.default)?))).collect()
+    let optional = KEYS
+        .iter()
+        .filter(|row| !row.is_required() && !row.default.is_empty());
+    optional
+        .filter_map(|row| Some((row.path, parsed(row, row.default)?)))
+        .collect()
 });
 
 fn section(path: &str, values: &Map<String, Value>) -> Vec<Block> {
-    let there = below(path).iter().filter_map(|row| Some((row, values.get(row.name())?)));
-    there.filter(|(row, value)| !is_default(row, value, values)).filter_map(|(row, value)| entry(row, row.name(), value)).collect()
+    let there = below(path)
+        .iter()
+        .filter_map(|row| Some((row, values.get(row.name())?)));
+    there
+        .filter(|(row, value)| !is_default(row, value, values))
+        .filter_map(|(row, value)| entry(row, row.name(), value))
+        .collect()
 }
 
 fn is_default(row: &Key, value: &Value, beside: &Map<String, Value>) -> bool {
@@ -88,27 +109,52 @@ fn entry(row: &'static Key, key: &str, value: &Value) -> Option<Block> {
         (Kind::List(..), Value::Array(values)) => items(row, values),
         (_, value) => return Some(leaf(key, &scalar(row.kind, value))),
     };
-    (!below.is_empty()).then(|| Block { id: key.to_owned(), line: format!("{key}:"), below })
+    (!below.is_empty()).then(|| Block {
+        id: key.to_owned(),
+        line: format!("{key}:"),
+        below,
+    })
 }
 
 fn leaf(key: &str, value: &str) -> Block {
-    Block { id: key.to_owned(), line: format!("{key}: {value}"), below: Vec::new() }
+    Block {
+        id: key.to_owned(),
+        line: format!("{key}: {value}"),
+        below: Vec::new(),
+    }
 }
 
 /// The one next hop that needs no list.
 fn single(paths: &[Value]) -> Option<&Value> {
-    let [Value::Object(path)] = paths else { return None };
-    let plain = ["interface", "next-hop-table", "labels"].iter().all(|key| !path.contains_key(*key))
+    let [Value::Object(path)] = paths else {
+        return None;
+    };
+    let plain = ["interface", "next-hop-table", "labels"]
+        .iter()
+        .all(|key| !path.contains_key(*key))
         && path.get("weight").and_then(Value::as_u64) == Some(1);
     path.get("next-hop").filter(|_| plain)
 }
 
 fn names(row: &Key, values: &Map<String, Value>) -> Vec<Block> {
-    let Some(item) = below(row.path).first() else { return Vec::new() };
+    let Some(item) = below(row.path).first() else {
+        return Vec::new();
+    };
     let named = |(name, value): (&String, &Value)| {
-        let below = value.as_object().map(|values| section(item.path, values)).unwrap_or_default();
-        let line = if below.is_empty() { format!("{}: {{}}", text(name)) } else { format!("{}:", text(name)) };
-        Block { id: name.clone(), line, below }
+        let below = value
+            .as_object()
+            .map(|values| section(item.path, values))
+            .unwrap_or_default();
+        let line = if below.is_empty() {
+            format!("{}: {{}}", text(name))
+        } else {
+            format!("{}:", text(name))
+        };
+        Block {
+            id: name.clone(),
+            line,
+            below,
+        }
     };
     values.iter().map(named).collect()
 }
@@ -122,7 +168,9 @@ fn identity(path: &str) -> &'static [&'static str] {
         "bridgedomains.*.static-macs[]" => &["mac"],
         "bridgedomains.*.arp-entries[]" => &["address"],
         "mpls.labels[]" => &["label"],
-        "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => &["next-hop", "interface", "next-hop-table"],
+        "routes[].via[]" | "mpls.labels[].via[]" | "pseudowires.*.via[]" => {
+            &["next-hop", "interface", "next-hop-table"]
+        }
         "sflow.collectors[]" => &["address", "port", "namespace", "dev"],
         "ipfix.collectors[]" | "api.listen[]" => &["address", "port"],
         _ => &["name"],
@@ -130,14 +178,20 @@ fn identity(path: &str) -> &'static [&'static str] {
 }
 
 fn items(row: &Key, values: &[Value]) -> Vec<Block> {
-    let Some(item) = below(row.path).first() else { return Vec::new() };
+    let Some(item) = below(row.path).first() else {
+        return Vec::new();
+    };
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut block = |value: &Value| {
         let mut block = match value {
             Value::Object(values) => section_item(item.path, values),
             value => {
                 let text = scalar(item.kind, value);
-                Block { id: text.clone(), line: format!("- {text}"), below: Vec::new() }
+                Block {
+                    id: text.clone(),
+                    line: format!("- {text}"),
+                    below: Vec::new(),
+                }
             }
         };
         let times = seen.entry(block.id.clone()).or_default();
@@ -151,11 +205,23 @@ fn items(row: &Key, values: &[Value]) -> Vec<Block> {
 }
 
 fn section_item(path: &str, values: &Map<String, Value>) -> Block {
-    let id: Vec<String> = identity(path).iter().filter_map(|key| values.get(*key)).map(Value::to_string).collect();
+    let id: Vec<String> = identity(path)
+        .iter()
+        .filter_map(|key| values.get(*key))
+        .map(Value::to_string)
+        .collect();
     let mut lines = section(path, values);
     let first_is_leaf = lines.first().is_some_and(|first| first.below.is_empty());
-    let line = if first_is_leaf { format!("- {}", lines.remove(0).line) } else { "-".to_owned() };
-    Block { id: id.join(" "), line, below: lines }
+    let line = if first_is_leaf {
+        format!("- {}", lines.remove(0).line)
+    } else {
+        "-".to_owned()
+    };
+    Block {
+        id: id.join(" "),
+        line,
+        below: lines,
+    }
 }
 
 fn scalar(kind: Kind, value: &Value) -> String {
@@ -174,7 +240,13 @@ fn text(value: &str) -> String {
         return value.to_owned();
     }
     // YAML 1.2.2, 5.1: what may stand in a file; the last ones are line breaks in YAML 1.1.
-    let odd = |c: char| c.is_control() || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}');
+    let odd = |c: char| {
+        c.is_control()
+            || matches!(
+                c,
+                '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}'
+            )
+    };
     if !value.contains(odd) {
         return format!("'{}'", value.replace('\'', "''"));
     }
@@ -182,7 +254,9 @@ fn text(value: &str) -> String {
     for character in value.chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
-            character if odd(character) => quoted.push_str(&format!("\\U{:08x}", u32::from(character))),
+            character if odd(character) => {
+                quoted.push_str(&format!("\\U{:08x}", u32::from(character)))
+            }
             character => quoted.push(character),
         }
     }
@@ -192,9 +266,17 @@ fn text(value: &str) -> String {
 
 fn is_plain(value: &str) -> bool {
     const WORDS: &[&str] = &["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
-    let safe =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b'_' | b'/' | b':' | b'@' | b'+' | b'(' | b')' | b'-');
-    let first = value.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'/');
+    let safe = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b' ' | b'.' | b'_' | b'/' | b':' | b'@' | b'+' | b'(' | b')' | b'-'
+            )
+    };
+    let first = value
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'/');
     let colon = value.contains(": ") || value.ends_with([':', ' ']);
     let word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(value));
     first && value.bytes().all(safe) && !colon && !word && !like_a_number(value)
@@ -202,11 +284,20 @@ fn is_plain(value: &str) -> bool {
 
 /// Decimal, hexadecimal, with an exponent, in base 60 or a date: some reader's number.
 fn like_a_number(value: &str) -> bool {
-    let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-' | b'_' | b':' | b' ');
-    let prefixed = ["0x", "0X", "0o", "0b"].iter().any(|prefix| value.starts_with(prefix));
-    let date = value.split_once('-').is_some_and(|(year, _)| year.len() == 4 && year.bytes().all(numeric));
+    let numeric = |byte: u8| {
+        byte.is_ascii_digit()
+            || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-' | b'_' | b':' | b' ')
+    };
+    let prefixed = ["0x", "0X", "0o", "0b"]
+        .iter()
+        .any(|prefix| value.starts_with(prefix));
+    let date = value
+        .split_once('-')
+        .is_some_and(|(year, _)| year.len() == 4 && year.bytes().all(numeric));
     // Addresses, and ranges of them, are no reader's numbers.
-    let address = value.split('-').all(|part| part.parse::<std::net::Ipv4Addr>().is_ok());
+    let address = value
+        .split('-')
+        .all(|part| part.parse::<std::net::Ipv4Addr>().is_ok());
     (value.bytes().all(numeric) && !address) || prefixed || date
 }
 
@@ -299,7 +390,9 @@ workers:
     - 1
     - 0
 ";
-        let Ok((config, _)) = crate::check("file", file) else { panic!("{:?}", crate::check("file", file)) };
+        let Ok((config, _)) = crate::check("file", file) else {
+            panic!("{:?}", crate::check("file", file))
+        };
         assert_eq!(to_yaml(&config), written);
     }
 
@@ -336,12 +429,15 @@ workers:
             assert_eq!(text(quoted), format!("'{quoted}'"));
         }
         for quoted in [
-            "a: b", "a:", " a", "a ", "#a", "a #b", "- a", "-", "!a", "&a", "*a", "{a", "[a", "@a", "%a", "`a", "|", ">", "? a", "ä", ".5",
-            "---", ",",
+            "a: b", "a:", " a", "a ", "#a", "a #b", "- a", "-", "!a", "&a", "*a", "{a", "[a", "@a",
+            "%a", "`a", "|", ">", "? a", "ä", ".5", "---", ",",
         ] {
             assert_eq!(text(quoted), format!("'{quoted}'"));
         }
         assert_eq!(text("it's"), "'it''s'");
-        assert_eq!(text("a\"\\\n\u{2028}"), "\"a\\\"\\\\\\U0000000a\\U00002028\"");
+        assert_eq!(
+            text("a\"\\\n\u{2028}"),
+            "\"a\\\"\\\\\\U0000000a\\U00002028\""
+        );
     }
 }

@@ -50,7 +50,9 @@ pub(crate) fn render(path: &[Segment<'_>]) -> String {
                 }
                 let plain = !key.is_empty()
                     && key.len() <= 48
-                    && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/'));
+                    && key.bytes().all(|byte| {
+                        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/')
+                    });
                 if plain {
                     text.push_str(key);
                 } else {
@@ -70,8 +72,16 @@ pub(crate) struct Remark {
 }
 
 impl Remark {
-    pub(crate) fn new(message: impl Into<String>, label: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), label: label.into(), help: help.into() }
+    pub(crate) fn new(
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            message: message.into(),
+            label: label.into(),
+            help: help.into(),
+        }
     }
 }
 
@@ -104,11 +114,20 @@ impl<'t> Findings<'t> {
     }
 
     pub(crate) fn skipping_unsupported(self, skips_unsupported: bool) -> Self {
-        Self { skips_unsupported, ..self }
+        Self {
+            skips_unsupported,
+            ..self
+        }
     }
 
     /// Report what vppcfg has and this version lacks.
-    pub(crate) fn unsupported(&mut self, place: Place, path: &[Segment<'_>], message: String, help: &str) {
+    pub(crate) fn unsupported(
+        &mut self,
+        place: Place,
+        path: &[Segment<'_>],
+        message: String,
+        help: &str,
+    ) {
         if self.skips_unsupported {
             self.warning(place, path, Remark::new(message, "left out", ""));
         } else {
@@ -138,9 +157,17 @@ impl<'t> Findings<'t> {
     }
 
     fn push(&mut self, severity: Severity, place: Place, path: String, remark: Remark) {
-        let Remark { message, label, help } = remark;
+        let Remark {
+            message,
+            label,
+            help,
+        } = remark;
         let excerpt = self.source.excerpt(place);
-        let Place { line, column, width } = place;
+        let Place {
+            line,
+            column,
+            width,
+        } = place;
         self.list.push(Diagnostic {
             severity,
             file: self.source.name.to_owned(),
@@ -165,12 +192,19 @@ impl<'t> Findings<'t> {
 
     pub(crate) fn is_broken(&self, path: &[Segment<'_>]) -> bool {
         !self.broken.is_empty()
-            && (1..=path.len()).any(|length| path.get(..length).is_some_and(|start| self.broken.contains(&render(start))))
+            && (1..=path.len()).any(|length| {
+                path.get(..length)
+                    .is_some_and(|start| self.broken.contains(&render(start)))
+            })
     }
 
     /// Whether any key at or below this row of the table is broken.
     pub(crate) fn any_broken(&self, pattern: &str) -> bool {
-        let below = |broken: &String| broken.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        let below = |broken: &String| {
+            broken
+                .strip_prefix(pattern)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
         self.broken_patterns.iter().any(below)
     }
 
@@ -181,17 +215,41 @@ impl<'t> Findings<'t> {
 
     /// Errors, or else warnings, in the order of the file.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-        self.list.sort_by_key(|it| (it.line, it.column, it.severity));
-        let more = if self.errors == 0 { (self.warnings, "warnings") } else { (self.errors, "errors") };
+        self.list
+            .sort_by_key(|it| (it.line, it.column, it.severity));
+        let more = if self.errors == 0 {
+            (self.warnings, "warnings")
+        } else {
+            (self.errors, "errors")
+        };
         if let (number, what) = more
             && number > Self::SHOWN
             && let Some(last) = self.list.last().cloned()
         {
             let message = format!("there are more {what}; the first {} are shown", Self::SHOWN);
-            let help = if self.errors == 0 { String::new() } else { "correct these first".to_owned() };
-            let severity = if self.errors == 0 { Severity::Warning } else { Severity::Error };
-            self.list.push(Diagnostic { severity, message, help, label: String::new(), path: String::new(), ..last });
+            let help = if self.errors == 0 {
+                String::new()
+            } else {
+                "correct these first".to_owned()
+            };
+            let severity = if self.errors == 0 {
+                Severity::Warning
+            } else {
+                Severity::Error
+            };
+            self.list.push(Diagnostic {
+                severity,
+                message,
+                help,
+                label: String::new(),
+                path: String::new(),
+                ..last
+            });
         }
-        if self.errors == 0 { Ok(self.list) } else { Err(self.list) }
+        if self.errors == 0 {
+            Ok(self.list)
+        } else {
+            Err(self.list)
+        }
     }
 }

@@ -87,7 +87,10 @@ pub struct IpfixInterface {
 
 impl Default for IpfixInterface {
     fn default() -> Self {
-        Self { direction: MeterDirection::Rx, records: "5-tuple".to_owned() }
+        Self {
+            direction: MeterDirection::Rx,
+            records: "5-tuple".to_owned(),
+        }
     }
 }
 
@@ -159,8 +162,16 @@ impl fmt::Display for IpfixCollector {
             IpfixTransport::Tcp => "tcp",
             IpfixTransport::Tls => "tls",
         };
-        let version = if self.version == IpfixVersion::Netflow9 { " netflow9" } else { "" };
-        write!(f, "{transport} {}{version}", SocketAddr::new(self.address, self.port))?;
+        let version = if self.version == IpfixVersion::Netflow9 {
+            " netflow9"
+        } else {
+            ""
+        };
+        write!(
+            f,
+            "{transport} {}{version}",
+            SocketAddr::new(self.address, self.port)
+        )?;
         if !self.records.is_empty() {
             write!(f, " {}", self.records.join("+"))?;
         }
@@ -310,7 +321,11 @@ pub(crate) const PARTS: &[&str] = &{
     let mut parts = [""; RECORD_SETS.len() + ELEMENTS.len()];
     let mut place = 0;
     while place < parts.len() {
-        parts[place] = if place < RECORD_SETS.len() { RECORD_SETS[place] } else { ELEMENTS[place - RECORD_SETS.len()].0 };
+        parts[place] = if place < RECORD_SETS.len() {
+            RECORD_SETS[place]
+        } else {
+            ELEMENTS[place - RECORD_SETS.len()].0
+        };
         place += 1;
     }
     parts
@@ -427,7 +442,11 @@ impl Ipfix {
     /// The sets by which interfaces are metered, in the order in which they are numbered.
     #[must_use]
     pub fn sets_in_use(&self) -> Vec<&str> {
-        let mut sets: Vec<&str> = self.interfaces.values().map(|interface| interface.records.as_str()).collect();
+        let mut sets: Vec<&str> = self
+            .interfaces
+            .values()
+            .map(|interface| interface.records.as_str())
+            .collect();
         sets.sort_unstable();
         sets.dedup();
         sets
@@ -437,13 +456,17 @@ impl Ipfix {
     #[must_use]
     pub fn needs_prefixes(&self) -> bool {
         let tells = |part: &String| part == "router" || part.ends_with("PrefixLength");
-        self.sets_in_use().iter().any(|set| self.parts_of(set).iter().any(tells))
+        self.sets_in_use()
+            .iter()
+            .any(|set| self.parts_of(set).iter().any(tells))
     }
 
     /// The sets that a collector gets, of those in use.
     #[must_use]
     pub fn sets_for(&self, collector: &IpfixCollector) -> Vec<&str> {
-        let wants = |set: &&str| collector.records.is_empty() || collector.records.iter().any(|wanted| wanted == set);
+        let wants = |set: &&str| {
+            collector.records.is_empty() || collector.records.iter().any(|wanted| wanted == set)
+        };
         self.sets_in_use().into_iter().filter(wants).collect()
     }
 
@@ -468,14 +491,23 @@ impl Ipfix {
         };
         let (mut template, mut record) = (0, 0);
         for shape in 0..4 {
-            let here = |element: &&str| ELEMENTS.iter().find(|(name, _, shapes)| name == element && shapes[shape]);
+            let here = |element: &&str| {
+                ELEMENTS
+                    .iter()
+                    .find(|(name, _, shapes)| name == element && shapes[shape])
+            };
             let sum = |elements: &mut dyn Iterator<Item = &&str>| {
-                elements.filter_map(here).fold((0, 0), |(count, sum), (_, octets, _)| (count + 1, sum + u32::from(*octets)))
+                elements
+                    .filter_map(here)
+                    .fold((0, 0), |(count, sum), (_, octets, _)| {
+                        (count + 1, sum + u32::from(*octets))
+                    })
             };
             let (mut specifiers, mut octets) = sum(&mut elements.iter());
             specifiers *= 4;
             if is_both && shape != FRAMES {
-                let (count, sum) = sum(&mut elements.iter().filter(|element| REVERSED.contains(element)));
+                let (count, sum) =
+                    sum(&mut elements.iter().filter(|element| REVERSED.contains(element)));
                 // Behind them stands biflowDirection.
                 (specifiers, octets) = (specifiers + 8 * count + 4, octets + sum + 1);
             }
@@ -494,12 +526,28 @@ impl Ipfix {
                 changes.push(format!("{key} {from} -> {to}"));
             }
         };
-        change("active-timeout", self.active_timeout.to_string(), to.active_timeout.to_string());
-        change("idle-timeout", self.idle_timeout.to_string(), to.idle_timeout.to_string());
+        change(
+            "active-timeout",
+            self.active_timeout.to_string(),
+            to.active_timeout.to_string(),
+        );
+        change(
+            "idle-timeout",
+            self.idle_timeout.to_string(),
+            to.idle_timeout.to_string(),
+        );
         change("flows", self.flows.to_string(), to.flows.to_string());
-        change("sampling-rate", self.sampling_rate.to_string(), to.sampling_rate.to_string());
+        change(
+            "sampling-rate",
+            self.sampling_rate.to_string(),
+            to.sampling_rate.to_string(),
+        );
         change("domain", self.domain.to_string(), to.domain.to_string());
-        change("template-interval", self.template_interval.to_string(), to.template_interval.to_string());
+        change(
+            "template-interval",
+            self.template_interval.to_string(),
+            to.template_interval.to_string(),
+        );
         change("biflow", self.biflow.to_string(), to.biflow.to_string());
         let both = |from: Vec<&String>, to: Vec<&String>| -> Vec<String> {
             let mut names: Vec<String> = from.into_iter().chain(to).cloned().collect();
@@ -508,20 +556,40 @@ impl Ipfix {
             names
         };
         let parts = |of: &Ipfix, name: &str| {
-            of.records.get(name).map_or_else(|| "none".to_owned(), |records| format!("[{}]", records.elements.join(" ")))
+            of.records.get(name).map_or_else(
+                || "none".to_owned(),
+                |records| format!("[{}]", records.elements.join(" ")),
+            )
         };
         for name in both(self.records.keys().collect(), to.records.keys().collect()) {
-            change(&format!("records {name}"), parts(self, &name), parts(to, &name));
+            change(
+                &format!("records {name}"),
+                parts(self, &name),
+                parts(to, &name),
+            );
         }
         let metered = |of: &Ipfix, name: &str| match of.interfaces.get(name) {
             Some(interface) => format!("{} {}", interface.records, interface.direction.word()),
             None => "not metered".to_owned(),
         };
-        for name in both(self.interfaces.keys().collect(), to.interfaces.keys().collect()) {
-            change(&format!("interface {name}"), metered(self, &name), metered(to, &name));
+        for name in both(
+            self.interfaces.keys().collect(),
+            to.interfaces.keys().collect(),
+        ) {
+            change(
+                &format!("interface {name}"),
+                metered(self, &name),
+                metered(to, &name),
+            );
         }
         if self.collectors != to.collectors {
-            let all = |of: &Ipfix| of.collectors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let all = |of: &Ipfix| {
+                of.collectors
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
             changes.push(format!("collectors [{}] -> [{}]", all(self), all(to)));
         }
         changes
@@ -539,19 +607,28 @@ pub(crate) fn build(node: &Node<'_>) -> Ipfix {
         domain: number(node, "domain").unwrap_or(usual.domain),
         template_interval: number(node, "template-interval").unwrap_or(usual.template_interval),
         biflow: truth(node, "biflow").unwrap_or_default(),
-        records: named(node, "records", |node| IpfixRecords { elements: words(node, "elements") }),
+        records: named(node, "records", |node| IpfixRecords {
+            elements: words(node, "elements"),
+        }),
         interfaces: named(node, "interfaces", interface),
-        collectors: items(node, "collectors").filter_map(|(_, node)| collector(node)).collect(),
+        collectors: items(node, "collectors")
+            .filter_map(|(_, node)| collector(node))
+            .collect(),
     }
 }
 
 fn words(node: &Node<'_>, key: &str) -> Vec<String> {
-    items(node, key).filter_map(|(_, node)| node.text().filter(|_| !node.is_empty()).map(str::to_owned)).collect()
+    items(node, key)
+        .filter_map(|(_, node)| node.text().filter(|_| !node.is_empty()).map(str::to_owned))
+        .collect()
 }
 
 fn interface(node: &Node<'_>) -> IpfixInterface {
     let usual = IpfixInterface::default();
-    IpfixInterface { direction: word(node, "direction").unwrap_or_default(), records: text(node, "records").unwrap_or(usual.records) }
+    IpfixInterface {
+        direction: word(node, "direction").unwrap_or_default(),
+        records: text(node, "records").unwrap_or(usual.records),
+    }
 }
 
 fn collector(node: &Node<'_>) -> Option<IpfixCollector> {
@@ -570,5 +647,10 @@ fn collector(node: &Node<'_>) -> Option<IpfixCollector> {
 
 fn tls(node: &Node<'_>) -> Option<IpfixTls> {
     let file = |key: &str| text(node, key).map(PathBuf::from);
-    Some(IpfixTls { name: text(node, "name")?, ca: file("ca")?, certificate: file("certificate"), key: file("key") })
+    Some(IpfixTls {
+        name: text(node, "name")?,
+        ca: file("ca")?,
+        certificate: file("certificate"),
+        key: file("key"),
+    })
 }

@@ -141,7 +141,9 @@ impl Names {
     /// The number behind the word, whether or not it is within the limit.
     pub(crate) fn numbers(self, name: &str) -> Option<u64> {
         match self {
-            Self::Interface | Self::Vrf | Self::AccessList | Self::PrefixList | Self::RecordSet => None,
+            Self::Interface | Self::Vrf | Self::AccessList | Self::PrefixList | Self::RecordSet => {
+                None
+            }
             Self::SubInterface => decimal(name),
             Self::Numbered(word, _) => decimal(name.strip_prefix(word)?),
         }
@@ -182,21 +184,39 @@ impl Key {
     }
 
     pub(crate) fn parent(&self) -> &'static str {
-        self.path.strip_suffix("[]").unwrap_or_else(|| split(self.path).0)
+        self.path
+            .strip_suffix("[]")
+            .unwrap_or_else(|| split(self.path).0)
     }
 }
 
 /// A path's last key, and all before it. hsflowd has one key with a dot in its name.
 fn split(path: &'static str) -> (&'static str, &'static str) {
     const DOTTED: &str = "agent.cidr";
-    match path.strip_suffix(DOTTED).and_then(|parent| parent.strip_suffix('.')) {
+    match path
+        .strip_suffix(DOTTED)
+        .and_then(|parent| parent.strip_suffix('.'))
+    {
         Some(parent) => (parent, DOTTED),
         None => path.rsplit_once('.').unwrap_or(("", path)),
     }
 }
 
-const fn key(path: &'static str, kind: Kind, default: &'static str, example: &'static str, about: &'static str) -> Key {
-    Key { path, kind, default, about, example, drivers: &[] }
+const fn key(
+    path: &'static str,
+    kind: Kind,
+    default: &'static str,
+    example: &'static str,
+    about: &'static str,
+) -> Key {
+    Key {
+        path,
+        kind,
+        default,
+        about,
+        example,
+        drivers: &[],
+    }
 }
 
 const fn of(drivers: &'static [&'static str], row: Key) -> Key {
@@ -232,10 +252,14 @@ impl Kind {
             Self::Named(Names::RecordSet) => "record sets by name".into(),
             Self::Named(Names::SubInterface) => "sub-interfaces by number".into(),
             Self::Named(Names::Vrf) => "tables by name".into(),
-            Self::Named(Names::Numbered(word, last)) => format!("sections by name, `{word}0` to `{word}{last}`"),
+            Self::Named(Names::Numbered(word, last)) => {
+                format!("sections by name, `{word}0` to `{word}{last}`")
+            }
             Self::List(0, most) => format!("a list of at most {most}"),
             Self::List(least, most) => format!("a list of {least} to {most}"),
-            Self::Via => "an address, a list of next hops, `blackhole`, `unreachable` or `prohibit`".into(),
+            Self::Via => {
+                "an address, a list of next hops, `blackhole`, `unreachable` or `prohibit`".into()
+            }
             Self::LabelVia => "an address, a list of next hops or `blackhole`".into(),
             Self::Whole(0, u64::MAX) => "a whole number".into(),
             Self::Whole(low, high) => format!("a whole number from {low} to {high}"),

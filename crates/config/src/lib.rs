@@ -56,7 +56,9 @@ mod vxlan;
 mod walk;
 mod written;
 
-pub use access_list::{AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction, Way};
+pub use access_list::{
+    AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction, Way,
+};
 pub use apply::{StepMisfit, apply_to_model};
 pub use bond::{Bond, BondMode, LacpRate, LoadBalance};
 pub use bridge::{Bridge, BridgeRole, BridgeSettings, SplitHorizon, StaticMac};
@@ -66,11 +68,14 @@ pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use diff::diff;
 pub use dump::to_yaml;
 pub use ipfix::{
-    ELEMENTS as IPFIX_ELEMENTS, Ipfix, IpfixCollector, IpfixInterface, IpfixRecords, IpfixTls, IpfixTransport, IpfixVersion,
-    MeterDirection, RECORD_SETS, SET_ELEMENTS,
+    ELEMENTS as IPFIX_ELEMENTS, Ipfix, IpfixCollector, IpfixInterface, IpfixRecords, IpfixTls,
+    IpfixTransport, IpfixVersion, MeterDirection, RECORD_SETS, SET_ELEMENTS,
 };
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-pub use model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_link_local};
+pub use model::{
+    AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via,
+    Vrf, is_link_local,
+};
 pub use mpls::{DEFAULT_TABLE, LabelEntry, Mpls, TtlMode};
 pub use plan::{Plan, PlannedStep, plan};
 pub use pseudowire::{Pseudowire, PseudowireType};
@@ -78,8 +83,14 @@ pub use reference::reference;
 pub use scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;
 pub use semantics::GENERATOR_MTU;
-pub use settings::{Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role, Tls, Token, Workers};
-pub use sflow::{AgentCidr, Collector, DnsSd, Psample, Sflow, SflowAgent, SflowDirection, SflowEncoding, SflowInterface};
+pub use settings::{
+    Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role,
+    Tls, Token, Workers,
+};
+pub use sflow::{
+    AgentCidr, Collector, DnsSd, Psample, Sflow, SflowAgent, SflowDirection, SflowEncoding,
+    SflowInterface,
+};
 pub use step::{Phase, RestartChange, Step};
 pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use subnets::{Subnets, link_local_subnet};

@@ -76,7 +76,10 @@ impl Config {
             workers: wanted.workers.clone(),
             buffers: wanted.buffers,
             api: wanted.api.clone(),
-            logging: Logging { format: wanted.logging.format, ..Logging::default() },
+            logging: Logging {
+                format: wanted.logging.format,
+                ..Logging::default()
+            },
             history: wanted.history.clone(),
             ..Self::default()
         }
@@ -86,42 +89,75 @@ impl Config {
     /// link-local ones, which belong to a link.
     #[must_use]
     pub fn with_borrowed<'a>(&self, interface: &'a Interface) -> std::borrow::Cow<'a, Interface> {
-        let lender = interface.unnumbered.as_ref().and_then(|lender| self.interfaces.get(lender));
+        let lender = interface
+            .unnumbered
+            .as_ref()
+            .and_then(|lender| self.interfaces.get(lender));
         lender.map_or(std::borrow::Cow::Borrowed(interface), |lender| {
-            let addresses = lender.addresses.iter().filter(|net| !is_link_local(net.addr())).copied().collect();
-            std::borrow::Cow::Owned(Interface { addresses, ..interface.clone() })
+            let addresses = lender
+                .addresses
+                .iter()
+                .filter(|net| !is_link_local(net.addr()))
+                .copied()
+                .collect();
+            std::borrow::Cow::Owned(Interface {
+                addresses,
+                ..interface.clone()
+            })
         })
     }
 
     /// Names of interfaces that have nothing behind them.
     pub fn without_device(&self) -> impl Iterator<Item = &str> {
-        self.interfaces.iter().filter(|(_, interface)| interface.device.is_none()).map(|(name, _)| name.as_str())
+        self.interfaces
+            .iter()
+            .filter(|(_, interface)| interface.device.is_none())
+            .map(|(name, _)| name.as_str())
     }
 
     /// Whether an interface is the routed side of a bridge domain.
     #[must_use]
     pub fn is_bvi(&self, interface: &str) -> bool {
-        self.bridges.values().any(|bridge| bridge.bvi.as_deref() == Some(interface))
+        self.bridges
+            .values()
+            .any(|bridge| bridge.bvi.as_deref() == Some(interface))
     }
 
     /// Whether there may be others on an interface's link, who could have one of our addresses.
     #[must_use]
     pub fn shares_its_link(&self, interface: &str) -> bool {
-        let device = self.interfaces.get(interface).and_then(|interface| interface.device.as_ref());
+        let device = self
+            .interfaces
+            .get(interface)
+            .and_then(|interface| interface.device.as_ref());
         // A port, which is made of nothing else.
-        let port = |name: &str| matches!(self.interfaces.get(name), Some(it) if it.is_port()) && self.shares_its_link(name);
-        let port_or_bond = |name: &str| port(name) || self.members_of(name).any(|(member, _)| port(member));
-        let member = |name: &String| match self.interfaces.get(name).and_then(|it| it.device.as_ref()) {
-            Some(Device::SubInterface(sub)) => port_or_bond(&sub.parent),
-            Some(Device::Pseudowire | Device::Vxlan(_)) => true,
-            _ => port_or_bond(name),
+        let port = |name: &str| {
+            matches!(self.interfaces.get(name), Some(it) if it.is_port())
+                && self.shares_its_link(name)
         };
+        let port_or_bond =
+            |name: &str| port(name) || self.members_of(name).any(|(member, _)| port(member));
+        let member =
+            |name: &String| match self.interfaces.get(name).and_then(|it| it.device.as_ref()) {
+                Some(Device::SubInterface(sub)) => port_or_bond(&sub.parent),
+                Some(Device::Pseudowire | Device::Vxlan(_)) => true,
+                _ => port_or_bond(name),
+            };
         match device {
-            Some(Device::AfXdp { .. } | Device::Tap { .. } | Device::Memif(_) | Device::Pseudowire | Device::Vxlan(_)) => true,
+            Some(
+                Device::AfXdp { .. }
+                | Device::Tap { .. }
+                | Device::Memif(_)
+                | Device::Pseudowire
+                | Device::Vxlan(_),
+            ) => true,
             Some(Device::SubInterface(sub)) => port_or_bond(&sub.parent),
             Some(Device::Bond(_)) => self.members_of(interface).any(|(member, _)| port(member)),
             Some(Device::Loopback) => {
-                let bridge = self.bridges.values().find(|bridge| bridge.bvi.as_deref() == Some(interface));
+                let bridge = self
+                    .bridges
+                    .values()
+                    .find(|bridge| bridge.bvi.as_deref() == Some(interface));
                 bridge.is_some_and(|bridge| bridge.interfaces.iter().any(member))
             }
             Some(Device::Pcap { .. } | Device::Null | Device::Generator { .. }) | None => false,
@@ -129,8 +165,14 @@ impl Config {
     }
 
     /// The members of a bond, in the order of their names.
-    pub fn members_of<'a>(&'a self, bond: &'a str) -> impl Iterator<Item = (&'a str, &'a Interface)> {
-        let members = self.interfaces.iter().filter(move |(_, interface)| interface.bond.as_deref() == Some(bond));
+    pub fn members_of<'a>(
+        &'a self,
+        bond: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a Interface)> {
+        let members = self
+            .interfaces
+            .iter()
+            .filter(move |(_, interface)| interface.bond.as_deref() == Some(bond));
         members.map(|(name, interface)| (name.as_str(), interface))
     }
 }
@@ -165,7 +207,9 @@ pub struct RouteKey {
 impl std::fmt::Display for RouteKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.prefix)?;
-        self.vrf.as_ref().map_or(Ok(()), |vrf| write!(f, " in vrf {vrf}"))
+        self.vrf
+            .as_ref()
+            .map_or(Ok(()), |vrf| write!(f, " in vrf {vrf}"))
     }
 }
 
@@ -236,7 +280,12 @@ pub struct RouterAdvertisements {
 
 impl Default for RouterAdvertisements {
     fn default() -> Self {
-        Self { interval: 600, lifetime: 1800, managed: false, other: false }
+        Self {
+            interval: 600,
+            lifetime: 1800,
+            managed: false,
+            other: false,
+        }
     }
 }
 
@@ -250,7 +299,16 @@ impl Interface {
     /// Whether packets come in and leave by a device of its own, if it has one.
     #[must_use]
     pub fn is_port(&self) -> bool {
-        !matches!(self.device, Some(Device::Loopback | Device::SubInterface(_) | Device::Bond(_) | Device::Pseudowire | Device::Vxlan(_)))
+        !matches!(
+            self.device,
+            Some(
+                Device::Loopback
+                    | Device::SubInterface(_)
+                    | Device::Bond(_)
+                    | Device::Pseudowire
+                    | Device::Vxlan(_)
+            )
+        )
     }
 
     /// What makes it a sub-interface, if it is one.
@@ -382,7 +440,9 @@ impl Via {
     /// Whether the way to a next hop is looked up in a table.
     #[must_use]
     pub fn is_recursive(&self) -> bool {
-        self.paths().iter().any(|path| path.next_hop_table.is_some())
+        self.paths()
+            .iter()
+            .any(|path| path.next_hop_table.is_some())
     }
 
     /// The words of the file for routes that lead nowhere.
@@ -465,7 +525,10 @@ impl Path {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
 pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }
@@ -495,7 +558,11 @@ impl std::fmt::Display for Path {
         if let Some(class) = self.traffic_class {
             write!(f, " traffic-class {class}")?;
         }
-        f.write_str(if self.entropy_label { " entropy-label" } else { "" })
+        f.write_str(if self.entropy_label {
+            " entropy-label"
+        } else {
+            ""
+        })
     }
 }
 

@@ -51,7 +51,9 @@ impl LabelEntry {
 pub const DEFAULT_TABLE: &str = "default";
 
 /// What becomes of time to live and traffic class where a label goes (RFC 3443).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TtlMode {
     /// They are carried over to what is under it.
@@ -64,7 +66,10 @@ pub enum TtlMode {
 }
 
 impl TtlMode {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands it a reference"
+    )]
     pub(crate) fn is_uniform(&self) -> bool {
         *self == Self::Uniform
     }
@@ -95,7 +100,9 @@ impl std::fmt::Display for LabelEntry {
 
 /// The file has a list, the model a map.
 mod list {
-    use super::{BTreeMap, Deserialize, Deserializer, LabelEntry, Serialize, Serializer, TtlMode, Via};
+    use super::{
+        BTreeMap, Deserialize, Deserializer, LabelEntry, Serialize, Serializer, TtlMode, Via,
+    };
 
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -109,17 +116,50 @@ mod list {
         ttl_mode: TtlMode,
     }
 
-    pub(super) fn serialize<S: Serializer>(labels: &BTreeMap<u32, LabelEntry>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(labels.iter().map(|(&label, LabelEntry { via, lookup, ttl_mode })| Entry {
-            label,
-            via: via.clone(),
-            lookup: lookup.clone(),
-            ttl_mode: *ttl_mode,
-        }))
+    pub(super) fn serialize<S: Serializer>(
+        labels: &BTreeMap<u32, LabelEntry>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(labels.iter().map(
+            |(
+                &label,
+                LabelEntry {
+                    via,
+                    lookup,
+                    ttl_mode,
+                },
+            )| Entry {
+                label,
+                via: via.clone(),
+                lookup: lookup.clone(),
+                ttl_mode: *ttl_mode,
+            },
+        ))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, LabelEntry>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<u32, LabelEntry>, D::Error> {
         let list = Vec::<Entry>::deserialize(deserializer)?;
-        Ok(list.into_iter().map(|Entry { label, via, lookup, ttl_mode }| (label, LabelEntry { via, lookup, ttl_mode })).collect())
+        Ok(list
+            .into_iter()
+            .map(
+                |Entry {
+                     label,
+                     via,
+                     lookup,
+                     ttl_mode,
+                 }| {
+                    (
+                        label,
+                        LabelEntry {
+                            via,
+                            lookup,
+                            ttl_mode,
+                        },
+                    )
+                },
+            )
+            .collect())
     }
 }

@@ -43,7 +43,11 @@ pub fn plan(running: &Config, wanted: &Config) -> Vec<Step> {
     if running == wanted {
         return Vec::new();
     }
-    let mut planner = Planner { model: running.clone(), wanted, steps: Vec::new() };
+    let mut planner = Planner {
+        model: running.clone(),
+        wanted,
+        steps: Vec::new(),
+    };
     let gone = gone(running, wanted);
     planner.prune(running, &gone);
     planner.create();
@@ -54,11 +58,29 @@ pub fn plan(running: &Config, wanted: &Config) -> Vec<Step> {
 /// Interfaces that must be taken away: not wanted, or wanted with another device, which cannot
 /// change under a living interface.
 fn gone<'a>(running: &'a Config, wanted: &Config) -> BTreeSet<&'a str> {
-    let stays = |name: &str, interface: &Interface| wanted.interfaces.get(name).is_some_and(|other| other.device == interface.device);
-    let mut gone: BTreeSet<&str> = running.interfaces.iter().filter(|(name, it)| !stays(name, it)).map(|(name, _)| name.as_str()).collect();
+    let stays = |name: &str, interface: &Interface| {
+        wanted
+            .interfaces
+            .get(name)
+            .is_some_and(|other| other.device == interface.device)
+    };
+    let mut gone: BTreeSet<&str> = running
+        .interfaces
+        .iter()
+        .filter(|(name, it)| !stays(name, it))
+        .map(|(name, _)| name.as_str())
+        .collect();
     // A sub-interface goes with its parent.
-    let with_parent = |it: &Interface| it.sub_interface().is_some_and(|sub| gone.contains(sub.parent.as_str()));
-    let more: Vec<&str> = running.interfaces.iter().filter(|(_, it)| with_parent(it)).map(|(name, _)| name.as_str()).collect();
+    let with_parent = |it: &Interface| {
+        it.sub_interface()
+            .is_some_and(|sub| gone.contains(sub.parent.as_str()))
+    };
+    let more: Vec<&str> = running
+        .interfaces
+        .iter()
+        .filter(|(_, it)| with_parent(it))
+        .map(|(name, _)| name.as_str())
+        .collect();
     gone.extend(more);
     gone
 }
@@ -82,18 +104,28 @@ impl Planner<'_> {
         let ground = Ground::between(running, self.wanted, gone);
         for (key, via) in &running.routes {
             if !ground.keeps_route(key, via, self.wanted.routes.get(key)) {
-                self.add(Step::RemoveRoute { key: key.clone(), via: via.clone() });
+                self.add(Step::RemoveRoute {
+                    key: key.clone(),
+                    via: via.clone(),
+                });
             }
         }
         for (label, entry) in &running.mpls.labels {
             if !ground.keeps_label(entry, self.wanted.mpls.labels.get(label), self.wanted) {
-                self.add(Step::RemoveLabel { label: *label, entry: entry.clone() });
+                self.add(Step::RemoveLabel {
+                    label: *label,
+                    entry: entry.clone(),
+                });
             }
         }
         self.prune_pseudowires(running, gone, &ground);
         for (key, mac) in &running.neighbors {
             if !(self.wanted.neighbors.contains_key(key) && ground.keeps_neighbor(key)) {
-                self.add(Step::RemoveNeighbor { interface: key.interface.clone(), address: key.address, mac: *mac });
+                self.add(Step::RemoveNeighbor {
+                    interface: key.interface.clone(),
+                    address: key.address,
+                    mac: *mac,
+                });
             }
         }
         self.prune_attachments(running, gone);
@@ -102,11 +134,18 @@ impl Planner<'_> {
         self.prune_addresses(running, gone);
         self.prune_vrfs(running, gone);
         // Sub-interfaces before their parents.
-        let (below, above): (Vec<&str>, Vec<&str>) =
-            gone.iter().partition(|name| self.model.interfaces.get(**name).is_some_and(|it| it.sub_interface().is_some()));
+        let (below, above): (Vec<&str>, Vec<&str>) = gone.iter().partition(|name| {
+            self.model
+                .interfaces
+                .get(**name)
+                .is_some_and(|it| it.sub_interface().is_some())
+        });
         for name in below.into_iter().chain(above) {
             if let Some(interface) = self.model.interfaces.get(name).cloned() {
-                self.add(Step::DeleteInterface { name: name.to_owned(), interface });
+                self.add(Step::DeleteInterface {
+                    name: name.to_owned(),
+                    interface,
+                });
             }
         }
     }
@@ -115,14 +154,29 @@ impl Planner<'_> {
     /// the new one may not be there yet.
     fn prune_vrfs(&mut self, running: &Config, gone: &BTreeSet<&str>) {
         for (name, interface) in &running.interfaces {
-            let wanted = self.wanted.interfaces.get(name).and_then(|it| it.vrf.as_ref());
+            let wanted = self
+                .wanted
+                .interfaces
+                .get(name)
+                .and_then(|it| it.vrf.as_ref());
             let leaves = gone.contains(name.as_str()) || wanted != interface.vrf.as_ref();
             if let (Some(vrf), true) = (&interface.vrf, leaves) {
-                self.add(Step::SetVrf { interface: name.clone(), from: Some(vrf.clone()), to: None });
+                self.add(Step::SetVrf {
+                    interface: name.clone(),
+                    from: Some(vrf.clone()),
+                    to: None,
+                });
             }
         }
-        for (name, vrf) in running.vrfs.iter().filter(|(name, _)| !self.wanted.vrfs.contains_key(*name)) {
-            self.add(Step::DeleteVrf { name: name.clone(), vrf: vrf.clone() });
+        for (name, vrf) in running
+            .vrfs
+            .iter()
+            .filter(|(name, _)| !self.wanted.vrfs.contains_key(*name))
+        {
+            self.add(Step::DeleteVrf {
+                name: name.clone(),
+                vrf: vrf.clone(),
+            });
         }
     }
 
@@ -130,10 +184,18 @@ impl Planner<'_> {
     /// is half taken apart.
     fn prune_state(&mut self, running: &Config, gone: &BTreeSet<&str>) {
         for (name, interface) in &running.interfaces {
-            let wanted_up = self.wanted.interfaces.get(name).is_some_and(|it| it.state == AdminState::Up);
+            let wanted_up = self
+                .wanted
+                .interfaces
+                .get(name)
+                .is_some_and(|it| it.state == AdminState::Up);
             if interface.state == AdminState::Up && (gone.contains(name.as_str()) || !wanted_up) {
                 let (from, to) = (AdminState::Up, AdminState::Down);
-                self.add(Step::SetState { interface: name.clone(), from, to });
+                self.add(Step::SetState {
+                    interface: name.clone(),
+                    from,
+                    to,
+                });
             }
         }
     }
@@ -145,47 +207,89 @@ impl Planner<'_> {
             if let Some(target) = &interface.l2xc {
                 let unwanted = wanted.is_none_or(|it| it.l2xc.is_none());
                 if is_gone || unwanted || gone.contains(target.as_str()) {
-                    self.add(Step::SetL2xc { interface: name.clone(), from: Some(target.clone()), to: None });
+                    self.add(Step::SetL2xc {
+                        interface: name.clone(),
+                        from: Some(target.clone()),
+                        to: None,
+                    });
                 }
             }
             if let Some(lender) = &interface.unnumbered {
                 // It does not change its table while it borrows, and the lender may not.
-                let stays = wanted.is_some_and(|it| it.unnumbered.as_ref() == Some(lender) && it.vrf == interface.vrf);
+                let stays = wanted.is_some_and(|it| {
+                    it.unnumbered.as_ref() == Some(lender) && it.vrf == interface.vrf
+                });
                 if is_gone || !stays || gone.contains(lender.as_str()) {
-                    self.add(Step::SetUnnumbered { interface: name.clone(), from: Some(lender.clone()), to: None });
+                    self.add(Step::SetUnnumbered {
+                        interface: name.clone(),
+                        from: Some(lender.clone()),
+                        to: None,
+                    });
                 }
             }
             let lasts = |name: &String| self.wanted.access_lists.contains_key(name);
             let acl = &interface.acl;
-            let stays = wanted.filter(|_| !is_gone).is_some_and(|it| !it.acl.is_empty());
+            let stays = wanted
+                .filter(|_| !is_gone)
+                .is_some_and(|it| !it.acl.is_empty());
             let lasts = stays && acl.input.iter().chain(&acl.output).all(lasts);
             if !acl.is_empty() && !lasts {
-                self.add(Step::SetAcl { interface: name.clone(), from: acl.clone(), to: Binding::default() });
+                self.add(Step::SetAcl {
+                    interface: name.clone(),
+                    from: acl.clone(),
+                    to: Binding::default(),
+                });
             }
             if let Some(bond) = &interface.bond {
                 let unwanted = wanted.is_none_or(|it| it.bond.as_ref() != Some(bond));
                 if is_gone || unwanted || gone.contains(bond.as_str()) {
-                    self.add(Step::SetBond { interface: name.clone(), from: Some(bond.clone()), to: None });
+                    self.add(Step::SetBond {
+                        interface: name.clone(),
+                        from: Some(bond.clone()),
+                        to: None,
+                    });
                 }
             }
-            if let Some(mode) = interface.urpf.filter(|_| is_gone || wanted.is_none_or(|it| it.urpf.is_none())) {
-                self.add(Step::SetUrpf { interface: name.clone(), from: Some(mode), to: None });
+            if let Some(mode) = interface
+                .urpf
+                .filter(|_| is_gone || wanted.is_none_or(|it| it.urpf.is_none()))
+            {
+                self.add(Step::SetUrpf {
+                    interface: name.clone(),
+                    from: Some(mode),
+                    to: None,
+                });
             }
             if interface.mpls && (is_gone || wanted.is_none_or(|it| !it.mpls)) {
-                self.add(Step::SetMpls { interface: name.clone(), from: true, to: false });
+                self.add(Step::SetMpls {
+                    interface: name.clone(),
+                    from: true,
+                    to: false,
+                });
             }
             if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
-                self.add(Step::SetSflow { interface: name.clone(), from: true, to: false });
+                self.add(Step::SetSflow {
+                    interface: name.clone(),
+                    from: true,
+                    to: false,
+                });
             }
         }
     }
 
     fn prune_addresses(&mut self, running: &Config, gone: &BTreeSet<&str>) {
         for (name, interface) in &running.interfaces {
-            let wanted = self.wanted.interfaces.get(name).filter(|it| !gone.contains(name.as_str()) && it.vrf == interface.vrf);
+            let wanted = self
+                .wanted
+                .interfaces
+                .get(name)
+                .filter(|it| !gone.contains(name.as_str()) && it.vrf == interface.vrf);
             for address in &interface.addresses {
                 if wanted.is_none_or(|it| !it.addresses.contains(address)) {
-                    self.add(Step::RemoveAddress { interface: name.clone(), address: *address });
+                    self.add(Step::RemoveAddress {
+                        interface: name.clone(),
+                        address: *address,
+                    });
                 }
             }
         }
@@ -194,11 +298,27 @@ impl Planner<'_> {
     /// Lists that are not wanted. No packet passes a list between steps, so that one which still names another
     /// that is gone is no matter until its own step comes.
     fn prune_lists(&mut self, running: &Config) {
-        for (name, list) in running.access_lists.iter().filter(|(name, _)| !self.wanted.access_lists.contains_key(*name)) {
-            self.add(Step::SetAccessList { name: name.clone(), from: Some(list.clone()), to: None });
+        for (name, list) in running
+            .access_lists
+            .iter()
+            .filter(|(name, _)| !self.wanted.access_lists.contains_key(*name))
+        {
+            self.add(Step::SetAccessList {
+                name: name.clone(),
+                from: Some(list.clone()),
+                to: None,
+            });
         }
-        for (name, list) in running.prefix_lists.iter().filter(|(name, _)| !self.wanted.prefix_lists.contains_key(*name)) {
-            self.add(Step::SetPrefixList { name: name.clone(), from: Some(list.clone()), to: None });
+        for (name, list) in running
+            .prefix_lists
+            .iter()
+            .filter(|(name, _)| !self.wanted.prefix_lists.contains_key(*name))
+        {
+            self.add(Step::SetPrefixList {
+                name: name.clone(),
+                from: Some(list.clone()),
+                to: None,
+            });
         }
     }
 
@@ -208,13 +328,21 @@ impl Planner<'_> {
         for (name, to) in &wanted.prefix_lists {
             let from = self.model.prefix_lists.get(name).cloned();
             if from.is_none() == is_new && from.as_ref() != Some(to) {
-                self.add(Step::SetPrefixList { name: name.clone(), from, to: Some(to.clone()) });
+                self.add(Step::SetPrefixList {
+                    name: name.clone(),
+                    from,
+                    to: Some(to.clone()),
+                });
             }
         }
         for (name, to) in &wanted.access_lists {
             let from = self.model.access_lists.get(name).cloned();
             if from.is_none() == is_new && from.as_ref() != Some(to) {
-                self.add(Step::SetAccessList { name: name.clone(), from, to: Some(to.clone()) });
+                self.add(Step::SetAccessList {
+                    name: name.clone(),
+                    from,
+                    to: Some(to.clone()),
+                });
             }
         }
     }
@@ -224,13 +352,19 @@ impl Planner<'_> {
         let wanted = self.wanted;
         for (name, vrf) in &wanted.vrfs {
             if !self.model.vrfs.contains_key(name) {
-                self.add(Step::CreateVrf { name: name.clone(), vrf: vrf.clone() });
+                self.add(Step::CreateVrf {
+                    name: name.clone(),
+                    vrf: vrf.clone(),
+                });
             }
         }
         for (name, interface) in &wanted.interfaces {
             // In the order of the alphabet, a parent comes before its sub-interfaces.
             if !self.model.interfaces.contains_key(name) {
-                self.add(Step::CreateInterface { name: name.clone(), interface: interface.at_rest() });
+                self.add(Step::CreateInterface {
+                    name: name.clone(),
+                    interface: interface.at_rest(),
+                });
             }
         }
         self.create_bridges();
@@ -258,14 +392,32 @@ impl Planner<'_> {
     fn sync_vrfs(&mut self) {
         let wanted = self.wanted;
         for (name, to) in &wanted.vrfs {
-            if let Some(from) = self.model.vrfs.get(name).filter(|from| *from != to).cloned() {
-                self.add(Step::ChangeVrf { name: name.clone(), from, to: to.clone() });
+            if let Some(from) = self
+                .model
+                .vrfs
+                .get(name)
+                .filter(|from| *from != to)
+                .cloned()
+            {
+                self.add(Step::ChangeVrf {
+                    name: name.clone(),
+                    from,
+                    to: to.clone(),
+                });
             }
         }
         for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name).and_then(|it| it.vrf.clone());
+            let from = self
+                .model
+                .interfaces
+                .get(name)
+                .and_then(|it| it.vrf.clone());
             if from != to.vrf {
-                self.add(Step::SetVrf { interface: name.clone(), from, to: to.vrf.clone() });
+                self.add(Step::SetVrf {
+                    interface: name.clone(),
+                    from,
+                    to: to.vrf.clone(),
+                });
             }
         }
     }
@@ -273,26 +425,48 @@ impl Planner<'_> {
     fn sync_link(&mut self) {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
-            let Some(from) = self.model.interfaces.get(name) else { continue };
+            let Some(from) = self.model.interfaces.get(name) else {
+                continue;
+            };
             let mut steps = Vec::new();
             let interface = || name.clone();
             if from.description != to.description {
                 let (from, to) = (from.description.clone(), to.description.clone());
-                steps.push(Step::SetDescription { interface: interface(), from, to });
+                steps.push(Step::SetDescription {
+                    interface: interface(),
+                    from,
+                    to,
+                });
             }
             if from.mac != to.mac {
-                steps.push(Step::SetMac { interface: interface(), from: from.mac, to: to.mac });
+                steps.push(Step::SetMac {
+                    interface: interface(),
+                    from: from.mac,
+                    to: to.mac,
+                });
             }
             if from.mtu != to.mtu {
-                steps.push(Step::SetMtu { interface: interface(), from: from.mtu, to: to.mtu });
+                steps.push(Step::SetMtu {
+                    interface: interface(),
+                    from: from.mtu,
+                    to: to.mtu,
+                });
             }
             if from.router_advertisements != to.router_advertisements {
                 let (from, to) = (from.router_advertisements, to.router_advertisements);
-                steps.push(Step::SetRouterAdvertisements { interface: interface(), from, to });
+                steps.push(Step::SetRouterAdvertisements {
+                    interface: interface(),
+                    from,
+                    to,
+                });
             }
             if from.rx_queue_workers != to.rx_queue_workers {
                 let (from, to) = (from.rx_queue_workers.clone(), to.rx_queue_workers.clone());
-                steps.push(Step::SetPlacement { interface: interface(), from, to });
+                steps.push(Step::SetPlacement {
+                    interface: interface(),
+                    from,
+                    to,
+                });
             }
             steps.into_iter().for_each(|step| self.add(step));
         }
@@ -302,9 +476,17 @@ impl Planner<'_> {
     fn sync_bonds(&mut self) {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name).and_then(|it| it.bond.clone());
+            let from = self
+                .model
+                .interfaces
+                .get(name)
+                .and_then(|it| it.bond.clone());
             if from != to.bond {
-                self.add(Step::SetBond { interface: name.clone(), from, to: to.bond.clone() });
+                self.add(Step::SetBond {
+                    interface: name.clone(),
+                    from,
+                    to: to.bond.clone(),
+                });
             }
         }
     }
@@ -312,10 +494,15 @@ impl Planner<'_> {
     fn sync_addresses(&mut self) {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
-            let Some(from) = self.model.interfaces.get(name) else { continue };
+            let Some(from) = self.model.interfaces.get(name) else {
+                continue;
+            };
             let missing: Vec<IpNet> = to.addresses.difference(&from.addresses).copied().collect();
             for address in missing {
-                self.add(Step::AddAddress { interface: name.clone(), address });
+                self.add(Step::AddAddress {
+                    interface: name.clone(),
+                    address,
+                });
             }
         }
     }
@@ -323,9 +510,17 @@ impl Planner<'_> {
     fn sync_unnumbered(&mut self) {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name).and_then(|it| it.unnumbered.clone());
+            let from = self
+                .model
+                .interfaces
+                .get(name)
+                .and_then(|it| it.unnumbered.clone());
             if from != to.unnumbered {
-                self.add(Step::SetUnnumbered { interface: name.clone(), from, to: to.unnumbered.clone() });
+                self.add(Step::SetUnnumbered {
+                    interface: name.clone(),
+                    from,
+                    to: to.unnumbered.clone(),
+                });
             }
         }
     }
@@ -335,8 +530,17 @@ impl Planner<'_> {
         for (key, to) in &wanted.neighbors {
             let (interface, address) = (key.interface.clone(), key.address);
             match self.model.neighbors.get(key).copied() {
-                None => self.add(Step::AddNeighbor { interface, address, mac: *to }),
-                Some(from) if from != *to => self.add(Step::ChangeNeighbor { interface, address, from, to: *to }),
+                None => self.add(Step::AddNeighbor {
+                    interface,
+                    address,
+                    mac: *to,
+                }),
+                Some(from) if from != *to => self.add(Step::ChangeNeighbor {
+                    interface,
+                    address,
+                    from,
+                    to: *to,
+                }),
                 Some(_) => {}
             }
         }
@@ -346,8 +550,15 @@ impl Planner<'_> {
         let wanted = self.wanted;
         for (key, to) in &wanted.routes {
             match self.model.routes.get(key).cloned() {
-                None => self.add(Step::AddRoute { key: key.clone(), via: to.clone() }),
-                Some(from) if from != *to => self.add(Step::ChangeRoute { key: key.clone(), from, to: to.clone() }),
+                None => self.add(Step::AddRoute {
+                    key: key.clone(),
+                    via: to.clone(),
+                }),
+                Some(from) if from != *to => self.add(Step::ChangeRoute {
+                    key: key.clone(),
+                    from,
+                    to: to.clone(),
+                }),
                 Some(_) => {}
             }
         }
@@ -357,14 +568,25 @@ impl Planner<'_> {
         let wanted = self.wanted;
         for (&label, to) in &wanted.mpls.labels {
             match self.model.mpls.labels.get(&label).cloned() {
-                None => self.add(Step::AddLabel { label, entry: to.clone() }),
-                Some(from) if from != *to => self.add(Step::ChangeLabel { label, from, to: to.clone() }),
+                None => self.add(Step::AddLabel {
+                    label,
+                    entry: to.clone(),
+                }),
+                Some(from) if from != *to => self.add(Step::ChangeLabel {
+                    label,
+                    from,
+                    to: to.clone(),
+                }),
                 Some(_) => {}
             }
         }
         for (name, to) in &wanted.interfaces {
             if to.mpls && self.model.interfaces.get(name).is_some_and(|it| !it.mpls) {
-                self.add(Step::SetMpls { interface: name.clone(), from: false, to: true });
+                self.add(Step::SetMpls {
+                    interface: name.clone(),
+                    from: false,
+                    to: true,
+                });
             }
         }
     }
@@ -372,9 +594,17 @@ impl Planner<'_> {
     fn sync_l2xc(&mut self) {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name).and_then(|it| it.l2xc.clone());
+            let from = self
+                .model
+                .interfaces
+                .get(name)
+                .and_then(|it| it.l2xc.clone());
             if from != to.l2xc {
-                self.add(Step::SetL2xc { interface: name.clone(), from, to: to.l2xc.clone() });
+                self.add(Step::SetL2xc {
+                    interface: name.clone(),
+                    from,
+                    to: to.l2xc.clone(),
+                });
             }
         }
     }
@@ -383,9 +613,18 @@ impl Planner<'_> {
         self.set_lists(false);
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name).map(|it| it.acl.clone()).unwrap_or_default();
+            let from = self
+                .model
+                .interfaces
+                .get(name)
+                .map(|it| it.acl.clone())
+                .unwrap_or_default();
             if from != to.acl {
-                self.add(Step::SetAcl { interface: name.clone(), from, to: to.acl.clone() });
+                self.add(Step::SetAcl {
+                    interface: name.clone(),
+                    from,
+                    to: to.acl.clone(),
+                });
             }
         }
     }
@@ -395,7 +634,11 @@ impl Planner<'_> {
         for (name, to) in &wanted.interfaces {
             let from = self.model.interfaces.get(name).and_then(|it| it.urpf);
             if from != to.urpf {
-                self.add(Step::SetUrpf { interface: name.clone(), from, to: to.urpf });
+                self.add(Step::SetUrpf {
+                    interface: name.clone(),
+                    from,
+                    to: to.urpf,
+                });
             }
         }
     }
@@ -406,7 +649,10 @@ impl Planner<'_> {
             self.add(Step::SetSflowSettings { from, to });
         }
         if self.model.ipfix != self.wanted.ipfix {
-            let (from, to) = (Box::new(self.model.ipfix.clone()), Box::new(self.wanted.ipfix.clone()));
+            let (from, to) = (
+                Box::new(self.model.ipfix.clone()),
+                Box::new(self.wanted.ipfix.clone()),
+            );
             self.add(Step::SetIpfix { from, to });
         }
         let (from, to) = (self.model.logging.level, self.wanted.logging.level);
@@ -420,13 +666,23 @@ impl Planner<'_> {
         let wanted = self.wanted;
         for (name, to) in &wanted.interfaces {
             if to.sflow && self.model.interfaces.get(name).is_some_and(|it| !it.sflow) {
-                self.add(Step::SetSflow { interface: name.clone(), from: false, to: true });
+                self.add(Step::SetSflow {
+                    interface: name.clone(),
+                    from: false,
+                    to: true,
+                });
             }
         }
         for (name, to) in &wanted.interfaces {
-            let Some(from) = self.model.interfaces.get(name).map(|it| it.state) else { continue };
+            let Some(from) = self.model.interfaces.get(name).map(|it| it.state) else {
+                continue;
+            };
             if from != to.state {
-                self.add(Step::SetState { interface: name.clone(), from, to: to.state });
+                self.add(Step::SetState {
+                    interface: name.clone(),
+                    from,
+                    to: to.state,
+                });
             }
         }
     }
@@ -434,23 +690,36 @@ impl Planner<'_> {
     fn sync_restart(&mut self) {
         if self.model.workers != self.wanted.workers {
             let (from, to) = (self.model.workers.clone(), self.wanted.workers.clone());
-            self.add(Step::NeedsRestart { change: RestartChange::Workers { from, to } });
+            self.add(Step::NeedsRestart {
+                change: RestartChange::Workers { from, to },
+            });
         }
         if self.model.buffers != self.wanted.buffers {
             let (from, to) = (self.model.buffers, self.wanted.buffers);
-            self.add(Step::NeedsRestart { change: RestartChange::Buffers { from, to } });
+            self.add(Step::NeedsRestart {
+                change: RestartChange::Buffers { from, to },
+            });
         }
         if self.model.api != self.wanted.api {
-            let (from, to) = (Box::new(self.model.api.clone()), Box::new(self.wanted.api.clone()));
-            self.add(Step::NeedsRestart { change: RestartChange::Api { from, to } });
+            let (from, to) = (
+                Box::new(self.model.api.clone()),
+                Box::new(self.wanted.api.clone()),
+            );
+            self.add(Step::NeedsRestart {
+                change: RestartChange::Api { from, to },
+            });
         }
         if self.model.logging.format != self.wanted.logging.format {
             let (from, to) = (self.model.logging.format, self.wanted.logging.format);
-            self.add(Step::NeedsRestart { change: RestartChange::LogFormat { from, to } });
+            self.add(Step::NeedsRestart {
+                change: RestartChange::LogFormat { from, to },
+            });
         }
         if self.model.history != self.wanted.history {
             let (from, to) = (self.model.history.clone(), self.wanted.history.clone());
-            self.add(Step::NeedsRestart { change: RestartChange::History { from, to } });
+            self.add(Step::NeedsRestart {
+                change: RestartChange::History { from, to },
+            });
         }
     }
 }
@@ -473,21 +742,44 @@ struct Ground<'a> {
 impl<'a> Ground<'a> {
     fn between(running: &'a Config, wanted: &'a Config, gone: &'a BTreeSet<&'a str>) -> Self {
         let vrf = |name: &str| running.interfaces.get(name).and_then(|it| it.vrf.as_ref());
-        let stays = |name: &str, it: &Interface, net: &IpNet| it.vrf.as_ref() == vrf(name) && it.addresses.contains(net);
-        let kept = |name: &str, net: &IpNet| !gone.contains(name) && wanted.interfaces.get(name).is_some_and(|it| stays(name, it, net));
-        let vrfs = running.interfaces.iter().map(|(name, it)| (name.as_str(), it.vrf.as_deref())).collect();
-        let keeps = |name: &str, it: &Interface, lender: &str| {
-            wanted.interfaces.get(name).is_some_and(|wanted| wanted.unnumbered.as_deref() == Some(lender) && wanted.vrf == it.vrf)
-                && !gone.contains(lender)
+        let stays = |name: &str, it: &Interface, net: &IpNet| {
+            it.vrf.as_ref() == vrf(name) && it.addresses.contains(net)
+        };
+        let kept = |name: &str, net: &IpNet| {
+            !gone.contains(name)
                 && wanted
                     .interfaces
-                    .get(lender)
-                    .is_some_and(|it| running.interfaces.get(lender).is_some_and(|was| was.addresses == it.addresses))
+                    .get(name)
+                    .is_some_and(|it| stays(name, it, net))
         };
-        let returned =
-            running.interfaces.iter().filter(|(name, it)| it.unnumbered.as_deref().is_some_and(|lender| !keeps(name, it, lender)));
+        let vrfs = running
+            .interfaces
+            .iter()
+            .map(|(name, it)| (name.as_str(), it.vrf.as_deref()))
+            .collect();
+        let keeps = |name: &str, it: &Interface, lender: &str| {
+            wanted.interfaces.get(name).is_some_and(|wanted| {
+                wanted.unnumbered.as_deref() == Some(lender) && wanted.vrf == it.vrf
+            }) && !gone.contains(lender)
+                && wanted.interfaces.get(lender).is_some_and(|it| {
+                    running
+                        .interfaces
+                        .get(lender)
+                        .is_some_and(|was| was.addresses == it.addresses)
+                })
+        };
+        let returned = running.interfaces.iter().filter(|(name, it)| {
+            it.unnumbered
+                .as_deref()
+                .is_some_and(|lender| !keeps(name, it, lender))
+        });
         let returned = returned.map(|(name, _)| name.as_str()).collect();
-        let tables = running.vrfs.keys().filter(|name| wanted.vrfs.contains_key(*name)).map(String::as_str).collect();
+        let tables = running
+            .vrfs
+            .keys()
+            .filter(|name| wanted.vrfs.contains_key(*name))
+            .map(String::as_str)
+            .collect();
         Self {
             before: Subnets::of(running),
             after: Subnets::of(wanted),
@@ -502,7 +794,9 @@ impl<'a> Ground<'a> {
     /// Whether a running route may stay, or be changed in place, throughout the plan.
     fn keeps_route(&self, key: &RouteKey, via: &Via, wanted: Option<&Via>) -> bool {
         let Some(wanted) = wanted else { return false };
-        via.paths().iter().all(|path| self.keeps_path(key, path, wanted == via))
+        via.paths()
+            .iter()
+            .all(|path| self.keeps_path(key, path, wanted == via))
     }
 
     fn keeps_path(&self, key: &RouteKey, path: &Path, unchanged: bool) -> bool {
@@ -510,7 +804,11 @@ impl<'a> Ground<'a> {
         if let Some(table) = path.next_hop_table.as_deref() {
             return table == DEFAULT_TABLE || self.tables.contains(table);
         }
-        if path.interface.as_deref().is_some_and(|name| self.gone.contains(name) || self.returned.contains(name)) {
+        if path
+            .interface
+            .as_deref()
+            .is_some_and(|name| self.gone.contains(name) || self.returned.contains(name))
+        {
             return false;
         }
         let before = carrier(&self.before, key, path);
@@ -530,19 +828,37 @@ impl<'a> Ground<'a> {
         let Some(via) = &entry.via else { return true };
         // Another mode or table is written in one go with the paths; a path that moves is not.
         let goes_to = wanted.via.as_ref().unwrap_or(&Via::Blackhole);
-        let anywhere = RouteKey { vrf: None, prefix: IpNet::default() };
-        via.paths().iter().all(|path| self.keeps_path(&anywhere, path, goes_to == via))
+        let anywhere = RouteKey {
+            vrf: None,
+            prefix: IpNet::default(),
+        };
+        via.paths()
+            .iter()
+            .all(|path| self.keeps_path(&anywhere, path, goes_to == via))
     }
 
     fn keeps_neighbor(&self, key: &NeighborKey) -> bool {
-        let (name, vrf) = (key.interface.as_str(), self.vrfs.get(key.interface.as_str()).copied().flatten());
-        let carrier = |subnets: &Subnets<'a>| subnets.find(vrf, key.address, Some(name)).map(|(_, net)| net);
-        !self.gone.contains(name) && !self.returned.contains(name) && carrier(&self.before) == carrier(&self.kept)
+        let (name, vrf) = (
+            key.interface.as_str(),
+            self.vrfs.get(key.interface.as_str()).copied().flatten(),
+        );
+        let carrier = |subnets: &Subnets<'a>| {
+            subnets
+                .find(vrf, key.address, Some(name))
+                .map(|(_, net)| net)
+        };
+        !self.gone.contains(name)
+            && !self.returned.contains(name)
+            && carrier(&self.before) == carrier(&self.kept)
     }
 }
 
 /// The interface, and its subnet, that a path of a route leads over.
-fn carrier<'a>(subnets: &'a Subnets<'a>, key: &'a RouteKey, path: &'a Path) -> Option<(&'a str, IpNet)> {
+fn carrier<'a>(
+    subnets: &'a Subnets<'a>,
+    key: &'a RouteKey,
+    path: &'a Path,
+) -> Option<(&'a str, IpNet)> {
     subnets.find(key.vrf.as_deref(), path.next_hop, path.interface.as_deref())
 }
 

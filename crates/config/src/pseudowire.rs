@@ -36,12 +36,18 @@ fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
 fn is_true(value: &bool) -> bool {
     *value
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
 fn is_zero(vlan: &u16) -> bool {
     *vlan == 0
 }
@@ -86,10 +92,18 @@ impl Pseudowire {
 
 impl fmt::Display for Pseudowire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "label {}, to label {} via {}", self.local_label, self.remote_label, self.via)?;
+        write!(
+            f,
+            "label {}, to label {} via {}",
+            self.local_label, self.remote_label, self.via
+        )?;
         if self.kind == PseudowireType::Tagged {
             write!(f, ", tagged {}", self.vlan)?;
         }
-        f.write_str(if self.control_word { "" } else { ", without control word" })
+        f.write_str(if self.control_word {
+            ""
+        } else {
+            ", without control word"
+        })
     }
 }

@@ -99,7 +99,9 @@ pub fn reference() -> String {
     let mut page = String::from(HEAD);
     // Writing to a string cannot fail.
     let _ = write!(page, "```yaml\n{EXAMPLE}```\n");
-    let sections = KEYS.iter().filter(|row| !row.path.contains('.') && !row.path.contains('[') && row.kind != Kind::Unsupported);
+    let sections = KEYS.iter().filter(|row| {
+        !row.path.contains('.') && !row.path.contains('[') && row.kind != Kind::Unsupported
+    });
     for section in sections {
         write_section(&mut page, section);
     }
@@ -109,10 +111,20 @@ pub fn reference() -> String {
 }
 
 fn write_section(page: &mut String, section: &Key) {
-    let _ = write!(page, "\n## `{}`\n\n{}\n\n| Key | Value | Default | Meaning |\n|---|---|---|---|\n", section.path, section.about);
-    let belongs = |row: &&Key| row.path.strip_prefix(section.path).is_some_and(|rest| rest.starts_with(['.', '[']));
+    let _ = write!(
+        page,
+        "\n## `{}`\n\n{}\n\n| Key | Value | Default | Meaning |\n|---|---|---|---|\n",
+        section.path, section.about
+    );
+    let belongs = |row: &&Key| {
+        row.path
+            .strip_prefix(section.path)
+            .is_some_and(|rest| rest.starts_with(['.', '[']))
+    };
     let plain = |row: &&Key| {
-        row.kind != Kind::Unsupported && !(row.kind == Kind::Section && (row.path.ends_with("[]") || row.path.ends_with(".*")))
+        row.kind != Kind::Unsupported
+            && !(row.kind == Kind::Section
+                && (row.path.ends_with("[]") || row.path.ends_with(".*")))
     };
     for row in KEYS.iter().filter(belongs).filter(plain) {
         let default = match row.default {
@@ -120,16 +132,29 @@ fn write_section(page: &mut String, section: &Key) {
             "required" => "required".to_owned(),
             default => format!("`{default}`"),
         };
-        let drivers = if row.drivers.is_empty() { String::new() } else { format!(" Driver {} only.", crate::keys::one_of(row.drivers)) };
+        let drivers = if row.drivers.is_empty() {
+            String::new()
+        } else {
+            format!(" Driver {} only.", crate::keys::one_of(row.drivers))
+        };
         let path = row.path.replace('*', "NAME");
-        let _ = writeln!(page, "| `{path}` | {} | {default} | {}{drivers} Example: `{}`. |", row.kind.expected(), row.about, row.example);
+        let _ = writeln!(
+            page,
+            "| `{path}` | {} | {default} | {}{drivers} Example: `{}`. |",
+            row.kind.expected(),
+            row.about,
+            row.example
+        );
     }
 }
 
 fn write_lacking(page: &mut String) {
     page.push_str("\n## Known to vppcfg, not supported by this version\n\n");
-    let rows: Vec<String> =
-        KEYS.iter().filter(|row| row.kind == Kind::Unsupported).map(|row| format!("`{}`", row.path.replace('*', "NAME"))).collect();
+    let rows: Vec<String> = KEYS
+        .iter()
+        .filter(|row| row.kind == Kind::Unsupported)
+        .map(|row| format!("`{}`", row.path.replace('*', "NAME")))
+        .collect();
     let _ = writeln!(page, "{}.", rows.join(", "));
     page.push_str(
         "\nA file with one of these is refused with the place; `--skip-unsupported` leaves these out and makes each a warning.\n",
@@ -150,7 +175,11 @@ mod tests {
 
     #[test]
     fn no_cell_of_a_table_ends_early() {
-        assert!(KEYS.iter().all(|row| ![row.about, row.example, row.default].iter().any(|text| text.contains('|'))));
+        assert!(KEYS.iter().all(|row| {
+            ![row.about, row.example, row.default]
+                .iter()
+                .any(|text| text.contains('|'))
+        }));
     }
 
     #[test]
@@ -161,6 +190,9 @@ mod tests {
             std::fs::write(path, reference()).unwrap();
         }
         let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(written == reference(), "docs/configuration.md is not what the key table says; UPDATE_GOLDEN=1 rewrites it");
+        assert!(
+            written == reference(),
+            "docs/configuration.md is not what the key table says; UPDATE_GOLDEN=1 rewrites it"
+        );
     }
 }

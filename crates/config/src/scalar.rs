@@ -71,9 +71,17 @@ impl FromStr for Host {
     fn from_str(text: &str) -> Result<Self, NotAValue> {
         const WRONG: NotAValue = NotAValue("is neither an IP address nor the name of a host");
         if let Ok(address) = text.parse::<IpAddr>() {
-            return if address.is_unspecified() { Err(NotAValue("is no one's address")) } else { Ok(Self::Address(address)) };
+            return if address.is_unspecified() {
+                Err(NotAValue("is no one's address"))
+            } else {
+                Ok(Self::Address(address))
+            };
         }
-        if is_host_name(text) { Ok(Self::Name(text.to_owned())) } else { Err(WRONG) }
+        if is_host_name(text) {
+            Ok(Self::Name(text.to_owned()))
+        } else {
+            Err(WRONG)
+        }
     }
 }
 
@@ -84,11 +92,15 @@ pub(crate) fn is_host_name(text: &str) -> bool {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
             && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
     let name = text.strip_suffix('.').unwrap_or(text);
     let last = name.rsplit('.').next().unwrap_or(name);
-    name.len() <= 253 && name.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+    name.len() <= 253
+        && name.split('.').all(label)
+        && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl TryFrom<String> for Host {
@@ -149,7 +161,11 @@ pub struct Ipv4Range {
 
 impl fmt::Display for Ipv4Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
     }
 }
 
@@ -180,7 +196,11 @@ pub struct PortRange {
 
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
     }
 }
 
@@ -237,7 +257,11 @@ impl FromStr for Sha256 {
 pub(crate) fn decimal<N: FromStr>(text: &str) -> Option<N> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
-    if plain && !leading_zero { text.parse().ok() } else { None }
+    if plain && !leading_zero {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// What JSON may hold for a port range: the number of one port, or the text of a range.
@@ -253,7 +277,10 @@ impl TryFrom<PortText> for PortRange {
 
     fn try_from(value: PortText) -> Result<Self, NotAValue> {
         match value {
-            PortText::Number(port) => Ok(Self { first: port, last: port }),
+            PortText::Number(port) => Ok(Self {
+                first: port,
+                last: port,
+            }),
             PortText::Text(text) => text.parse(),
         }
     }
@@ -303,7 +330,14 @@ mod tests {
         let mac: MacAddr = "02:00:5e:00:AB:01".parse().unwrap();
         assert_eq!(mac.octets(), [2, 0, 0x5e, 0, 0xab, 1]);
         assert_eq!(mac.to_string(), "02:00:5e:00:ab:01");
-        for wrong in ["", "02:00:5e:00:ab", "02:00:5e:00:ab:01:02", "2:0:5e:0:ab:1", "02-00-5e-00-ab-01", "+2:00:00:00:00:00"] {
+        for wrong in [
+            "",
+            "02:00:5e:00:ab",
+            "02:00:5e:00:ab:01:02",
+            "2:0:5e:0:ab:1",
+            "02-00-5e-00-ab-01",
+            "+2:00:00:00:00:00",
+        ] {
             assert!(wrong.parse::<MacAddr>().is_err(), "{wrong}");
         }
         assert!(mac.is_unicast());
@@ -316,9 +350,15 @@ mod tests {
         let range: Ipv4Range = "10.0.0.1-10.0.0.9".parse().unwrap();
         assert_eq!((range.first.octets()[3], range.last.octets()[3]), (1, 9));
         assert_eq!(range.to_string(), "10.0.0.1-10.0.0.9");
-        assert_eq!("10.0.0.1".parse::<Ipv4Range>().unwrap().to_string(), "10.0.0.1");
+        assert_eq!(
+            "10.0.0.1".parse::<Ipv4Range>().unwrap().to_string(),
+            "10.0.0.1"
+        );
         assert!("10.0.0.9-10.0.0.1".parse::<Ipv4Range>().is_err());
-        assert_eq!("7-9".parse::<PortRange>().unwrap(), PortRange { first: 7, last: 9 });
+        assert_eq!(
+            "7-9".parse::<PortRange>().unwrap(),
+            PortRange { first: 7, last: 9 }
+        );
         for wrong in ["", "9-7", "65536", "a-b", "1-2-3", "+1"] {
             assert!(wrong.parse::<PortRange>().is_err(), "{wrong}");
         }
@@ -330,7 +370,13 @@ mod tests {
         let hash: Sha256 = text.parse().unwrap();
         assert_eq!((hash.0[0], hash.0[31]), (0x9f, 0x08));
         assert_eq!(hash.to_string(), text.to_lowercase());
-        for wrong in ["", "9f", &text[..63], &"é".repeat(32), &format!("+{}", &text[1..])] {
+        for wrong in [
+            "",
+            "9f",
+            &text[..63],
+            &"é".repeat(32),
+            &format!("+{}", &text[1..]),
+        ] {
             assert!(wrong.parse::<Sha256>().is_err(), "{wrong}");
         }
     }

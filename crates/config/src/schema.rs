@@ -18,22 +18,44 @@ use crate::tree::{Content, Limits, Node, read};
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = section("");
-    schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    schema.insert(
+        "$schema".into(),
+        "https://json-schema.org/draft/2020-12/schema".into(),
+    );
     schema.insert("title".into(), "Weir configuration".into());
-    schema.insert("description".into(), "Everything that one router is told to be.".into());
+    schema.insert(
+        "description".into(),
+        "Everything that one router is told to be.".into(),
+    );
     Value::Object(schema)
 }
 
 /// The keys of a section, in the words of a schema.
 fn section(path: &str) -> Map<String, Value> {
-    let rows = || below(path).iter().filter(|row| row.kind != Kind::Unsupported);
-    let mut properties: Map<String, Value> = rows().map(|row| (row.name().to_owned(), of_row(row))).collect();
-    let synonyms = || rows().flat_map(|row| theirs(path, row.name()).map(move |theirs| (row, theirs)));
+    let rows = || {
+        below(path)
+            .iter()
+            .filter(|row| row.kind != Kind::Unsupported)
+    };
+    let mut properties: Map<String, Value> = rows()
+        .map(|row| (row.name().to_owned(), of_row(row)))
+        .collect();
+    let synonyms =
+        || rows().flat_map(|row| theirs(path, row.name()).map(move |theirs| (row, theirs)));
     properties.extend(synonyms().map(|(row, theirs)| (theirs.to_owned(), of_row(row))));
     let all = rows().filter(|row| row.is_required() && row.drivers.is_empty());
-    let (either, required): (Vec<&str>, Vec<&str>) = all.map(|row| row.name()).partition(|name| theirs(path, name).next().is_some());
+    let (either, required): (Vec<&str>, Vec<&str>) = all
+        .map(|row| row.name())
+        .partition(|name| theirs(path, name).next().is_some());
     let mut schema = Map::new();
-    schema.insert("type".into(), if required.is_empty() { json!(["object", "null"]) } else { json!("object") });
+    schema.insert(
+        "type".into(),
+        if required.is_empty() {
+            json!(["object", "null"])
+        } else {
+            json!("object")
+        },
+    );
     schema.insert("properties".into(), properties.into());
     schema.insert("additionalProperties".into(), false.into());
     if !required.is_empty() {
@@ -41,7 +63,10 @@ fn section(path: &str) -> Map<String, Value> {
     }
     for name in either {
         let alone = |name: &str| json!({"required": [name]});
-        schema.insert("anyOf".into(), theirs(path, name).chain([name]).map(alone).collect());
+        schema.insert(
+            "anyOf".into(),
+            theirs(path, name).chain([name]).map(alone).collect(),
+        );
     }
     if rows().any(|row| !row.drivers.is_empty()) {
         let each = DRIVERS.iter().map(|driver| for_driver(rows(), driver));
@@ -68,7 +93,11 @@ fn for_driver<'a>(rows: impl Iterator<Item = &'a &'static Key>, driver: &str) ->
 
 /// The word, and what YAML makes of it: `driver: null` is nothing at all to other readers.
 fn spellings(word: &str) -> Vec<Value> {
-    if word == "null" { vec![word.into(), Value::Null] } else { vec![word.into()] }
+    if word == "null" {
+        vec![word.into(), Value::Null]
+    } else {
+        vec![word.into()]
+    }
 }
 
 fn of_row(row: &'static Key) -> Value {
@@ -77,7 +106,9 @@ fn of_row(row: &'static Key) -> Value {
         schema.insert(key.into(), value);
     };
     add("description", row.about.into());
-    if let Some(default) = parsed(row, row.default).filter(|_| !row.is_required() && !row.default.is_empty()) {
+    if let Some(default) =
+        parsed(row, row.default).filter(|_| !row.is_required() && !row.default.is_empty())
+    {
         add("default", default);
     }
     if let Some(example) = parsed(row, row.example) {
@@ -122,7 +153,9 @@ const LIST: &str = "[A-Za-z][A-Za-z0-9._-]{0,55}";
 
 /// A number, or a text that stands for numbers. A range that begins with a hyphen is a negative number to YAML.
 fn number_or_text(most: i64, text: &str) -> Map<String, Value> {
-    object(json!({"anyOf": [{"type": "integer", "minimum": -most, "maximum": most}, pattern(text)]}))
+    object(
+        json!({"anyOf": [{"type": "integer", "minimum": -most, "maximum": most}, pattern(text)]}),
+    )
 }
 
 fn of_kind(row: &'static Key) -> Map<String, Value> {
@@ -132,16 +165,25 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::List(least, most) => list(row, least, most),
         Kind::Via => via(row, &crate::model::Via::WORDS),
         Kind::LabelVia => via(row, &["blackhole"]),
-        Kind::Whole(low, high) => object(json!({"type": "integer", "minimum": low, "maximum": high})),
+        Kind::Whole(low, high) => {
+            object(json!({"type": "integer", "minimum": low, "maximum": high}))
+        }
         Kind::PowerOfTwo(low, high) => {
-            let powers: Vec<u64> = (0..63).map(|bit| 1 << bit).filter(|power| (low..=high).contains(power)).collect();
+            let powers: Vec<u64> = (0..63)
+                .map(|bit| 1 << bit)
+                .filter(|power| (low..=high).contains(power))
+                .collect();
             object(json!({"enum": powers}))
         }
         Kind::Truth => {
-            let words = ["yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF"];
+            let words = [
+                "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF",
+            ];
             object(json!({"anyOf": [{"type": "boolean"}, {"enum": words}]}))
         }
-        Kind::Word(words) => object(json!({"enum": words.iter().flat_map(|word| spellings(word)).collect::<Vec<_>>()})),
+        Kind::Word(words) => object(
+            json!({"enum": words.iter().flat_map(|word| spellings(word)).collect::<Vec<_>>()}),
+        ),
         Kind::Text(most) | Kind::File(most) => text(most),
         Kind::LinuxName => text(15),
         Kind::MemifSocket => pattern("/.{0,106}|@.{1,107}"),
@@ -159,12 +201,24 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
             object(json!({"anyOf": [port, pattern("[0-9]{1,5}( *- *[0-9]{1,5})?")]}))
         }
         Kind::AddressOrInterface => pattern(&format!("{}|{INTERFACE}", ip())),
-        Kind::Cidr => pattern(&format!("!?({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?", ip4())),
-        Kind::AnyPrefix => pattern(&format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?", ip4())),
-        Kind::Scope => pattern(&format!("({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?|{LIST}", ip4())),
+        Kind::Cidr => pattern(&format!(
+            "!?({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?",
+            ip4()
+        )),
+        Kind::AnyPrefix => pattern(&format!(
+            "({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?",
+            ip4()
+        )),
+        Kind::Scope => pattern(&format!(
+            "({}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(/[0-9]{{1,3}})?|{LIST}",
+            ip4()
+        )),
         Kind::AccessListName => pattern(LIST),
         Kind::Protocol => number_or_text(255, "[a-z0-9-]{1,16}"),
-        Kind::Ports => number_or_text(65_535, "[a-z0-9-]{1,24}( *- *[a-z0-9-]{0,24})?| *- *[a-z0-9-]{1,24}"),
+        Kind::Ports => number_or_text(
+            65_535,
+            "[a-z0-9-]{1,24}( *- *[a-z0-9-]{0,24})?| *- *[a-z0-9-]{1,24}",
+        ),
         Kind::Octets => number_or_text(255, "any|[0-9]{0,3} *- *[0-9]{0,3}|[0-9]{1,3}"),
         Kind::Host | Kind::HostName => text(254),
         Kind::NamespaceName => text(255),
@@ -176,7 +230,9 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
 }
 
 fn named(row: &'static Key, names: Names) -> Map<String, Value> {
-    let Some(item) = below(row.path).first() else { return Map::new() };
+    let Some(item) = below(row.path).first() else {
+        return Map::new();
+    };
     let name = match names {
         Names::Interface => format!("^{INTERFACE}$"),
         Names::Vrf => format!("^{TABLE}$"),
@@ -185,7 +241,9 @@ fn named(row: &'static Key, names: Names) -> Map<String, Value> {
         // As many digits as the limit has; `check` knows the limit.
         Names::Numbered(word, last) => format!("^{word}(0|[1-9][0-9]{{0,{}}})$", last.ilog10()),
     };
-    object(json!({"type": ["object", "null"], "patternProperties": {name: of_row(item)}, "additionalProperties": false}))
+    object(
+        json!({"type": ["object", "null"], "patternProperties": {name: of_row(item)}, "additionalProperties": false}),
+    )
 }
 
 fn via(row: &'static Key, words: &[&str]) -> Map<String, Value> {
@@ -193,15 +251,24 @@ fn via(row: &'static Key, words: &[&str]) -> Map<String, Value> {
 }
 
 fn list(row: &'static Key, least: usize, most: usize) -> Map<String, Value> {
-    match below(row.path).first().filter(|_| may_stand_alone(row.path)) {
+    match below(row.path)
+        .first()
+        .filter(|_| may_stand_alone(row.path))
+    {
         Some(item) => object(json!({"anyOf": [of_row(item), several(row, least, most)]})),
         None => several(row, least, most),
     }
 }
 
 fn several(row: &'static Key, least: usize, most: usize) -> Map<String, Value> {
-    let Some(item) = below(row.path).first() else { return Map::new() };
-    let kinds = if least == 0 { json!(["array", "null"]) } else { json!("array") };
+    let Some(item) = below(row.path).first() else {
+        return Map::new();
+    };
+    let kinds = if least == 0 {
+        json!(["array", "null"])
+    } else {
+        json!("array")
+    };
     object(json!({"type": kinds, "items": of_row(item), "minItems": least, "maxItems": most}))
 }
 
@@ -219,12 +286,23 @@ fn value(row: &'static Key, node: &Node<'_>) -> Value {
         _ => below(row.path).first(),
     };
     match &node.content {
-        Content::Map(entries) => {
-            entries.iter().filter_map(|entry| Some((entry.key.to_string(), value(child(&entry.key)?, &entry.value)))).collect()
-        }
-        Content::List(items) => items.iter().filter_map(|item| Some(value(child("")?, item))).collect(),
+        Content::Map(entries) => entries
+            .iter()
+            .filter_map(|entry| {
+                Some((
+                    entry.key.to_string(),
+                    value(child(&entry.key)?, &entry.value),
+                ))
+            })
+            .collect(),
+        Content::List(items) => items
+            .iter()
+            .filter_map(|item| Some(value(child("")?, item)))
+            .collect(),
         Content::Scalar { text, .. } => match row.kind {
-            Kind::Whole(..) | Kind::PowerOfTwo(..) => text.parse::<u64>().map_or(Value::Null, Value::from),
+            Kind::Whole(..) | Kind::PowerOfTwo(..) => {
+                text.parse::<u64>().map_or(Value::Null, Value::from)
+            }
             Kind::Truth => (text == "true").into(),
             _ => text.as_ref().into(),
         },

@@ -59,7 +59,12 @@ const SERVICES: &[(u16, &str)] = &[
 
 /// A port by its number or the name of its service.
 pub(crate) fn port(text: &str) -> Option<u16> {
-    let named = || SERVICES.iter().find(|(_, names)| names.split(' ').any(|name| name == text)).map(|(port, _)| *port);
+    let named = || {
+        SERVICES
+            .iter()
+            .find(|(_, names)| names.split(' ').any(|name| name == text))
+            .map(|(port, _)| *port)
+    };
     decimal(text).or_else(|| named().filter(|_| !text.is_empty()))
 }
 
@@ -71,13 +76,26 @@ mod tests {
 
     #[test]
     fn each_name_stands_for_one_port() {
-        let names: Vec<&str> = SERVICES.iter().flat_map(|(_, names)| names.split(' ')).collect();
+        let names: Vec<&str> = SERVICES
+            .iter()
+            .flat_map(|(_, names)| names.split(' '))
+            .collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
-        assert!(
-            names.iter().all(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'))
-        );
+        assert!(names.iter().all(|name| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        }));
         assert!(SERVICES.is_sorted_by_key(|(port, _)| *port));
-        for (name, number) in [("www", 80), ("http", 80), ("https", 443), ("domain", 53), ("snmp-trap", 162), ("bfd-control", 3784)] {
+        for (name, number) in [
+            ("www", 80),
+            ("http", 80),
+            ("https", 443),
+            ("domain", 53),
+            ("snmp-trap", 162),
+            ("bfd-control", 3784),
+        ] {
             assert_eq!(port(name), Some(number), "{name}");
         }
         for wrong in ["", " ", "WWW", "http www", "www "] {

@@ -25,7 +25,11 @@ pub struct Workers {
 
 impl Default for Workers {
     fn default() -> Self {
-        Self { cores: Vec::new(), count: 1, idle: Idle::Sleep }
+        Self {
+            cores: Vec::new(),
+            count: 1,
+            idle: Idle::Sleep,
+        }
     }
 }
 
@@ -52,7 +56,10 @@ pub struct Buffers {
 
 impl Default for Buffers {
     fn default() -> Self {
-        Self { per_numa: 16_384, hugepages: Hugepages::Auto }
+        Self {
+            per_numa: 16_384,
+            hugepages: Hugepages::Auto,
+        }
     }
 }
 
@@ -155,7 +162,9 @@ pub struct Token {
 }
 
 /// What a client of the API may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Look.
@@ -248,6 +257,9 @@ pub struct History {
 
 impl Default for History {
     fn default() -> Self {
-        Self { directory: PathBuf::from("/var/lib/weir/config"), keep: 50 }
+        Self {
+            directory: PathBuf::from("/var/lib/weir/config"),
+            keep: 50,
+        }
     }
 }

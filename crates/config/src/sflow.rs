@@ -130,19 +130,25 @@ impl Sflow {
     /// The rate of an interface.
     #[must_use]
     pub fn rate_of(&self, interface: &str) -> u32 {
-        self.other(interface).sampling_rate.unwrap_or(self.sampling_rate)
+        self.other(interface)
+            .sampling_rate
+            .unwrap_or(self.sampling_rate)
     }
 
     /// The seconds between two reports of its counters.
     #[must_use]
     pub fn polling_of(&self, interface: &str) -> u32 {
-        self.other(interface).polling_interval.unwrap_or(self.polling_interval)
+        self.other(interface)
+            .polling_interval
+            .unwrap_or(self.polling_interval)
     }
 
     /// The bytes that are reported of its packets.
     #[must_use]
     pub fn header_of(&self, interface: &str) -> u16 {
-        self.other(interface).header_bytes.unwrap_or(self.header_bytes)
+        self.other(interface)
+            .header_bytes
+            .unwrap_or(self.header_bytes)
     }
 
     /// Which of its packets are sampled.
@@ -210,7 +216,9 @@ impl FromStr for SflowAgent {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(text.parse().map_or_else(|_| Self::Interface(text.to_owned()), Self::Address))
+        Ok(text
+            .parse()
+            .map_or_else(|_| Self::Interface(text.to_owned()), Self::Address))
     }
 }
 
@@ -234,8 +242,12 @@ impl FromStr for AgentCidr {
     type Err = NotAValue;
 
     fn from_str(text: &str) -> Result<Self, NotAValue> {
-        let prefix = access_list::prefix(text.strip_prefix('!').unwrap_or(text)).ok_or(NotAValue("is neither an address nor a prefix"))?;
-        Ok(Self { not: text.starts_with('!'), prefix })
+        let prefix = access_list::prefix(text.strip_prefix('!').unwrap_or(text))
+            .ok_or(NotAValue("is neither an address nor a prefix"))?;
+        Ok(Self {
+            not: text.starts_with('!'),
+            prefix,
+        })
     }
 }
 
@@ -314,7 +326,11 @@ pub struct Psample {
 
 impl Default for Psample {
     fn default() -> Self {
-        Self { group: 3, egress_group: 4, namespace: None }
+        Self {
+            group: 3,
+            egress_group: 4,
+            namespace: None,
+        }
     }
 }
 
@@ -323,7 +339,15 @@ impl Collector {
     #[must_use]
     pub fn at(address: IpAddr, port: u16) -> Self {
         let drops = Self::default_drops();
-        Self { address: address.into(), port, drops, namespace: None, source: None, dscp: 0, dev: None }
+        Self {
+            address: address.into(),
+            port,
+            drops,
+            namespace: None,
+            source: None,
+            dscp: 0,
+            dev: None,
+        }
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -355,12 +379,25 @@ impl Config {
             None => None,
         };
         let ranked = |(name, interface): (&String, &Interface)| {
-            let (tagged, index) = (interface.sub_interface().is_some(), index_of(name).unwrap_or(u32::MAX));
-            let score = |address: IpAddr| self.sflow.score(address, tagged) + if preferred == Some(name) { RANKS } else { 0 };
-            let best = interface.addresses.iter().map(|own| own.addr()).min_by_key(|address| Reverse(score(*address)))?;
+            let (tagged, index) = (
+                interface.sub_interface().is_some(),
+                index_of(name).unwrap_or(u32::MAX),
+            );
+            let score = |address: IpAddr| {
+                self.sflow.score(address, tagged) + if preferred == Some(name) { RANKS } else { 0 }
+            };
+            let best = interface
+                .addresses
+                .iter()
+                .map(|own| own.addr())
+                .min_by_key(|address| Reverse(score(*address)))?;
             Some((Reverse(score(best)), index, best))
         };
-        let best = self.interfaces.iter().filter_map(ranked).min_by_key(|&(score, index, _)| (score, index));
+        let best = self
+            .interfaces
+            .iter()
+            .filter_map(ranked)
+            .min_by_key(|&(score, index, _)| (score, index));
         best.map(|(_, _, address)| address)
     }
 }
@@ -370,8 +407,11 @@ impl Sflow {
     /// hsflowd elects it. Every machine has those of its loopback: they tell nobody apart.
     #[must_use]
     pub fn machines_agent(&self, addresses: impl Iterator<Item = (u32, IpAddr)>) -> Option<IpAddr> {
-        let told_apart = addresses.filter(|(_, address)| !address.is_loopback() && !address.is_unspecified());
-        told_apart.min_by_key(|&(index, address)| (Reverse(self.score(address, false)), index, address)).map(|(_, address)| address)
+        let told_apart =
+            addresses.filter(|(_, address)| !address.is_loopback() && !address.is_unspecified());
+        told_apart
+            .min_by_key(|&(index, address)| (Reverse(self.score(address, false)), index, address))
+            .map(|(_, address)| address)
     }
 }
 
@@ -383,7 +423,10 @@ impl Sflow {
     /// counts, with more the earlier it is listed.
     fn score(&self, address: IpAddr, tagged: bool) -> usize {
         let from_last = self.agent_cidr.iter().rev().enumerate();
-        match from_last.clone().find(|(_, cidr)| cidr.prefix.contains(&address)) {
+        match from_last
+            .clone()
+            .find(|(_, cidr)| cidr.prefix.contains(&address))
+        {
             Some((_, cidr)) if cidr.not => 0,
             Some((place, _)) => agent_rank(address, tagged) + (place + 1) * RANKS,
             None => agent_rank(address, tagged),
@@ -426,16 +469,30 @@ mod tests {
             ("127.0.0.1", false),
             ("::1", false),
         ];
-        let ranks: Vec<usize> = best_first.iter().map(|(address, tagged)| agent_rank(address.parse().unwrap(), *tagged)).collect();
+        let ranks: Vec<usize> = best_first
+            .iter()
+            .map(|(address, tagged)| agent_rank(address.parse().unwrap(), *tagged))
+            .collect();
         assert_eq!(ranks, (3..RANKS).rev().collect::<Vec<usize>>());
     }
 
     #[test]
     fn of_the_machines_addresses_the_best_one_is_elected() {
         let sflow = Sflow::default();
-        let elect = |all: &[(u32, &str)]| sflow.machines_agent(all.iter().map(|(index, address)| (*index, address.parse().unwrap())));
+        let elect = |all: &[(u32, &str)]| {
+            sflow.machines_agent(
+                all.iter()
+                    .map(|(index, address)| (*index, address.parse().unwrap())),
+            )
+        };
         assert_eq!(elect(&[(1, "127.0.0.1"), (1, "::1")]), None);
-        let some = [(1, "127.0.0.1"), (2, "fe80::1"), (3, "10.0.0.2"), (2, "192.168.0.9"), (4, "2001:db8::1")];
+        let some = [
+            (1, "127.0.0.1"),
+            (2, "fe80::1"),
+            (3, "10.0.0.2"),
+            (2, "192.168.0.9"),
+            (4, "2001:db8::1"),
+        ];
         assert_eq!(elect(&some), Some("192.168.0.9".parse().unwrap()));
         assert_eq!(elect(&some[..2]), Some("fe80::1".parse().unwrap()));
     }
@@ -445,26 +502,44 @@ mod tests {
         let mut config = Config::default();
         for (name, own) in [("a", a), ("b", b)] {
             let addresses = own.iter().map(|own| own.parse().unwrap()).collect();
-            config.interfaces.insert(name.to_owned(), Interface { addresses, ..Interface::default() });
+            config.interfaces.insert(
+                name.to_owned(),
+                Interface {
+                    addresses,
+                    ..Interface::default()
+                },
+            );
         }
         config
     }
 
     fn agent(config: &Config, a: u32, b: u32) -> String {
-        config.sflow_agent(|name| Some(if name == "a" { a } else { b })).unwrap().to_string()
+        config
+            .sflow_agent(|name| Some(if name == "a" { a } else { b }))
+            .unwrap()
+            .to_string()
     }
 
     #[test]
     fn of_one_rank_the_lowest_interface_and_its_lowest_address_win() {
-        let mut config = config(["10.0.0.9/24", "10.0.1.1/24"], ["10.9.0.9/24", "10.9.0.1/24"]);
-        assert_eq!([agent(&config, 1, 2), agent(&config, 2, 1)], ["10.0.0.9", "10.9.0.1"]);
+        let mut config = config(
+            ["10.0.0.9/24", "10.0.1.1/24"],
+            ["10.9.0.9/24", "10.9.0.1/24"],
+        );
+        assert_eq!(
+            [agent(&config, 1, 2), agent(&config, 2, 1)],
+            ["10.0.0.9", "10.9.0.1"]
+        );
         config.sflow.agent = Some("192.0.2.1".parse().unwrap());
         assert_eq!(agent(&config, 1, 2), "192.0.2.1");
     }
 
     #[test]
     fn a_named_interfaces_addresses_go_before_others() {
-        let mut config = config(["198.51.100.1/24", "10.0.1.1/24"], ["10.9.0.9/24", "fe80::1/64"]);
+        let mut config = config(
+            ["198.51.100.1/24", "10.0.1.1/24"],
+            ["10.9.0.9/24", "fe80::1/64"],
+        );
         config.sflow.agent = Some("b".parse().unwrap());
         assert_eq!(agent(&config, 1, 2), "10.9.0.9");
         // One that has none leaves it to the others.
@@ -474,21 +549,39 @@ mod tests {
 
     #[test]
     fn listed_prefixes_go_before_others_and_excluded_ones_come_last() {
-        let mut config = config(["198.51.100.1/24", "10.0.1.1/24"], ["10.9.0.9/24", "2001:db8::1/64"]);
+        let mut config = config(
+            ["198.51.100.1/24", "10.0.1.1/24"],
+            ["10.9.0.9/24", "2001:db8::1/64"],
+        );
         let elect = |config: &mut Config, cidr: &[&str]| {
             config.sflow.agent_cidr = cidr.iter().map(|cidr| cidr.parse().unwrap()).collect();
             agent(config, 1, 2)
         };
         assert_eq!(elect(&mut config, &["10.0.0.0/8"]), "10.0.1.1");
-        assert_eq!(elect(&mut config, &["2001:db8::/32", "10.0.0.0/8"]), "2001:db8::1");
-        assert_eq!(elect(&mut config, &["10.0.0.0/8", "2001:db8::/32"]), "10.0.1.1");
+        assert_eq!(
+            elect(&mut config, &["2001:db8::/32", "10.0.0.0/8"]),
+            "2001:db8::1"
+        );
+        assert_eq!(
+            elect(&mut config, &["10.0.0.0/8", "2001:db8::/32"]),
+            "10.0.1.1"
+        );
         // The last that an address is in counts.
-        assert_eq!(elect(&mut config, &["10.0.0.0/8", "!10.0.0.0/16"]), "10.9.0.9");
-        assert_eq!(elect(&mut config, &["!10.0.0.0/16", "10.0.0.0/8"]), "10.0.1.1");
+        assert_eq!(
+            elect(&mut config, &["10.0.0.0/8", "!10.0.0.0/16"]),
+            "10.9.0.9"
+        );
+        assert_eq!(
+            elect(&mut config, &["!10.0.0.0/16", "10.0.0.0/8"]),
+            "10.0.1.1"
+        );
         assert_eq!(elect(&mut config, &["!198.51.100.1"]), "10.0.1.1");
         // A prefix counts for more than the interface; what is excluded is better than nothing.
         config.sflow.agent = Some("b".parse().unwrap());
-        assert_eq!(elect(&mut config, &["198.51.100.0/24", "10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(
+            elect(&mut config, &["198.51.100.0/24", "10.0.0.0/8"]),
+            "198.51.100.1"
+        );
         assert_eq!(elect(&mut config, &["!0.0.0.0/0", "!::/0"]), "10.9.0.9");
     }
 }

@@ -31,7 +31,11 @@ use crate::sflow::Sflow;
 
 /// One change of the running router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[serde(
+    tag = "step",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case"
+)]
 pub enum Step {
     /// Make an interface, at rest: description, device, MAC, MTU and placement are as given.
     CreateInterface {
@@ -515,7 +519,10 @@ impl Step {
             | Self::DeleteBridge { .. }
             | Self::LeaveBridge { .. }
             | Self::RemoveStaticMac { .. }
-            | Self::SetState { to: AdminState::Down, .. }
+            | Self::SetState {
+                to: AdminState::Down,
+                ..
+            }
             | Self::DeleteVrf { .. }
             | Self::SetVrf { to: None, .. }
             | Self::SetL2xc { to: None, .. }
@@ -594,8 +601,12 @@ impl Step {
     #[must_use]
     pub fn object(&self) -> String {
         match self {
-            Self::CreateInterface { name: interface, .. }
-            | Self::DeleteInterface { name: interface, .. }
+            Self::CreateInterface {
+                name: interface, ..
+            }
+            | Self::DeleteInterface {
+                name: interface, ..
+            }
             | Self::SetDescription { interface, .. }
             | Self::SetMac { interface, .. }
             | Self::SetMtu { interface, .. }
@@ -621,15 +632,29 @@ impl Step {
             | Self::RemoveStaticMac { bridge, .. } => format!("bridge domain {bridge}"),
             Self::SetPrefixList { name, .. } => format!("prefix list {name}"),
             Self::SetAccessList { name, .. } => format!("acl {name}"),
-            Self::AddPseudowire { name, .. } | Self::RemovePseudowire { name, .. } | Self::ChangePseudowire { name, .. } => {
+            Self::AddPseudowire { name, .. }
+            | Self::RemovePseudowire { name, .. }
+            | Self::ChangePseudowire { name, .. } => {
                 format!("pseudowire {name}")
             }
-            Self::AddLabel { label, .. } | Self::RemoveLabel { label, .. } | Self::ChangeLabel { label, .. } => format!("label {label}"),
-            Self::AddNeighbor { interface, address, .. }
-            | Self::RemoveNeighbor { interface, address, .. }
-            | Self::ChangeNeighbor { interface, address, .. } => format!("neighbor {address} on interface {interface}"),
-            Self::CreateVrf { name, .. } | Self::DeleteVrf { name, .. } | Self::ChangeVrf { name, .. } => format!("vrf {name}"),
-            Self::AddRoute { key, .. } | Self::RemoveRoute { key, .. } | Self::ChangeRoute { key, .. } => format!("route {key}"),
+            Self::AddLabel { label, .. }
+            | Self::RemoveLabel { label, .. }
+            | Self::ChangeLabel { label, .. } => format!("label {label}"),
+            Self::AddNeighbor {
+                interface, address, ..
+            }
+            | Self::RemoveNeighbor {
+                interface, address, ..
+            }
+            | Self::ChangeNeighbor {
+                interface, address, ..
+            } => format!("neighbor {address} on interface {interface}"),
+            Self::CreateVrf { name, .. }
+            | Self::DeleteVrf { name, .. }
+            | Self::ChangeVrf { name, .. } => format!("vrf {name}"),
+            Self::AddRoute { key, .. }
+            | Self::RemoveRoute { key, .. }
+            | Self::ChangeRoute { key, .. } => format!("route {key}"),
             Self::SetSflowSettings { .. } => "section sflow".into(),
             Self::SetIpfix { .. } => "section ipfix".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
@@ -643,50 +668,234 @@ impl Step {
         match self.clone() {
             Self::CreateInterface { name, interface } => Self::DeleteInterface { name, interface },
             Self::DeleteInterface { name, interface } => Self::CreateInterface { name, interface },
-            Self::SetDescription { interface, from, to } => Self::SetDescription { interface, from: to, to: from },
-            Self::SetMac { interface, from, to } => Self::SetMac { interface, from: to, to: from },
-            Self::SetMtu { interface, from, to } => Self::SetMtu { interface, from: to, to: from },
-            Self::SetPlacement { interface, from, to } => Self::SetPlacement { interface, from: to, to: from },
-            Self::SetRouterAdvertisements { interface, from, to } => Self::SetRouterAdvertisements { interface, from: to, to: from },
-            Self::SetState { interface, from, to } => Self::SetState { interface, from: to, to: from },
+            Self::SetDescription {
+                interface,
+                from,
+                to,
+            } => Self::SetDescription {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetMac {
+                interface,
+                from,
+                to,
+            } => Self::SetMac {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetMtu {
+                interface,
+                from,
+                to,
+            } => Self::SetMtu {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetPlacement {
+                interface,
+                from,
+                to,
+            } => Self::SetPlacement {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetRouterAdvertisements {
+                interface,
+                from,
+                to,
+            } => Self::SetRouterAdvertisements {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetState {
+                interface,
+                from,
+                to,
+            } => Self::SetState {
+                interface,
+                from: to,
+                to: from,
+            },
             Self::CreateVrf { name, vrf } => Self::DeleteVrf { name, vrf },
             Self::DeleteVrf { name, vrf } => Self::CreateVrf { name, vrf },
-            Self::ChangeVrf { name, from, to } => Self::ChangeVrf { name, from: to, to: from },
-            Self::SetVrf { interface, from, to } => Self::SetVrf { interface, from: to, to: from },
+            Self::ChangeVrf { name, from, to } => Self::ChangeVrf {
+                name,
+                from: to,
+                to: from,
+            },
+            Self::SetVrf {
+                interface,
+                from,
+                to,
+            } => Self::SetVrf {
+                interface,
+                from: to,
+                to: from,
+            },
             Self::AddAddress { interface, address } => Self::RemoveAddress { interface, address },
             Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
-            Self::SetUnnumbered { interface, from, to } => Self::SetUnnumbered { interface, from: to, to: from },
-            Self::SetL2xc { interface, from, to } => Self::SetL2xc { interface, from: to, to: from },
-            Self::SetAcl { interface, from, to } => Self::SetAcl { interface, from: to, to: from },
-            Self::SetPrefixList { name, from, to } => Self::SetPrefixList { name, from: to, to: from },
-            Self::SetAccessList { name, from, to } => Self::SetAccessList { name, from: to, to: from },
-            Self::SetBond { interface, from, to } => Self::SetBond { interface, from: to, to: from },
-            Self::SetUrpf { interface, from, to } => Self::SetUrpf { interface, from: to, to: from },
-            Self::SetSflow { interface, from, to } => Self::SetSflow { interface, from: to, to: from },
+            Self::SetUnnumbered {
+                interface,
+                from,
+                to,
+            } => Self::SetUnnumbered {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetL2xc {
+                interface,
+                from,
+                to,
+            } => Self::SetL2xc {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetAcl {
+                interface,
+                from,
+                to,
+            } => Self::SetAcl {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetPrefixList { name, from, to } => Self::SetPrefixList {
+                name,
+                from: to,
+                to: from,
+            },
+            Self::SetAccessList { name, from, to } => Self::SetAccessList {
+                name,
+                from: to,
+                to: from,
+            },
+            Self::SetBond {
+                interface,
+                from,
+                to,
+            } => Self::SetBond {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetUrpf {
+                interface,
+                from,
+                to,
+            } => Self::SetUrpf {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetSflow {
+                interface,
+                from,
+                to,
+            } => Self::SetSflow {
+                interface,
+                from: to,
+                to: from,
+            },
             Self::CreateBridge { name, bridge } => Self::DeleteBridge { name, bridge },
             Self::DeleteBridge { name, bridge } => Self::CreateBridge { name, bridge },
-            Self::SetBridge { name, from, to } => Self::SetBridge { name, from: to, to: from },
-            Self::JoinBridge { bridge, interface, role } => Self::LeaveBridge { bridge, interface, role },
-            Self::LeaveBridge { bridge, interface, role } => Self::JoinBridge { bridge, interface, role },
+            Self::SetBridge { name, from, to } => Self::SetBridge {
+                name,
+                from: to,
+                to: from,
+            },
+            Self::JoinBridge {
+                bridge,
+                interface,
+                role,
+            } => Self::LeaveBridge {
+                bridge,
+                interface,
+                role,
+            },
+            Self::LeaveBridge {
+                bridge,
+                interface,
+                role,
+            } => Self::JoinBridge {
+                bridge,
+                interface,
+                role,
+            },
             Self::AddStaticMac { bridge, entry } => Self::RemoveStaticMac { bridge, entry },
             Self::RemoveStaticMac { bridge, entry } => Self::AddStaticMac { bridge, entry },
-            Self::SetMpls { interface, from, to } => Self::SetMpls { interface, from: to, to: from },
+            Self::SetMpls {
+                interface,
+                from,
+                to,
+            } => Self::SetMpls {
+                interface,
+                from: to,
+                to: from,
+            },
             Self::AddLabel { label, entry } => Self::RemoveLabel { label, entry },
             Self::RemoveLabel { label, entry } => Self::AddLabel { label, entry },
-            Self::ChangeLabel { label, from, to } => Self::ChangeLabel { label, from: to, to: from },
+            Self::ChangeLabel { label, from, to } => Self::ChangeLabel {
+                label,
+                from: to,
+                to: from,
+            },
             Self::AddPseudowire { name, pseudowire } => Self::RemovePseudowire { name, pseudowire },
             Self::RemovePseudowire { name, pseudowire } => Self::AddPseudowire { name, pseudowire },
-            Self::ChangePseudowire { name, from, to } => Self::ChangePseudowire { name, from: to, to: from },
-            Self::AddNeighbor { interface, address, mac } => Self::RemoveNeighbor { interface, address, mac },
-            Self::RemoveNeighbor { interface, address, mac } => Self::AddNeighbor { interface, address, mac },
-            Self::ChangeNeighbor { interface, address, from, to } => Self::ChangeNeighbor { interface, address, from: to, to: from },
+            Self::ChangePseudowire { name, from, to } => Self::ChangePseudowire {
+                name,
+                from: to,
+                to: from,
+            },
+            Self::AddNeighbor {
+                interface,
+                address,
+                mac,
+            } => Self::RemoveNeighbor {
+                interface,
+                address,
+                mac,
+            },
+            Self::RemoveNeighbor {
+                interface,
+                address,
+                mac,
+            } => Self::AddNeighbor {
+                interface,
+                address,
+                mac,
+            },
+            Self::ChangeNeighbor {
+                interface,
+                address,
+                from,
+                to,
+            } => Self::ChangeNeighbor {
+                interface,
+                address,
+                from: to,
+                to: from,
+            },
             Self::AddRoute { key, via } => Self::RemoveRoute { key, via },
             Self::RemoveRoute { key, via } => Self::AddRoute { key, via },
-            Self::ChangeRoute { key, from, to } => Self::ChangeRoute { key, from: to, to: from },
+            Self::ChangeRoute { key, from, to } => Self::ChangeRoute {
+                key,
+                from: to,
+                to: from,
+            },
             Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
             Self::SetIpfix { from, to } => Self::SetIpfix { from: to, to: from },
             Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
-            Self::NeedsRestart { change } => Self::NeedsRestart { change: change.inverse() },
+            Self::NeedsRestart { change } => Self::NeedsRestart {
+                change: change.inverse(),
+            },
         }
     }
 }

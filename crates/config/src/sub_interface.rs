@@ -57,8 +57,14 @@ impl Encapsulation {
     /// That of a sub-interface which does not say: the VLAN of its number, and nothing else.
     #[must_use]
     pub fn of_id(id: u32) -> Self {
-        let dot1q = u16::try_from(id).ok().filter(|vlan| (1..=LAST_VLAN).contains(vlan));
-        Self { dot1q, exact_match: true, ..Self::default() }
+        let dot1q = u16::try_from(id)
+            .ok()
+            .filter(|vlan| (1..=LAST_VLAN).contains(vlan));
+        Self {
+            dot1q,
+            exact_match: true,
+            ..Self::default()
+        }
     }
 
     /// How many tags these are.
@@ -70,7 +76,9 @@ impl Encapsulation {
     /// Whether the outer tag is an 802.1ad tag, and its VLAN.
     #[must_use]
     pub fn outer(&self) -> Option<(bool, u16)> {
-        self.dot1ad.map(|vlan| (true, vlan)).or(self.dot1q.map(|vlan| (false, vlan)))
+        self.dot1ad
+            .map(|vlan| (true, vlan))
+            .or(self.dot1q.map(|vlan| (false, vlan)))
     }
 }
 
@@ -81,7 +89,12 @@ impl fmt::Display for Encapsulation {
     }
 }
 
-fn tags(f: &mut fmt::Formatter<'_>, dot1q: Option<u16>, dot1ad: Option<u16>, inner: Option<u16>) -> fmt::Result {
+fn tags(
+    f: &mut fmt::Formatter<'_>,
+    dot1q: Option<u16>,
+    dot1ad: Option<u16>,
+    inner: Option<u16>,
+) -> fmt::Result {
     match (dot1q, dot1ad) {
         (_, Some(vlan)) => write!(f, "dot1ad {vlan}")?,
         (Some(vlan), None) => write!(f, "dot1q {vlan}")?,
@@ -112,7 +125,11 @@ impl TagRewrite {
     /// Whether it says what happens without it: all tags of `encapsulation` go, none comes.
     #[must_use]
     pub fn is_usual(&self, encapsulation: &Encapsulation) -> bool {
-        *self == Self { pop: encapsulation.tags(), ..Self::default() }
+        *self
+            == Self {
+                pop: encapsulation.tags(),
+                ..Self::default()
+            }
     }
 }
 
@@ -130,6 +147,7 @@ impl fmt::Display for TagRewrite {
 impl fmt::Display for SubInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, " {}, {}", self.parent, self.encapsulation)?;
-        self.tag_rewrite.map_or(Ok(()), |rewrite| write!(f, ", tag-rewrite {rewrite}"))
+        self.tag_rewrite
+            .map_or(Ok(()), |rewrite| write!(f, ", tag-rewrite {rewrite}"))
     }
 }

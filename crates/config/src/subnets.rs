@@ -29,7 +29,10 @@ type Lengths<T, N> = BTreeMap<u8, HashMap<(T, IpAddr), Vec<N>>>;
 
 impl<T, N> Default for Subnets<T, N> {
     fn default() -> Self {
-        Self { four: BTreeMap::new(), six: BTreeMap::new() }
+        Self {
+            four: BTreeMap::new(),
+            six: BTreeMap::new(),
+        }
     }
 }
 
@@ -66,7 +69,12 @@ impl<'a> Subnets<Option<&'a str>, &'a str> {
 impl<T: Copy + Eq + Hash, N: Copy + Eq> Subnets<T, N> {
     /// The subnet of an own address is there; once, however many addresses it has.
     pub fn insert(&mut self, table: T, interface: N, net: &IpNet) {
-        let interfaces = self.lengths(net.addr()).entry(net.prefix_len()).or_default().entry((table, net.network())).or_default();
+        let interfaces = self
+            .lengths(net.addr())
+            .entry(net.prefix_len())
+            .or_default()
+            .entry((table, net.network()))
+            .or_default();
         if !interfaces.contains(&interface) {
             interfaces.push(interface);
         }
@@ -75,8 +83,12 @@ impl<T: Copy + Eq + Hash, N: Copy + Eq> Subnets<T, N> {
     /// The subnet of an own address is there no more.
     pub fn remove(&mut self, table: T, interface: N, net: &IpNet) {
         let lengths = self.lengths(net.addr());
-        let Some(subnets) = lengths.get_mut(&net.prefix_len()) else { return };
-        let Some(interfaces) = subnets.get_mut(&(table, net.network())) else { return };
+        let Some(subnets) = lengths.get_mut(&net.prefix_len()) else {
+            return;
+        };
+        let Some(interfaces) = subnets.get_mut(&(table, net.network())) else {
+            return;
+        };
         interfaces.retain(|other| *other != interface);
         if interfaces.is_empty() {
             subnets.remove(&(table, net.network()));
@@ -87,7 +99,11 @@ impl<T: Copy + Eq + Hash, N: Copy + Eq> Subnets<T, N> {
     }
 
     fn lengths(&mut self, address: IpAddr) -> &mut Lengths<T, N> {
-        if address.is_ipv4() { &mut self.four } else { &mut self.six }
+        if address.is_ipv4() {
+            &mut self.four
+        } else {
+            &mut self.six
+        }
     }
 
     /// The longest subnet of a table that holds `address`, on `interface` if one is named.
@@ -96,7 +112,11 @@ impl<T: Copy + Eq + Hash, N: Copy + Eq> Subnets<T, N> {
         if interface.is_none() && is_link_local(address) {
             return None;
         }
-        let lengths = if address.is_ipv4() { &self.four } else { &self.six };
+        let lengths = if address.is_ipv4() {
+            &self.four
+        } else {
+            &self.six
+        };
         lengths.iter().rev().find_map(|(length, subnets)| {
             let net = IpNet::new(address, *length).ok()?.trunc();
             let interfaces = subnets.get(&(table, net.addr()))?;
@@ -118,16 +138,36 @@ mod tests {
         let net = |text: &str| text.parse::<IpNet>().unwrap();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let mut subnets = Subnets::<u32, u32>::default();
-        for (table, interface, text) in [(0, 1, "10.0.0.1/8"), (0, 2, "10.1.0.1/16"), (7, 3, "10.1.0.1/24"), (0, 4, "2001:db8::1/32")] {
+        for (table, interface, text) in [
+            (0, 1, "10.0.0.1/8"),
+            (0, 2, "10.1.0.1/16"),
+            (7, 3, "10.1.0.1/24"),
+            (0, 4, "2001:db8::1/32"),
+        ] {
             subnets.insert(table, interface, &net(text));
         }
-        assert_eq!(subnets.find(0, address("10.1.0.9"), None), Some((2, net("10.1.0.0/16"))));
-        assert_eq!(subnets.find(0, address("10.1.0.9"), Some(1)), Some((1, net("10.0.0.0/8"))));
-        assert_eq!(subnets.find(7, address("10.1.0.9"), None), Some((3, net("10.1.0.0/24"))));
+        assert_eq!(
+            subnets.find(0, address("10.1.0.9"), None),
+            Some((2, net("10.1.0.0/16")))
+        );
+        assert_eq!(
+            subnets.find(0, address("10.1.0.9"), Some(1)),
+            Some((1, net("10.0.0.0/8")))
+        );
+        assert_eq!(
+            subnets.find(7, address("10.1.0.9"), None),
+            Some((3, net("10.1.0.0/24")))
+        );
         assert_eq!(subnets.find(7, address("10.2.0.9"), None), None);
-        assert_eq!(subnets.find(0, address("2001:db8:1::1"), None), Some((4, net("2001:db8::/32"))));
+        assert_eq!(
+            subnets.find(0, address("2001:db8:1::1"), None),
+            Some((4, net("2001:db8::/32")))
+        );
         subnets.remove(0, 2, &net("10.1.0.9/16"));
-        assert_eq!(subnets.find(0, address("10.1.0.9"), None), Some((1, net("10.0.0.0/8"))));
+        assert_eq!(
+            subnets.find(0, address("10.1.0.9"), None),
+            Some((1, net("10.0.0.0/8")))
+        );
     }
 
     #[test]
@@ -138,7 +178,10 @@ mod tests {
             subnets.insert(0, interface, &link_local_subnet());
         }
         assert_eq!(subnets.find(0, address, None), None);
-        assert_eq!(subnets.find(0, address, Some(2)), Some((2, link_local_subnet())));
+        assert_eq!(
+            subnets.find(0, address, Some(2)),
+            Some((2, link_local_subnet()))
+        );
         assert_eq!(subnets.find(0, address, Some(3)), None);
     }
 }

@@ -28,9 +28,18 @@ pub(crate) const SYNONYMS: &[(&str, &str, &str)] = &[
 
 /// What hsflowd has under `sflow`, and what does the same here or why nothing does.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("dropmon", "discarded packets are told with `drop-limit: 100`, a second at most, and to hsflowd with `psample`"),
-    ("vpp", "this router is the agent: remove it, and set `sflow: true` on interfaces"),
-    ("pcap", "packets are sampled on interfaces with `sflow: true`: remove it"),
+    (
+        "dropmon",
+        "discarded packets are told with `drop-limit: 100`, a second at most, and to hsflowd with `psample`",
+    ),
+    (
+        "vpp",
+        "this router is the agent: remove it, and set `sflow: true` on interfaces",
+    ),
+    (
+        "pcap",
+        "packets are sampled on interfaces with `sflow: true`: remove it",
+    ),
     ("uuid", "the machine's own UUID is told: remove it"),
     ("modules", "this router has no modules: remove it"),
 ];
@@ -77,22 +86,35 @@ const SUB_INTERFACE: &str = "interfaces.*.sub-interfaces.*";
 
 /// Our name for a key of a section.
 pub(crate) fn ours(section: &str, key: &str) -> Option<&'static str> {
-    SYNONYMS.iter().find(|(place, theirs, _)| (*place, *theirs) == (section, key)).map(|(_, _, ours)| *ours)
+    SYNONYMS
+        .iter()
+        .find(|(place, theirs, _)| (*place, *theirs) == (section, key))
+        .map(|(_, _, ours)| *ours)
 }
 
 /// Other names for a key of a section.
 pub(crate) fn theirs(section: &str, key: &str) -> impl Iterator<Item = &'static str> {
-    SYNONYMS.iter().filter(move |(place, _, ours)| (*place, *ours) == (section, key)).map(|(_, theirs, _)| *theirs)
+    SYNONYMS
+        .iter()
+        .filter(move |(place, _, ours)| (*place, *ours) == (section, key))
+        .map(|(_, theirs, _)| *theirs)
 }
 
 /// What to do about a key that hsflowd has and this section has not.
 pub(crate) fn elsewhere(section: &str, key: &str) -> Option<&'static str> {
     const PER_SPEED: &str = "rates are not set by speed or application: set `sampling-rate`, and others under `interfaces`";
     const MODULE: &str = "this module of hsflowd's has no counterpart here: remove it, or run hsflowd with `psample`";
-    let named = || ELSEWHERE.iter().find(|(theirs, _)| *theirs == key).map(|(_, help)| *help);
+    let named = || {
+        ELSEWHERE
+            .iter()
+            .find(|(theirs, _)| *theirs == key)
+            .map(|(_, help)| *help)
+    };
     let per_speed = || key.starts_with("sampling.").then_some(PER_SPEED);
     let module = || MODULES.contains(&key).then_some(MODULE);
-    (section == SFLOW).then(|| named().or_else(per_speed).or_else(module)).flatten()
+    (section == SFLOW)
+        .then(|| named().or_else(per_speed).or_else(module))
+        .flatten()
 }
 
 /// Whether one item of this list may stand without the list.
@@ -110,7 +132,9 @@ pub(crate) fn rename(root: &mut Node<'_>) {
                 into_list(collectors);
             }
             if let Content::List(collectors) = &mut collectors.content {
-                collectors.iter_mut().for_each(|collector| rename_in(collector, COLLECTOR));
+                collectors
+                    .iter_mut()
+                    .for_each(|collector| rename_in(collector, COLLECTOR));
             }
         }
     }
@@ -125,7 +149,9 @@ pub(crate) fn rename(root: &mut Node<'_>) {
 /// The access lists of an interface.
 fn bindings(interface: &mut Node<'_>, section: &str) {
     rename_in(interface, section);
-    let Some(acl) = child(interface, "acl") else { return };
+    let Some(acl) = child(interface, "acl") else {
+        return;
+    };
     for key in ["input", "output"] {
         if let Some(names) = child(acl, key)
             && matches!(names.content, Content::Scalar { .. })
@@ -137,13 +163,21 @@ fn bindings(interface: &mut Node<'_>, section: &str) {
 }
 
 fn into_list(node: &mut Node<'_>) {
-    let item = Node { place: node.place, content: std::mem::replace(&mut node.content, Content::List(Vec::new())) };
+    let item = Node {
+        place: node.place,
+        content: std::mem::replace(&mut node.content, Content::List(Vec::new())),
+    };
     node.content = Content::List(vec![item]);
 }
 
 fn child<'n, 't>(node: &'n mut Node<'t>, key: &str) -> Option<&'n mut Node<'t>> {
-    let Content::Map(entries) = &mut node.content else { return None };
-    entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
+    let Content::Map(entries) = &mut node.content else {
+        return None;
+    };
+    entries
+        .iter_mut()
+        .find(|entry| entry.key == key)
+        .map(|entry| &mut entry.value)
 }
 
 fn children<'n, 't>(node: &'n mut Node<'t>, key: &str) -> impl Iterator<Item = &'n mut Node<'t>> {
@@ -155,9 +189,16 @@ fn children<'n, 't>(node: &'n mut Node<'t>, key: &str) -> impl Iterator<Item = &
 }
 
 fn rename_in(node: &mut Node<'_>, section: &str) {
-    let Content::Map(entries) = &mut node.content else { return };
+    let Content::Map(entries) = &mut node.content else {
+        return;
+    };
     for place in 0..entries.len() {
-        let Some(name) = entries.get(place).and_then(|entry| ours(section, &entry.key)) else { continue };
+        let Some(name) = entries
+            .get(place)
+            .and_then(|entry| ours(section, &entry.key))
+        else {
+            continue;
+        };
         if entries.iter().any(|entry| entry.key == name) {
             continue;
         }

@@ -77,7 +77,11 @@ pub enum SocketObstacle {
 /// nothing when all of it can be had.
 #[must_use]
 pub fn check_system(checked: &Checked, system: &System) -> Vec<Diagnostic> {
-    let mut asked = Asked { config: &checked.config, system, found: Vec::new() };
+    let mut asked = Asked {
+        config: &checked.config,
+        system,
+        found: Vec::new(),
+    };
     asked.interfaces();
     asked.cores();
     asked.memory();
@@ -86,7 +90,12 @@ pub fn check_system(checked: &Checked, system: &System) -> Vec<Diagnostic> {
     }
     let mut findings = Findings::new(Source::new(&checked.file_name, &checked.text));
     // The text was read before, under bounds that need not be the usual ones.
-    let limits = Limits { bytes: usize::MAX, separators: usize::MAX, nodes: usize::MAX, ..Limits::default() };
+    let limits = Limits {
+        bytes: usize::MAX,
+        separators: usize::MAX,
+        nodes: usize::MAX,
+        ..Limits::default()
+    };
     let tree = read(&checked.text, &limits).ok();
     for (severity, path, remark) in asked.found {
         if findings.is_full() {
@@ -108,9 +117,20 @@ pub fn check_system(checked: &Checked, system: &System) -> Vec<Diagnostic> {
 
 /// The path of a TAP's name or MTU, where the file has it under `taps`.
 fn as_written<'a>(root: &Node<'_>, path: Vec<Segment<'a>>) -> Vec<Segment<'a>> {
-    let [Segment::Key("interfaces"), Segment::Key(name), .., Segment::Key(last)] = path.as_slice() else { return path };
+    let [
+        Segment::Key("interfaces"),
+        Segment::Key(name),
+        ..,
+        Segment::Key(last),
+    ] = path.as_slice()
+    else {
+        return path;
+    };
     let listed = |section: &str| root.value(section).and_then(|it| it.value(name));
-    let elsewhere = *last == "name" || listed("interfaces").and_then(|it| it.value("mtu")).is_none();
+    let elsewhere = *last == "name"
+        || listed("interfaces")
+            .and_then(|it| it.value("mtu"))
+            .is_none();
     if listed("taps").is_some() && matches!(*last, "name" | "mtu") && elsewhere {
         return at!["taps", *name, "host", *last].to_vec();
     }
@@ -125,7 +145,11 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn error(&mut self, path: &[Segment<'a>], message: String, label: &str, help: String) {
-        self.found.push((Severity::Error, path.to_vec(), Remark::new(message, label, help)));
+        self.found.push((
+            Severity::Error,
+            path.to_vec(),
+            Remark::new(message, label, help),
+        ));
     }
 
     fn interfaces(&mut self) {
@@ -136,7 +160,11 @@ impl<'a> Asked<'a> {
                 return;
             }
             match &interface.device {
-                Some(Device::AfXdp { name: device, queues, .. }) => {
+                Some(Device::AfXdp {
+                    name: device,
+                    queues,
+                    ..
+                }) => {
                     self.ethernet(name, interface, device, *queues);
                 }
                 Some(Device::Tap { name: device, .. }) => self.tap(name, device),
@@ -153,32 +181,77 @@ impl<'a> Asked<'a> {
         let at = at!["interfaces", name, "device", "name"];
         let Some(device) = system.devices.get(wanted) else {
             let near = nearest(wanted, system.devices.keys().map(String::as_str));
-            let help = near.map_or_else(|| self.devices_there(), |near| format!("did you mean `{near}`?"));
-            return self.error(at, format!("there is no network device `{wanted}`"), "not on this machine", help);
+            let help = near.map_or_else(
+                || self.devices_there(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return self.error(
+                at,
+                format!("there is no network device `{wanted}`"),
+                "not on this machine",
+                help,
+            );
         };
         if matches!(device.kind, DeviceKind::Loopback | DeviceKind::Other) {
             let help = self.devices_there();
-            return self.error(at, format!("the device `{wanted}` carries no Ethernet frames"), "", help);
+            return self.error(
+                at,
+                format!("the device `{wanted}` carries no Ethernet frames"),
+                "",
+                help,
+            );
         }
         if queues > device.max_queues {
-            let message = format!("the device `{wanted}` has {}, not {queues}", count(u64::from(device.max_queues), "queue"));
-            self.error(at!["interfaces", name, "device", "queues"], message, "", format!("at most {}", device.max_queues));
+            let message = format!(
+                "the device `{wanted}` has {}, not {queues}",
+                count(u64::from(device.max_queues), "queue")
+            );
+            self.error(
+                at!["interfaces", name, "device", "queues"],
+                message,
+                "",
+                format!("at most {}", device.max_queues),
+            );
         }
         if u32::from(interface.mtu) > device.max_mtu {
-            let message = format!("the device `{wanted}` cannot do an MTU of {}", interface.mtu);
-            self.error(at!["interfaces", name, "mtu"], message, "", format!("at most {}", device.max_mtu));
+            let message = format!(
+                "the device `{wanted}` cannot do an MTU of {}",
+                interface.mtu
+            );
+            self.error(
+                at!["interfaces", name, "mtu"],
+                message,
+                "",
+                format!("at most {}", device.max_mtu),
+            );
         }
     }
 
     fn devices_there(&self) -> String {
-        let usable = self.system.devices.iter().filter(|(_, device)| device.kind == DeviceKind::Ethernet);
-        let names: Vec<String> = usable.take(8).map(|(name, _)| format!("`{name}`")).collect();
-        if names.is_empty() { "this machine has no Ethernet device".into() } else { format!("there are {}", names.join(", ")) }
+        let usable = self
+            .system
+            .devices
+            .iter()
+            .filter(|(_, device)| device.kind == DeviceKind::Ethernet);
+        let names: Vec<String> = usable
+            .take(8)
+            .map(|(name, _)| format!("`{name}`"))
+            .collect();
+        if names.is_empty() {
+            "this machine has no Ethernet device".into()
+        } else {
+            format!("there are {}", names.join(", "))
+        }
     }
 
     /// A TAP is made, or one that is there is taken; anything else is in its way.
     fn tap(&mut self, name: &'a str, wanted: &str) {
-        if self.system.devices.get(wanted).is_some_and(|device| device.kind != DeviceKind::Tap) {
+        if self
+            .system
+            .devices
+            .get(wanted)
+            .is_some_and(|device| device.kind != DeviceKind::Tap)
+        {
             let message = format!("there is a network device `{wanted}` already, and it is no TAP");
             let at = at!["interfaces", name, "device", "name"];
             self.error(at, message, "", "choose another name for the TAP".into());
@@ -187,59 +260,125 @@ impl<'a> Asked<'a> {
 
     /// A master makes its socket; a slave waits until there is one.
     fn memif(&mut self, name: &'a str, memif: &Memif) {
-        let Some(obstacle) = self.system.socket_obstacles.get(&memif.socket).filter(|_| memif.role == MemifRole::Master) else { return };
-        let (socket, at) = (memif.socket.display(), at!["interfaces", name, "device", "socket"]);
+        let Some(obstacle) = self
+            .system
+            .socket_obstacles
+            .get(&memif.socket)
+            .filter(|_| memif.role == MemifRole::Master)
+        else {
+            return;
+        };
+        let (socket, at) = (
+            memif.socket.display(),
+            at!["interfaces", name, "device", "socket"],
+        );
         match obstacle {
             SocketObstacle::NoFolder => {
                 let message = format!("the folder of the socket `{socket}` is not there");
                 self.error(at, message, "", "make it, or name another socket".into());
             }
             SocketObstacle::NotASocket => {
-                self.error(at, format!("`{socket}` is there, and it is no socket"), "", "remove it, or name another socket".into());
+                self.error(
+                    at,
+                    format!("`{socket}` is there, and it is no socket"),
+                    "",
+                    "remove it, or name another socket".into(),
+                );
             }
         }
     }
 
     fn driver_mtu(&mut self, name: &'a str, interface: &Interface) {
-        let Some(device) = &interface.device else { return };
+        let Some(device) = &interface.device else {
+            return;
+        };
         let most = self.system.driver_mtu.get(device.driver()).copied();
         if let Some(most) = most.filter(|most| u32::from(interface.mtu) > *most) {
-            let message = format!("driver {} cannot carry an MTU of {}", device.driver(), interface.mtu);
+            let message = format!(
+                "driver {} cannot carry an MTU of {}",
+                device.driver(),
+                interface.mtu
+            );
             // What AF_XDP carries depends on the kernel.
-            let newer = if device.driver() == "af-xdp" { ", or use Linux 6.6, which hands over longer frames" } else { "" };
-            self.error(at!["interfaces", name, "mtu"], message, "", format!("at most {most}{newer}"));
+            let newer = if device.driver() == "af-xdp" {
+                ", or use Linux 6.6, which hands over longer frames"
+            } else {
+                ""
+            };
+            self.error(
+                at!["interfaces", name, "mtu"],
+                message,
+                "",
+                format!("at most {most}{newer}"),
+            );
         }
     }
 
     fn cores(&mut self) {
         let (workers, there) = (&self.config.workers, &self.system.cores);
-        for (item, core) in workers.cores.iter().enumerate().filter(|(_, core)| !there.contains(core)) {
+        for (item, core) in workers
+            .cores
+            .iter()
+            .enumerate()
+            .filter(|(_, core)| !there.contains(core))
+        {
             let numbers: Vec<String> = there.iter().take(64).map(u16::to_string).collect();
             let help = format!("the router may run on {}", numbers.join(", "));
-            self.error(at!["workers", "cores", item], format!("there is no core {core} for a worker"), "", help);
+            self.error(
+                at!["workers", "cores", item],
+                format!("there is no core {core} for a worker"),
+                "",
+                help,
+            );
         }
         if usize::from(workers.count) > there.len() && workers.cores.is_empty() {
-            let (workers, cores) = (count(u64::from(workers.count), "worker"), count(there.len() as u64, "core"));
-            let remark = Remark::new(format!("{workers} share {cores}"), "they wait for each other", "one worker for each core at most");
-            self.found.push((Severity::Warning, at!["workers", "count"].to_vec(), remark));
+            let (workers, cores) = (
+                count(u64::from(workers.count), "worker"),
+                count(there.len() as u64, "core"),
+            );
+            let remark = Remark::new(
+                format!("{workers} share {cores}"),
+                "they wait for each other",
+                "one worker for each core at most",
+            );
+            self.found
+                .push((Severity::Warning, at!["workers", "count"].to_vec(), remark));
         }
     }
 
     /// The pool lies in hugepages wholly, or in ordinary memory.
     fn memory(&mut self) {
         let (buffers, system) = (&self.config.buffers, self.system);
-        let each = system.bytes_per_buffer.saturating_mul(u64::from(system.pools.max(1)));
+        let each = system
+            .bytes_per_buffer
+            .saturating_mul(u64::from(system.pools.max(1)));
         let needed = each.saturating_mul(u64::from(buffers.per_numa));
-        let huge = if buffers.hugepages == Hugepages::Auto { system.hugepages_free_bytes } else { 0 };
+        let huge = if buffers.hugepages == Hugepages::Auto {
+            system.hugepages_free_bytes
+        } else {
+            0
+        };
         let most = system.memory_available_bytes.max(huge);
         if needed > most {
-            let message = format!("{} buffers take {} MiB, and {} MiB are free", buffers.per_numa, needed >> 20, most >> 20);
-            let help = format!("at most {}, with nothing left for anything else", most.checked_div(each).unwrap_or(0));
+            let message = format!(
+                "{} buffers take {} MiB, and {} MiB are free",
+                buffers.per_numa,
+                needed >> 20,
+                most >> 20
+            );
+            let help = format!(
+                "at most {}, with nothing left for anything else",
+                most.checked_div(each).unwrap_or(0)
+            );
             self.error(at!["buffers", "per-numa"], message, "", help);
         }
     }
 }
 
 fn count(number: u64, what: &str) -> String {
-    if number == 1 { format!("{number} {what}") } else { format!("{number} {what}s") }
+    if number == 1 {
+        format!("{number} {what}")
+    } else {
+        format!("{number} {what}s")
+    }
 }

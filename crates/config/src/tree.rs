@@ -34,7 +34,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 20, separators: 500_000, nodes: 1_000_000, depth: 32 }
+        Self {
+            bytes: 64 << 20,
+            separators: 500_000,
+            nodes: 1_000_000,
+            depth: 32,
+        }
     }
 }
 
@@ -113,7 +118,9 @@ pub(crate) fn place_in(root: &Node<'_>, path: &[Segment<'_>]) -> Place {
                 (node, place) = (&entry.value, entry.place);
             }
             Segment::Item(item) => {
-                let Some(item) = node.items().get(*item) else { break };
+                let Some(item) = node.items().get(*item) else {
+                    break;
+                };
                 (node, place) = (item, item.place);
             }
         }
@@ -137,7 +144,13 @@ pub(crate) struct FormError {
 
 impl FormError {
     fn new(place: Place, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { place, path: String::new(), message: message.into(), label: "", help: help.into() }
+        Self {
+            place,
+            path: String::new(),
+            message: message.into(),
+            label: "",
+            help: help.into(),
+        }
     }
 }
 
@@ -154,31 +167,67 @@ pub(crate) struct Tree<'t> {
 pub(crate) fn read<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, FormError> {
     look_for_too_many(text, limits)?;
     look_for_bad_characters(text)?;
-    let mut builder = Builder { limits, nodes: 0, open: Vec::new(), root: None, anchors: HashMap::new(), duplicates: Vec::new() };
+    let mut builder = Builder {
+        limits,
+        nodes: 0,
+        open: Vec::new(),
+        root: None,
+        anchors: HashMap::new(),
+        duplicates: Vec::new(),
+    };
     let mut parser = Parser::new_from_str(text);
     while let Some(next) = parser.next_event() {
-        let taken = next.map_err(|error| syntax_error(&error)).and_then(|(event, span)| builder.take(event, span));
-        taken.map_err(|error| FormError { path: builder.path(None), ..error })?;
+        let taken = next
+            .map_err(|error| syntax_error(&error))
+            .and_then(|(event, span)| builder.take(event, span));
+        taken.map_err(|error| FormError {
+            path: builder.path(None),
+            ..error
+        })?;
     }
-    let nothing = Node { place: Place::START, content: Content::Map(Vec::new()) };
-    Ok(Tree { root: builder.root.unwrap_or(nothing), duplicates: builder.duplicates })
+    let nothing = Node {
+        place: Place::START,
+        content: Content::Map(Vec::new()),
+    };
+    Ok(Tree {
+        root: builder.root.unwrap_or(nothing),
+        duplicates: builder.duplicates,
+    })
 }
 
 fn syntax_error(error: &ScanError) -> FormError {
     let marker = error.marker();
-    let place = Place { line: count(marker.line()).max(1), column: count(marker.col()).saturating_add(1), width: 1 };
+    let place = Place {
+        line: count(marker.line()).max(1),
+        column: count(marker.col()).saturating_add(1),
+        width: 1,
+    };
     let message = format!("this is not YAML: {}", error.info());
-    let mut found = FormError::new(place, message, "look at the indentation, brackets and quotes here and in the line before");
+    let mut found = FormError::new(
+        place,
+        message,
+        "look at the indentation, brackets and quotes here and in the line before",
+    );
     found.label = "reading stopped here";
     found
 }
 
 /// Bounds that must hold before the parser sees the text.
 fn look_for_too_many(text: &str, limits: &Limits) -> Result<(), FormError> {
-    let separators = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    let separators = text
+        .bytes()
+        .filter(|byte| matches!(byte, b',' | b'[' | b'{'))
+        .count();
     if separators > limits.separators {
-        let message = format!("the file has {separators} commas and opening brackets, more than the {} that are read", limits.separators);
-        return Err(FormError::new(Place::START, message, "write large lists and sections with one item in a line, without brackets"));
+        let message = format!(
+            "the file has {separators} commas and opening brackets, more than the {} that are read",
+            limits.separators
+        );
+        return Err(FormError::new(
+            Place::START,
+            message,
+            "write large lists and sections with one item in a line, without brackets",
+        ));
     }
     Ok(())
 }
@@ -188,12 +237,26 @@ fn look_for_too_many(text: &str, limits: &Limits) -> Result<(), FormError> {
 fn look_for_bad_characters(text: &str) -> Result<(), FormError> {
     for (number, line) in (1u32..).zip(text.split('\n')) {
         let line = line.strip_suffix('\r').unwrap_or(line);
-        let place = |index: usize| Place { line: number, column: count(index).saturating_add(1), width: 1 };
+        let place = |index: usize| Place {
+            line: number,
+            column: count(index).saturating_add(1),
+            width: 1,
+        };
         if line.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-            let bad = line.chars().enumerate().find(|(_, c)| c.is_ascii_control() && *c != '\t');
+            let bad = line
+                .chars()
+                .enumerate()
+                .find(|(_, c)| c.is_ascii_control() && *c != '\t');
             if let Some((index, character)) = bad {
-                let message = format!("control character U+{:04X} in the file", u32::from(character));
-                return Err(FormError::new(place(index), message, "remove it; a configuration is plain text in UTF-8"));
+                let message = format!(
+                    "control character U+{:04X} in the file",
+                    u32::from(character)
+                );
+                return Err(FormError::new(
+                    place(index),
+                    message,
+                    "remove it; a configuration is plain text in UTF-8",
+                ));
             }
             let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
             let rest = line.get(indentation..).unwrap_or("");
@@ -201,7 +264,11 @@ fn look_for_bad_characters(text: &str) -> Result<(), FormError> {
                 && !rest.is_empty()
                 && !rest.starts_with('#')
             {
-                return Err(FormError::new(place(index), "a tab in the indentation", "indent with spaces"));
+                return Err(FormError::new(
+                    place(index),
+                    "a tab in the indentation",
+                    "indent with spaces",
+                ));
             }
         }
     }
@@ -214,8 +281,16 @@ fn count(number: usize) -> u32 {
 }
 
 fn place_of(span: Span) -> Place {
-    let width = if span.end.line() == span.start.line() { span.end.col().saturating_sub(span.start.col()) } else { 1 };
-    Place { line: count(span.start.line()).max(1), column: count(span.start.col()).saturating_add(1), width: count(width).max(1) }
+    let width = if span.end.line() == span.start.line() {
+        span.end.col().saturating_sub(span.start.col())
+    } else {
+        1
+    };
+    Place {
+        line: count(span.start.line()).max(1),
+        column: count(span.start.col()).saturating_add(1),
+        width: count(width).max(1),
+    }
 }
 
 /// A list or section whose end has not been seen yet.
@@ -244,20 +319,32 @@ impl<'t> Builder<'t, '_> {
         let place = place_of(span);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
-            Event::DocumentStart(_) if self.root.is_some() => {
-                Err(FormError::new(place, "a second document begins here", "write one document to a file, without a second `---`"))
-            }
+            Event::DocumentStart(_) if self.root.is_some() => Err(FormError::new(
+                place,
+                "a second document begins here",
+                "write one document to a file, without a second `---`",
+            )),
             Event::DocumentStart(_) => Ok(()),
             Event::Alias(id) => self.alias(id, place),
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_tag(tag.is_some(), place)?;
                 self.grow(1, place)?;
-                let node = Node { place, content: Content::Scalar { text, plain: style == ScalarStyle::Plain } };
+                let node = Node {
+                    place,
+                    content: Content::Scalar {
+                        text,
+                        plain: style == ScalarStyle::Plain,
+                    },
+                };
                 self.remember(anchor, &node, 1)?;
                 self.place_node(node)
             }
-            Event::SequenceStart(anchor, tag) => self.begin(Content::List(Vec::new()), anchor, tag.is_some(), place),
-            Event::MappingStart(anchor, tag) => self.begin(Content::Map(Vec::new()), anchor, tag.is_some(), place),
+            Event::SequenceStart(anchor, tag) => {
+                self.begin(Content::List(Vec::new()), anchor, tag.is_some(), place)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.begin(Content::Map(Vec::new()), anchor, tag.is_some(), place)
+            }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
         }
     }
@@ -267,41 +354,82 @@ impl<'t> Builder<'t, '_> {
         if self.nodes <= self.limits.nodes {
             return Ok(());
         }
-        let message = format!("the file has more than {} keys and values", self.limits.nodes);
-        Err(FormError::new(place, message, "is this the right file? Aliases count as all that they stand for"))
+        let message = format!(
+            "the file has more than {} keys and values",
+            self.limits.nodes
+        );
+        Err(FormError::new(
+            place,
+            message,
+            "is this the right file? Aliases count as all that they stand for",
+        ))
     }
 
-    fn begin(&mut self, content: Content<'t>, anchor: usize, tagged: bool, place: Place) -> Result<(), FormError> {
+    fn begin(
+        &mut self,
+        content: Content<'t>,
+        anchor: usize,
+        tagged: bool,
+        place: Place,
+    ) -> Result<(), FormError> {
         refuse_tag(tagged, place)?;
         if self.open.len() >= self.limits.depth {
-            let message = format!("lists and sections are nested more than {} deep", self.limits.depth);
-            return Err(FormError::new(place, message, "the deepest key of the reference is 6 levels down"));
+            let message = format!(
+                "lists and sections are nested more than {} deep",
+                self.limits.depth
+            );
+            return Err(FormError::new(
+                place,
+                message,
+                "the deepest key of the reference is 6 levels down",
+            ));
         }
         self.refuse_as_key(place)?;
         let nodes_before = self.nodes;
         self.grow(1, place)?;
         let place = Place { width: 1, ..place };
-        self.open.push(Open { place, anchor, nodes_before, content, key: None });
+        self.open.push(Open {
+            place,
+            anchor,
+            nodes_before,
+            content,
+            key: None,
+        });
         Ok(())
     }
 
     /// A list or section cannot stand where a key is due.
     fn refuse_as_key(&self, place: Place) -> Result<(), FormError> {
         match self.open.last() {
-            Some(Open { content: Content::Map(_), key: None, .. }) => {
-                Err(FormError::new(place, "a list or section stands where a key should", "a key is a plain word, as in `mtu: 1500`"))
-            }
+            Some(Open {
+                content: Content::Map(_),
+                key: None,
+                ..
+            }) => Err(FormError::new(
+                place,
+                "a list or section stands where a key should",
+                "a key is a plain word, as in `mtu: 1500`",
+            )),
             _ => Ok(()),
         }
     }
 
     fn end(&mut self) -> Result<(), FormError> {
-        let Some(mut open) = self.open.pop() else { return Ok(()) };
+        let Some(mut open) = self.open.pop() else {
+            return Ok(());
+        };
         if let Content::Map(entries) = &mut open.content {
             self.drop_duplicates(entries);
         }
-        let node = Node { place: open.place, content: open.content };
-        self.remember(open.anchor, &node, self.nodes.saturating_sub(open.nodes_before))?;
+        let node = Node {
+            place: open.place,
+            content: open.content,
+        };
+        self.remember(
+            open.anchor,
+            &node,
+            self.nodes.saturating_sub(open.nodes_before),
+        )?;
         self.place_node(node)
     }
 
@@ -327,13 +455,21 @@ impl<'t> Builder<'t, '_> {
                 self.check_depth(&node, place)?;
                 self.place_node(node)
             }
-            None => Err(FormError::new(place, "an alias inside what it stands for", "write the value out")),
+            None => Err(FormError::new(
+                place,
+                "an alias inside what it stands for",
+                "write the value out",
+            )),
         }
     }
 
     fn check_depth(&self, node: &Node<'t>, place: Place) -> Result<(), FormError> {
         if self.open.len().saturating_add(depth(node)) > self.limits.depth {
-            return Err(FormError::new(place, "aliases are nested too deep", "write the value out"));
+            return Err(FormError::new(
+                place,
+                "aliases are nested too deep",
+                "write the value out",
+            ));
         }
         Ok(())
     }
@@ -350,7 +486,11 @@ impl<'t> Builder<'t, '_> {
                     Content::Scalar { text, .. } => open.key = Some((text, node.place)),
                     _ => return self.refuse_as_key(node.place),
                 },
-                Some((key, place)) => entries.push(Entry { key, place, value: at_key_when_empty(node, place) }),
+                Some((key, place)) => entries.push(Entry {
+                    key,
+                    place,
+                    value: at_key_when_empty(node, place),
+                }),
             },
             Content::Scalar { .. } => {}
         }
@@ -372,7 +512,13 @@ impl<'t> Builder<'t, '_> {
                 let message = format!("the key {} stands here twice", quote(&entry.key));
                 let help = format!("the first is in line {}; keep one of them", earlier.line);
                 let path = self.path(Some(&entry.key));
-                found.push(FormError { place: entry.place, path, message, label: "the second one", help });
+                found.push(FormError {
+                    place: entry.place,
+                    path,
+                    message,
+                    label: "the second one",
+                    help,
+                });
             }
         }
         let mut second = second.into_iter().peekable();
@@ -403,7 +549,10 @@ impl<'t> Builder<'t, '_> {
 /// The parser places a missing value wherever the next word stands; point at its key instead.
 fn at_key_when_empty<'t>(node: Node<'t>, key: Place) -> Node<'t> {
     match &node.content {
-        Content::Scalar { text, plain: true } if text.is_empty() || text == "~" && node.place.width == 1 && node.place.line != key.line => {
+        Content::Scalar { text, plain: true }
+            if text.is_empty()
+                || text == "~" && node.place.width == 1 && node.place.line != key.line =>
+        {
             Node { place: key, ..node }
         }
         _ => node,
@@ -422,7 +571,11 @@ fn depth(node: &Node<'_>) -> usize {
 
 fn refuse_tag(tagged: bool, place: Place) -> Result<(), FormError> {
     if tagged {
-        return Err(FormError::new(place, "a YAML tag stands here", "remove the word with the `!`; types come from the key"));
+        return Err(FormError::new(
+            place,
+            "a YAML tag stands here",
+            "remove the word with the `!`; types come from the key",
+        ));
     }
     Ok(())
 }

@@ -13,7 +13,9 @@ use crate::access_list::{self, Octets, Ports, Protocol, Scope};
 use crate::diagnostic::quote;
 use crate::keys::{Kind, Names};
 use crate::model::Via;
-use crate::scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256, decimal, is_host_name};
+use crate::scalar::{
+    Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256, decimal, is_host_name,
+};
 use crate::suggest::nearest;
 
 /// What is wrong with a value.
@@ -25,11 +27,17 @@ pub(crate) struct Problem {
 }
 
 fn problem<T>(message: String) -> Result<T, Problem> {
-    Err(Problem { message, help: None })
+    Err(Problem {
+        message,
+        help: None,
+    })
 }
 
 fn problem_with_help<T>(message: String, help: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { message, help: Some(help.into()) })
+    Err(Problem {
+        message,
+        help: Some(help.into()),
+    })
 }
 
 /// Look at a scalar; `plain` = it stands without quotes.
@@ -38,9 +46,10 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::Whole(low, high) => whole(text, plain, low, high),
         Kind::PowerOfTwo(low, high) => power_of_two(text, plain, low, high),
         Kind::Truth if truth(text).is_some() && plain => Ok(()),
-        Kind::Truth if truth(text).is_some() => {
-            problem_with_help(format!("{} in quotes is text", quote(text)), format!("write `{text}` without quotes"))
-        }
+        Kind::Truth if truth(text).is_some() => problem_with_help(
+            format!("{} in quotes is text", quote(text)),
+            format!("write `{text}` without quotes"),
+        ),
         Kind::Truth => problem(format!("{} is neither true nor false", quote(text))),
         Kind::Word(_) if text == "permit+reflect" => problem_with_help(
             "`permit+reflect` keeps state, which this version does not".to_owned(),
@@ -53,9 +62,10 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::TableName if text == crate::DEFAULT_TABLE => Ok(()),
         Kind::TableName => vrf_name(text),
         Kind::LinuxName => linux_name(text),
-        Kind::File(most) if text.len() > most => {
-            problem_with_help(format!("this path has {} bytes", text.len()), format!("at most {most} bytes fit"))
-        }
+        Kind::File(most) if text.len() > most => problem_with_help(
+            format!("this path has {} bytes", text.len()),
+            format!("at most {most} bytes fit"),
+        ),
         Kind::File(_) => Ok(()),
         Kind::MemifSocket => memif_socket(text),
         Kind::Secret(most) => secret(text, most),
@@ -71,7 +81,10 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
             true => problem(format!("{} is no one's address", quote(text))),
             false => Ok(()),
         }),
-        Kind::Host => text.parse::<Host>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::Host => text
+            .parse::<Host>()
+            .map(drop)
+            .or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::HostName if is_host_name(text) => Ok(()),
         Kind::HostName => problem(format!("{} cannot be a name in the DNS", quote(text))),
         Kind::NamespaceName => namespace_name(text),
@@ -80,8 +93,12 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         // Host bits are told as a warning.
         Kind::AnyPrefix if access_list::prefix(text).is_some() => Ok(()),
         Kind::AnyPrefix => any_prefix(text),
-        Kind::Cidr => text.strip_prefix('!').map_or_else(|| any_prefix(text), excluded),
-        Kind::AddressOrInterface if text.parse::<std::net::IpAddr>().is_err() => interface_or_address(text),
+        Kind::Cidr => text
+            .strip_prefix('!')
+            .map_or_else(|| any_prefix(text), excluded),
+        Kind::AddressOrInterface if text.parse::<std::net::IpAddr>().is_err() => {
+            interface_or_address(text)
+        }
         Kind::AddressOrInterface => check(Kind::Ip, text, plain),
         Kind::Scope => spelled::<Scope>(text),
         Kind::Protocol if text == "any" => Ok(()),
@@ -89,36 +106,59 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::Ports => spelled::<Ports>(text),
         Kind::Octets => spelled::<Octets>(text),
         Kind::AccessListName => list_name(text),
-        Kind::Sha256 => text.parse::<Sha256>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
-        Kind::AddressRange => text.parse::<Ipv4Range>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
-        Kind::PortRange => text.parse::<PortRange>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::Sha256 => text
+            .parse::<Sha256>()
+            .map(drop)
+            .or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::AddressRange => text
+            .parse::<Ipv4Range>()
+            .map(drop)
+            .or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
+        Kind::PortRange => text
+            .parse::<PortRange>()
+            .map(drop)
+            .or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
         Kind::Section | Kind::Named(_) | Kind::List(..) | Kind::Unsupported => Ok(()),
     }
 }
 
 fn spelled<V: FromStr<Err = NotAValue>>(text: &str) -> Result<(), Problem> {
-    text.parse::<V>().map(drop).or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
+    text.parse::<V>()
+        .map(drop)
+        .or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
 }
 
 fn interface_or_address(text: &str) -> Result<(), Problem> {
     match interface_name(text) {
         Ok(()) => Ok(()),
-        Err(_) => problem(format!("{} is neither an IP address nor the name of an interface", quote(text))),
+        Err(_) => problem(format!(
+            "{} is neither an IP address nor the name of an interface",
+            quote(text)
+        )),
     }
 }
 
 /// What stands behind a `!`.
 fn excluded(text: &str) -> Result<(), Problem> {
-    any_prefix(text).or_else(|_| problem(format!("{} is neither an address nor a prefix after `!`", quote(text))))
+    any_prefix(text).or_else(|_| {
+        problem(format!(
+            "{} is neither an address nor a prefix after `!`",
+            quote(text)
+        ))
+    })
 }
 
 fn any_prefix(text: &str) -> Result<(), Problem> {
     match (access_list::prefix(text), text.parse::<IpNet>()) {
-        (_, Ok(net)) if net != net.trunc() => {
-            problem_with_help(format!("{} has host bits", quote(text)), format!("write `{}`", net.trunc()))
-        }
+        (_, Ok(net)) if net != net.trunc() => problem_with_help(
+            format!("{} has host bits", quote(text)),
+            format!("write `{}`", net.trunc()),
+        ),
         (Some(_), _) => Ok(()),
-        (None, _) => problem(format!("{} is neither an address nor a prefix", quote(text))),
+        (None, _) => problem(format!(
+            "{} is neither an address nor a prefix",
+            quote(text)
+        )),
     }
 }
 
@@ -128,27 +168,38 @@ fn protocol(text: &str) -> Result<(), Problem> {
         Ok(_) => Ok(()),
         Err(_) => match nearest(text, access_list::PROTOCOLS.iter().map(|(name, _)| *name)) {
             Some(near) => problem_with_help(message(), format!("did you mean `{near}`?")),
-            None => problem_with_help(message(), "name it as IANA does, or give its number, 0 to 255"),
+            None => problem_with_help(
+                message(),
+                "name it as IANA does, or give its number, 0 to 255",
+            ),
         },
     }
 }
 
 /// The names that prefix lists and access lists can have.
 fn list_name(text: &str) -> Result<(), Problem> {
-    const RIGHT: &str = "a letter, then up to 55 letters, digits, `.`, `_` or `-`, as in `customers`";
+    const RIGHT: &str =
+        "a letter, then up to 55 letters, digits, `.`, `_` or `-`, as in `customers`";
     match text {
-        "any" => problem_with_help("`any` stands for all addresses, and cannot be the name of a list".to_owned(), RIGHT),
+        "any" => problem_with_help(
+            "`any` stands for all addresses, and cannot be the name of a list".to_owned(),
+            RIGHT,
+        ),
         _ if access_list::is_name(text) => Ok(()),
-        _ => problem_with_help(format!("{} cannot be the name of a list", quote(text)), RIGHT),
+        _ => problem_with_help(
+            format!("{} cannot be the name of a list", quote(text)),
+            RIGHT,
+        ),
     }
 }
 
 fn whole(text: &str, plain: bool, low: u64, high: u64) -> Result<(), Problem> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match decimal::<u64>(text) {
-        Some(_) if !plain => {
-            problem_with_help(format!("{} in quotes is text, not a number", quote(text)), format!("write `{text}` without quotes"))
-        }
+        Some(_) if !plain => problem_with_help(
+            format!("{} in quotes is text, not a number", quote(text)),
+            format!("write `{text}` without quotes"),
+        ),
         Some(number) if number < low => problem(format!("{number} is too small")),
         Some(number) if number > high => problem(format!("{number} is too large")),
         Some(_) => Ok(()),
@@ -156,7 +207,10 @@ fn whole(text: &str, plain: bool, low: u64, high: u64) -> Result<(), Problem> {
             let bare = text.trim_start_matches('0');
             problem_with_help(
                 format!("{} has leading zeros", quote(text)),
-                format!("write `{}`; numbers are decimal", if bare.is_empty() { "0" } else { bare }),
+                format!(
+                    "write `{}`; numbers are decimal",
+                    if bare.is_empty() { "0" } else { bare }
+                ),
             )
         }
         None if digits => problem(format!("{} is too large", quote(text))),
@@ -169,7 +223,10 @@ fn power_of_two(text: &str, plain: bool, low: u64, high: u64) -> Result<(), Prob
     match decimal::<u64>(text) {
         Some(number) if !number.is_power_of_two() => {
             let (below, above) = (number.next_power_of_two() / 2, number.next_power_of_two());
-            problem_with_help(format!("{number} is not a power of two"), format!("{below} or {above}"))
+            problem_with_help(
+                format!("{number} is not a power of two"),
+                format!("{below} or {above}"),
+            )
         }
         _ => Ok(()),
     }
@@ -202,9 +259,13 @@ fn free_text(text: &str, most: usize) -> Result<(), Problem> {
         return problem(format!("this text has {length} characters"));
     }
     match text.chars().find(|character| character.is_control()) {
-        Some(character) => {
-            problem_with_help(format!("control character U+{:04X} in this text", u32::from(character)), "write it in one line")
-        }
+        Some(character) => problem_with_help(
+            format!(
+                "control character U+{:04X} in this text",
+                u32::from(character)
+            ),
+            "write it in one line",
+        ),
         None => Ok(()),
     }
 }
@@ -224,7 +285,10 @@ fn memif_socket(text: &str) -> Result<(), Problem> {
         return problem_with_help(format!("{} is no place for a socket", quote(text)), RIGHT);
     }
     if bytes > 107 {
-        return problem_with_help(format!("this {what} of a socket has {bytes} bytes"), "at most 107 bytes fit");
+        return problem_with_help(
+            format!("this {what} of a socket has {bytes} bytes"),
+            "at most 107 bytes fit",
+        );
     }
     Ok(())
 }
@@ -232,10 +296,16 @@ fn memif_socket(text: &str) -> Result<(), Problem> {
 /// Tells nothing of the secret but its length.
 fn secret(text: &str, most: usize) -> Result<(), Problem> {
     if text.chars().any(char::is_control) {
-        return problem_with_help("this secret has a control character".into(), "letters, digits and signs");
+        return problem_with_help(
+            "this secret has a control character".into(),
+            "letters, digits and signs",
+        );
     }
     if text.len() > most {
-        return problem_with_help(format!("this secret has {} bytes", text.len()), format!("at most {most} bytes fit"));
+        return problem_with_help(
+            format!("this secret has {} bytes", text.len()),
+            format!("at most {most} bytes fit"),
+        );
     }
     Ok(())
 }
@@ -251,8 +321,14 @@ pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
     };
     match names.numbers(text) {
         Some(number) if number <= u64::from(last) => Ok(()),
-        Some(number) => problem_with_help(format!("the number {number} is too large"), format!("`{word}0` to `{word}{last}`")),
-        None => problem_with_help(format!("{} cannot be a name here", quote(text)), format!("`{word}0` to `{word}{last}`")),
+        Some(number) => problem_with_help(
+            format!("the number {number} is too large"),
+            format!("`{word}0` to `{word}{last}`"),
+        ),
+        None => problem_with_help(
+            format!("{} cannot be a name here", quote(text)),
+            format!("`{word}0` to `{word}{last}`"),
+        ),
     }
 }
 
@@ -260,7 +336,10 @@ pub(crate) fn name(names: Names, text: &str) -> Result<(), Problem> {
 fn sub_interface_number(text: &str) -> Result<(), Problem> {
     match Names::SubInterface.numbers(text) {
         Some(number) if (1..=u64::from(u32::MAX)).contains(&number) => Ok(()),
-        _ => problem_with_help(format!("{} cannot be the number of a sub-interface", quote(text)), "a whole number from 1 to 4294967295"),
+        _ => problem_with_help(
+            format!("{} cannot be the number of a sub-interface", quote(text)),
+            "a whole number from 1 to 4294967295",
+        ),
     }
 }
 
@@ -269,36 +348,57 @@ pub(crate) const LONGEST_NAME: usize = 63;
 
 /// The names an interface can have.
 pub(crate) fn interface_name(text: &str) -> Result<(), Problem> {
-    const RIGHT: &str = "a letter, then up to 62 letters, digits, `.`, `_`, `/` or `-`, as in `xe0`";
+    const RIGHT: &str =
+        "a letter, then up to 62 letters, digits, `.`, `_`, `/` or `-`, as in `xe0`";
     match is_name(text, LONGEST_NAME) {
         true => Ok(()),
-        false => problem_with_help(format!("{} cannot be the name of an interface", quote(text)), RIGHT),
+        false => problem_with_help(
+            format!("{} cannot be the name of an interface", quote(text)),
+            RIGHT,
+        ),
     }
 }
 
 fn is_name(text: &str, most: usize) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
-    text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) && text.bytes().all(inner) && text.len() <= most
+    let inner =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
+    text.bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic())
+        && text.bytes().all(inner)
+        && text.len() <= most
 }
 
 /// The names a table can have: not that of the one which is always there.
 pub(crate) fn vrf_name(text: &str) -> Result<(), Problem> {
-    const RIGHT: &str = "a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`, as in `red`";
+    const RIGHT: &str =
+        "a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`, as in `red`";
     if text == "default" {
-        return problem_with_help("`default` is the table that is always there".into(), "leave it out, or name another table");
+        return problem_with_help(
+            "`default` is the table that is always there".into(),
+            "leave it out, or name another table",
+        );
     }
     match is_name(text, 32) {
         true => Ok(()),
-        false => problem_with_help(format!("{} cannot be the name of a table", quote(text)), RIGHT),
+        false => problem_with_help(
+            format!("{} cannot be the name of a table", quote(text)),
+            RIGHT,
+        ),
     }
 }
 
 /// What the kernel takes: net/core/dev.c, `dev_valid_name`.
 fn linux_name(text: &str) -> Result<(), Problem> {
-    let bad = |character: char| character == '/' || character == ':' || character.is_whitespace() || character.is_control();
+    let bad = |character: char| {
+        character == '/' || character == ':' || character.is_whitespace() || character.is_control()
+    };
     if text.len() > 15 || matches!(text, "." | "..") || text.chars().any(bad) {
         return problem_with_help(
-            format!("{} cannot be the name of a Linux network device", quote(text)),
+            format!(
+                "{} cannot be the name of a Linux network device",
+                quote(text)
+            ),
             "at most 15 bytes without `/`, `:` and spaces, as in `eth1`",
         );
     }
@@ -307,7 +407,8 @@ fn linux_name(text: &str) -> Result<(), Problem> {
 
 /// What can be a file's name under `/run/netns`.
 fn namespace_name(text: &str) -> Result<(), Problem> {
-    let bad = |character: char| character == '/' || character.is_whitespace() || character.is_control();
+    let bad =
+        |character: char| character == '/' || character.is_whitespace() || character.is_control();
     if text.len() > 255 || matches!(text, "." | "..") || text.chars().any(bad) {
         return problem_with_help(
             format!("{} cannot be the name of a network namespace", quote(text)),
@@ -319,8 +420,12 @@ fn namespace_name(text: &str) -> Result<(), Problem> {
 
 /// What `groupadd` of shadow makes, and numbers of groups are not names.
 fn unix_group(text: &str) -> Result<(), Problem> {
-    let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$');
+    let first = text
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let inner =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$');
     if first && text.len() <= 32 && text.bytes().all(inner) {
         return Ok(());
     }
@@ -331,7 +436,8 @@ fn unix_group(text: &str) -> Result<(), Problem> {
 }
 
 fn mac(text: &str) -> Result<MacAddr, Problem> {
-    text.parse().or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
+    text.parse()
+        .or_else(|wrong| problem(format!("{} {wrong}", quote(text))))
 }
 
 fn unicast_mac(text: &str) -> Result<(), Problem> {
@@ -356,7 +462,10 @@ fn net(text: &str) -> Result<IpNet, Problem> {
             let help = format!("write `{text}/{usual}` or whatever the length is");
             return problem_with_help(format!("{} lacks its prefix length", quote(text)), help);
         }
-        return problem(format!("{} is not an address with its prefix length", quote(text)));
+        return problem(format!(
+            "{} is not an address with its prefix length",
+            quote(text)
+        ));
     };
     let Ok(address) = address.parse::<IpAddr>() else {
         return problem(format!("{} is not an IP address", quote(address)));
@@ -365,7 +474,10 @@ fn net(text: &str) -> Result<IpNet, Problem> {
     match decimal::<u8>(length).and_then(|length| IpNet::new(address, length).ok()) {
         Some(net) => Ok(net),
         None => problem_with_help(
-            format!("`/{}` is not a prefix length", length.chars().take(8).collect::<String>()),
+            format!(
+                "`/{}` is not a prefix length",
+                length.chars().take(8).collect::<String>()
+            ),
             format!("a whole number from 0 to {most}, without leading zeros"),
         ),
     }
@@ -407,7 +519,10 @@ pub(crate) fn own_address(text: &str) -> Result<IpNet, Problem> {
     let net = net(text)?;
     if net.prefix_len() == 0 {
         let help = format!("a prefix length from 1 to {}", net.max_prefix_len());
-        return problem_with_help(format!("{} claims every address as connected", quote(text)), help);
+        return problem_with_help(
+            format!("{} claims every address as connected", quote(text)),
+            help,
+        );
     }
     if let Some(what) = not_a_host(net.addr()) {
         return problem(format!("{} {what}", quote(&net.addr().to_string())));
@@ -415,9 +530,15 @@ pub(crate) fn own_address(text: &str) -> Result<IpNet, Problem> {
     match net {
         IpNet::V4(net) => no_edge(net)?,
         // RFC 4291, 2.5.6: 64 bits of link, the rest of the interface.
-        IpNet::V6(net) if net.addr().is_unicast_link_local() && (net.prefix_len() != 64 || net.addr().segments()[1..4] != [0; 3]) => {
+        IpNet::V6(net)
+            if net.addr().is_unicast_link_local()
+                && (net.prefix_len() != 64 || net.addr().segments()[1..4] != [0; 3]) =>
+        {
             let help = "a link-local address is in fe80::/64: write `fe80::1/64` or the like";
-            return problem_with_help(format!("{} is no link-local address with its subnet", quote(text)), help);
+            return problem_with_help(
+                format!("{} is no link-local address with its subnet", quote(text)),
+                help,
+            );
         }
         IpNet::V6(_) => {}
     }
@@ -454,14 +575,26 @@ fn host_range(net: Ipv4Net) -> (Ipv4Addr, Ipv4Addr) {
 pub(crate) fn prefix(text: &str) -> Result<IpNet, Problem> {
     let net = net(text)?;
     if net != net.trunc() {
-        return problem_with_help(format!("{} has host bits set", quote(text)), format!("write `{}`", net.trunc()));
+        return problem_with_help(
+            format!("{} has host bits set", quote(text)),
+            format!("write `{}`", net.trunc()),
+        );
     }
     if net.addr().is_multicast() {
-        return problem_with_help(format!("{} is multicast, which is not routed in this version", quote(text)), "a unicast prefix");
+        return problem_with_help(
+            format!(
+                "{} is multicast, which is not routed in this version",
+                quote(text)
+            ),
+            "a unicast prefix",
+        );
     }
     if crate::model::is_link_local(net.addr()) && net.prefix_len() >= 10 {
         let help = "remove it: each interface with IPv6 has its own fe80::/64";
-        return problem_with_help(format!("{} is link-local, and never routed (RFC 4291)", quote(text)), help);
+        return problem_with_help(
+            format!("{} is link-local, and never routed (RFC 4291)", quote(text)),
+            help,
+        );
     }
     Ok(net)
 }
@@ -475,7 +608,8 @@ pub(crate) fn neighbor(text: &str) -> Result<IpAddr, Problem> {
 }
 
 fn ip(text: &str) -> Result<IpAddr, Problem> {
-    text.parse().or_else(|_| problem(format!("{} is not an IP address", quote(text))))
+    text.parse()
+        .or_else(|_| problem(format!("{} is not an IP address", quote(text))))
 }
 
 #[cfg(test)]
@@ -531,14 +665,27 @@ mod tests {
 
     #[test]
     fn numbers_say_what_is_wrong_with_them() {
-        let message = |text, plain| whole(text, plain, 128, 9216).map_err(|problem| problem.message);
+        let message =
+            |text, plain| whole(text, plain, 128, 9216).map_err(|problem| problem.message);
         assert_eq!(message("1500", true), Ok(()));
         assert_eq!(message("127", true), Err("127 is too small".into()));
         assert_eq!(message("9217", true), Err("9217 is too large".into()));
-        assert_eq!(message("99999999999999999999999", true), Err("`99999999999999999999999` is too large".into()));
-        assert_eq!(message("01500", true), Err("`01500` has leading zeros".into()));
-        assert_eq!(message("0x5dc", true), Err("`0x5dc` is not a whole number".into()));
-        assert_eq!(message("1500", false), Err("`1500` in quotes is text, not a number".into()));
+        assert_eq!(
+            message("99999999999999999999999", true),
+            Err("`99999999999999999999999` is too large".into())
+        );
+        assert_eq!(
+            message("01500", true),
+            Err("`01500` has leading zeros".into())
+        );
+        assert_eq!(
+            message("0x5dc", true),
+            Err("`0x5dc` is not a whole number".into())
+        );
+        assert_eq!(
+            message("1500", false),
+            Err("`1500` in quotes is text, not a number".into())
+        );
     }
 
     #[test]

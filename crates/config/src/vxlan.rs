@@ -21,7 +21,11 @@ pub struct Vxlan {
 
 impl std::fmt::Display for Vxlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "from {} to {}, vni {}", self.local, self.remote, self.vni)
+        write!(
+            f,
+            "from {} to {}, vni {}",
+            self.local, self.remote, self.vni
+        )
     }
 }
 
@@ -29,8 +33,15 @@ impl std::fmt::Display for Vxlan {
 #[must_use]
 pub(crate) fn is_end(address: IpAddr) -> bool {
     let odd = match address {
-        IpAddr::V4(address) => address.is_broadcast() || address.is_link_local() || address.octets()[0] == 0 || address.octets()[0] >= 240,
-        IpAddr::V6(address) => address.is_unicast_link_local() || address.to_ipv4_mapped().is_some(),
+        IpAddr::V4(address) => {
+            address.is_broadcast()
+                || address.is_link_local()
+                || address.octets()[0] == 0
+                || address.octets()[0] >= 240
+        }
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local() || address.to_ipv4_mapped().is_some()
+        }
     };
     !odd && !address.is_multicast() && !address.is_loopback() && !address.is_unspecified()
 }

@@ -12,11 +12,22 @@ use crate::tree::{Content, Entry, Node};
 use crate::value;
 
 /// The file as a whole.
-static ROOT: Key = Key { path: "", kind: Kind::Section, default: "", about: "", example: "interfaces: {xe0: {mtu: 1500}}", drivers: &[] };
+static ROOT: Key = Key {
+    path: "",
+    kind: Kind::Section,
+    default: "",
+    about: "",
+    example: "interfaces: {xe0: {mtu: 1500}}",
+    drivers: &[],
+};
 
 /// Check the whole tree.
 pub(crate) fn walk(root: &Node<'_>, findings: &mut Findings<'_>) {
-    Walker { findings, path: Vec::new() }.node(&ROOT, root, root.place);
+    Walker {
+        findings,
+        path: Vec::new(),
+    }
+    .node(&ROOT, root, root.place);
 }
 
 struct Walker<'n, 'f, 't> {
@@ -30,7 +41,9 @@ impl<'n> Walker<'n, '_, '_> {
             Kind::Section => self.section(row, node, key),
             Kind::Named(names) => self.named(row, node, names),
             Kind::List(least, most) => self.list(row, node, least, most),
-            Kind::Via | Kind::LabelVia if matches!(node.content, Content::List(_)) => self.list(row, node, 1, MOST_NEXT_HOPS),
+            Kind::Via | Kind::LabelVia if matches!(node.content, Content::List(_)) => {
+                self.list(row, node, 1, MOST_NEXT_HOPS)
+            }
             Kind::Unsupported => self.unsupported(row, key),
             _ => self.scalar(row, node),
         }
@@ -39,19 +52,35 @@ impl<'n> Walker<'n, '_, '_> {
     /// Report a value, and tell later passes not to judge it.
     fn fault(&mut self, row: &Key, place: Place, message: String, help: Option<String>) {
         let example = || format!("for example `{}: {}`", row.name(), row.example);
-        let example = if row.path.ends_with("[]") || row.path.is_empty() { format!("for example `{}`", row.example) } else { example() };
+        let example = if row.path.ends_with("[]") || row.path.is_empty() {
+            format!("for example `{}`", row.example)
+        } else {
+            example()
+        };
         let help = help.unwrap_or(example);
-        self.findings.error(place, &self.path, Remark::new(message, format!("expected {}", row.kind.expected()), help));
+        self.findings.error(
+            place,
+            &self.path,
+            Remark::new(message, format!("expected {}", row.kind.expected()), help),
+        );
         self.findings.mark_broken(&self.path, row.path);
     }
 
     fn scalar(&mut self, row: &'static Key, node: &'n Node<'_>) {
         let (text, plain) = match &node.content {
             Content::Scalar { text, plain } => (text, *plain),
-            Content::List(_) => return self.fault(row, node.place, "a list stands here".into(), None),
+            Content::List(_) => {
+                return self.fault(row, node.place, "a list stands here".into(), None);
+            }
             Content::Map(_) => {
-                let help = matches!(row.kind, Kind::Via | Kind::LabelVia).then(|| "write it as a list of one: `- next-hop: …`".to_owned());
-                return self.fault(row, node.place, "a section of keys stands here".into(), help);
+                let help = matches!(row.kind, Kind::Via | Kind::LabelVia)
+                    .then(|| "write it as a list of one: `- next-hop: …`".to_owned());
+                return self.fault(
+                    row,
+                    node.place,
+                    "a section of keys stands here".into(),
+                    help,
+                );
             }
         };
         let is_word = matches!(row.kind, Kind::Word(words) if words.contains(&text.as_ref()));
@@ -68,18 +97,45 @@ impl<'n> Walker<'n, '_, '_> {
             if node.is_empty() && least == 0 {
                 return;
             }
-            let written = node.text().filter(|text| !text.is_empty() && !node.is_empty());
-            let help = written.map(|text| format!("write it as a list of one: `[{}]`", text.chars().take(48).collect::<String>()));
-            let what = if matches!(node.content, Content::Map(_)) { "a section of keys" } else { "one value" };
+            let written = node
+                .text()
+                .filter(|text| !text.is_empty() && !node.is_empty());
+            let help = written.map(|text| {
+                format!(
+                    "write it as a list of one: `[{}]`",
+                    text.chars().take(48).collect::<String>()
+                )
+            });
+            let what = if matches!(node.content, Content::Map(_)) {
+                "a section of keys"
+            } else {
+                "one value"
+            };
             let what = if node.is_empty() { "nothing" } else { what };
-            return self.fault(row, node.place, format!("{what} stands here, not a list"), help);
+            return self.fault(
+                row,
+                node.place,
+                format!("{what} stands here, not a list"),
+                help,
+            );
         };
         if items.len() < least || items.len() > most {
             let is_via = matches!(row.kind, Kind::Via | Kind::LabelVia);
-            let bound = if is_via { format!(" next hops; there are {least} to {most}") } else { " items".to_owned() };
-            self.fault(row, node.place, format!("this list has {}{bound}", items.len()), None);
+            let bound = if is_via {
+                format!(" next hops; there are {least} to {most}")
+            } else {
+                " items".to_owned()
+            };
+            self.fault(
+                row,
+                node.place,
+                format!("this list has {}{bound}", items.len()),
+                None,
+            );
         }
-        let Some(item_row) = below(row.path).first() else { return };
+        let Some(item_row) = below(row.path).first() else {
+            return;
+        };
         for (index, item) in items.iter().enumerate() {
             if self.findings.is_full() {
                 return;
@@ -91,15 +147,23 @@ impl<'n> Walker<'n, '_, '_> {
     }
 
     fn named(&mut self, row: &'static Key, node: &'n Node<'_>, names: Names) {
-        let Some(entries) = self.map(row, node) else { return };
-        let Some(child) = below(row.path).first() else { return };
+        let Some(entries) = self.map(row, node) else {
+            return;
+        };
+        let Some(child) = below(row.path).first() else {
+            return;
+        };
         for entry in entries {
             if self.findings.is_full() {
                 return;
             }
             self.path.push(Segment::Key(&entry.key));
             if let Err(problem) = value::name(names, &entry.key) {
-                let remark = Remark::new(problem.message, "not a name", problem.help.unwrap_or_default());
+                let remark = Remark::new(
+                    problem.message,
+                    "not a name",
+                    problem.help.unwrap_or_default(),
+                );
                 self.findings.error(entry.place, &self.path, remark);
             }
             self.node(child, &entry.value, entry.place);
@@ -113,20 +177,35 @@ impl<'n> Walker<'n, '_, '_> {
             Content::Map(entries) => Some(entries),
             Content::Scalar { .. } if node.is_empty() => Some(&[]),
             Content::Scalar { text, .. } => {
-                self.fault(row, node.place, format!("{} stands here, not a section of keys", quote(text)), None);
+                self.fault(
+                    row,
+                    node.place,
+                    format!("{} stands here, not a section of keys", quote(text)),
+                    None,
+                );
                 None
             }
             Content::List(_) => {
-                self.fault(row, node.place, "a list stands here, not a section of keys".into(), None);
+                self.fault(
+                    row,
+                    node.place,
+                    "a list stands here, not a section of keys".into(),
+                    None,
+                );
                 None
             }
         }
     }
 
     fn section(&mut self, row: &'static Key, node: &'n Node<'_>, key: Place) {
-        let Some(entries) = self.map(row, node) else { return };
+        let Some(entries) = self.map(row, node) else {
+            return;
+        };
         let rows = below(row.path);
-        let driver = node.value("driver").and_then(Node::text).and_then(|text| DRIVERS.iter().copied().find(|driver| *driver == text));
+        let driver = node
+            .value("driver")
+            .and_then(Node::text)
+            .and_then(|text| DRIVERS.iter().copied().find(|driver| *driver == text));
         for entry in entries {
             if self.findings.is_full() {
                 return;
@@ -139,7 +218,10 @@ impl<'n> Walker<'n, '_, '_> {
             }
             self.path.pop();
         }
-        for row in rows.iter().filter(|row| row.is_required() && !lacks_driver(row, driver)) {
+        for row in rows
+            .iter()
+            .filter(|row| row.is_required() && !lacks_driver(row, driver))
+        {
             if !self.has_key(row, node) {
                 self.missing_key(row, key);
             }
@@ -159,34 +241,62 @@ impl<'n> Walker<'n, '_, '_> {
         self.findings.error(
             place,
             &self.path,
-            Remark::new(format!("the key `{}` is missing", row.name()), format!("expected {}", row.kind.expected()), help),
+            Remark::new(
+                format!("the key `{}` is missing", row.name()),
+                format!("expected {}", row.kind.expected()),
+                help,
+            ),
         );
         self.findings.mark_broken(&self.path, row.path);
         self.path.pop();
     }
 
     fn foreign_key(&mut self, row: &'static Key, place: Place, driver: Option<&str>) {
-        let message = format!("the key `{}` is not for driver {}", row.name(), driver.unwrap_or("?"));
+        let message = format!(
+            "the key `{}` is not for driver {}",
+            row.name(),
+            driver.unwrap_or("?")
+        );
         let help = format!("remove it, or change the driver to {}", one_of(row.drivers));
-        self.findings.error(place, &self.path, Remark::new(message, "", help));
+        self.findings
+            .error(place, &self.path, Remark::new(message, "", help));
         self.findings.mark_broken(&self.path, row.path);
     }
 
     fn unknown_key(&mut self, parent: &'static Key, rows: &[&'static Key], entry: &'n Entry<'_>) {
-        let known = || rows.iter().filter(|row| row.kind != Kind::Unsupported).map(|row| row.name());
+        let known = || {
+            rows.iter()
+                .filter(|row| row.kind != Kind::Unsupported)
+                .map(|row| row.name())
+        };
         if let Some(ours) = ours(parent.path, &entry.key) {
             let message = format!("`{ours}` is given twice, here as {}", quote(&entry.key));
-            return self.findings.error(entry.place, &self.path, Remark::new(message, "the same key", "keep one of the two".to_owned()));
+            return self.findings.error(
+                entry.place,
+                &self.path,
+                Remark::new(message, "the same key", "keep one of the two".to_owned()),
+            );
         }
         let near = nearest(&entry.key, known());
         let help = match (elsewhere(parent.path, &entry.key), near) {
             _ if entry.key == "<<" => "merge keys are not read; write the keys out".to_owned(),
             (Some(help), _) => help.to_owned(),
             (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) => format!("the keys here are {}", one_of(&known().collect::<Vec<_>>()).replace(" or ", " and ")),
+            (None, None) => format!(
+                "the keys here are {}",
+                one_of(&known().collect::<Vec<_>>()).replace(" or ", " and ")
+            ),
         };
-        let label = if parent.path.is_empty() { "not a section of this file".to_owned() } else { "not a key of this section".to_owned() };
-        self.findings.error(entry.place, &self.path, Remark::new(format!("unknown key {}", quote(&entry.key)), label, help));
+        let label = if parent.path.is_empty() {
+            "not a section of this file".to_owned()
+        } else {
+            "not a key of this section".to_owned()
+        };
+        self.findings.error(
+            entry.place,
+            &self.path,
+            Remark::new(format!("unknown key {}", quote(&entry.key)), label, help),
+        );
         if let Some(row) = near.and_then(|near| rows.iter().find(|row| row.name() == near)) {
             let mut path = self.path.clone();
             path.pop();
@@ -196,8 +306,16 @@ impl<'n> Walker<'n, '_, '_> {
     }
 
     fn unsupported(&mut self, row: &'static Key, place: Place) {
-        let message = format!("`{}` is known to vppcfg, but not supported by this version", row.name());
-        self.findings.unsupported(place, &self.path, message, "remove it, or skip what is not supported; the rest of the file can stay");
+        let message = format!(
+            "`{}` is known to vppcfg, but not supported by this version",
+            row.name()
+        );
+        self.findings.unsupported(
+            place,
+            &self.path,
+            message,
+            "remove it, or skip what is not supported; the rest of the file can stay",
+        );
     }
 }
 
@@ -223,9 +341,15 @@ mod tests {
         for row in KEYS.iter().filter(|row| row.kind != Kind::Unsupported) {
             let default = (!row.is_required() && !row.default.is_empty()).then_some(row.default);
             for text in default.into_iter().chain([row.example]) {
-                let Ok(tree) = read(text, &Limits::default()) else { panic!("{text}") };
+                let Ok(tree) = read(text, &Limits::default()) else {
+                    panic!("{text}")
+                };
                 let mut findings = Findings::new(Source::new("table", text));
-                Walker { findings: &mut findings, path: Vec::new() }.node(row, &tree.root, Place::START);
+                Walker {
+                    findings: &mut findings,
+                    path: Vec::new(),
+                }
+                .node(row, &tree.root, Place::START);
                 assert!(findings.finish().is_ok(), "{}: {text}", row.path);
             }
         }
@@ -236,7 +360,11 @@ mod tests {
         for row in KEYS {
             let parent = row.parent();
             if !parent.is_empty() {
-                assert!(KEYS.iter().any(|other| other.path == parent), "{}", row.path);
+                assert!(
+                    KEYS.iter().any(|other| other.path == parent),
+                    "{}",
+                    row.path
+                );
             }
         }
     }

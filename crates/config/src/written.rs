@@ -17,7 +17,10 @@ use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::ipfix::Ipfix;
 use crate::keys::Names;
-use crate::model::{AdminState, Config, Interface, NeighborKey, RouteKey, RouterAdvertisements, Urpf, Via, Vrf, is_false};
+use crate::model::{
+    AdminState, Config, Interface, NeighborKey, RouteKey, RouterAdvertisements, Urpf, Via, Vrf,
+    is_false,
+};
 use crate::mpls::Mpls;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
@@ -78,8 +81,15 @@ impl TryFrom<Map<String, Value>> for Entry {
     type Error = serde_json::Error;
 
     fn try_from(mut keys: Map<String, Value>) -> Result<Self, Self::Error> {
-        let sub_interfaces = keys.remove(SUB_INTERFACES).map(serde_json::from_value).transpose()?.unwrap_or_default();
-        Ok(Self { interface: serde_json::from_value(Value::Object(keys))?, sub_interfaces })
+        let sub_interfaces = keys
+            .remove(SUB_INTERFACES)
+            .map(serde_json::from_value)
+            .transpose()?
+            .unwrap_or_default();
+        Ok(Self {
+            interface: serde_json::from_value(Value::Object(keys))?,
+            sub_interfaces,
+        })
     }
 }
 
@@ -87,9 +97,14 @@ impl From<Entry> for Map<String, Value> {
     fn from(entry: Entry) -> Self {
         // What is made of texts and numbers can be written.
         let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
-        let Value::Object(mut keys) = value(serde_json::to_value(&entry.interface)) else { return Self::new() };
+        let Value::Object(mut keys) = value(serde_json::to_value(&entry.interface)) else {
+            return Self::new();
+        };
         if !entry.sub_interfaces.is_empty() {
-            keys.insert(SUB_INTERFACES.into(), value(serde_json::to_value(&entry.sub_interfaces)));
+            keys.insert(
+                SUB_INTERFACES.into(),
+                value(serde_json::to_value(&entry.sub_interfaces)),
+            );
         }
         keys
     }
@@ -97,7 +112,10 @@ impl From<Entry> for Map<String, Value> {
 
 impl Clone for Entry {
     fn clone(&self) -> Self {
-        Self { interface: self.interface.clone(), sub_interfaces: self.sub_interfaces.clone() }
+        Self {
+            interface: self.interface.clone(),
+            sub_interfaces: self.sub_interfaces.clone(),
+        }
     }
 }
 
@@ -137,9 +155,23 @@ struct Sub {
 
 impl Sub {
     fn of(interface: Interface, sub: &SubInterface, parent_mtu: u16) -> Self {
-        let Interface { description, mtu, state, vrf, addresses, unnumbered, l2xc, acl, urpf, mpls, router_advertisements, .. } = interface;
+        let Interface {
+            description,
+            mtu,
+            state,
+            vrf,
+            addresses,
+            unnumbered,
+            l2xc,
+            acl,
+            urpf,
+            mpls,
+            router_advertisements,
+            ..
+        } = interface;
         let mtu = Some(mtu).filter(|mtu| *mtu != parent_mtu);
-        let encapsulation = Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
+        let encapsulation =
+            Some(sub.encapsulation).filter(|tags| *tags != Encapsulation::of_id(sub.id));
         let tag_rewrite = sub.tag_rewrite;
         Self {
             description,
@@ -159,11 +191,33 @@ impl Sub {
     }
 
     fn into_interface(self, parent: &str, id: u32, parent_mtu: u16) -> Interface {
-        let Self { description, mtu, state, encapsulation, vrf, addresses, unnumbered, l2xc, .. } = self;
-        let Self { acl, urpf, mpls, tag_rewrite, router_advertisements, .. } = self;
+        let Self {
+            description,
+            mtu,
+            state,
+            encapsulation,
+            vrf,
+            addresses,
+            unnumbered,
+            l2xc,
+            ..
+        } = self;
+        let Self {
+            acl,
+            urpf,
+            mpls,
+            tag_rewrite,
+            router_advertisements,
+            ..
+        } = self;
         let encapsulation = encapsulation.unwrap_or_else(|| Encapsulation::of_id(id));
         let tag_rewrite = tag_rewrite.filter(|rewrite| !rewrite.is_usual(&encapsulation));
-        let device = Some(Device::SubInterface(SubInterface { parent: parent.to_owned(), id, encapsulation, tag_rewrite }));
+        let device = Some(Device::SubInterface(SubInterface {
+            parent: parent.to_owned(),
+            id,
+            encapsulation,
+            tag_rewrite,
+        }));
         let mtu = mtu.unwrap_or(parent_mtu);
         Interface {
             description,
@@ -288,7 +342,15 @@ impl From<Config> for Written {
             logging,
             history,
         } = config;
-        let section = |(name, pseudowire)| (name, PseudowireSection { description: None, pseudowire });
+        let section = |(name, pseudowire)| {
+            (
+                name,
+                PseudowireSection {
+                    description: None,
+                    pseudowire,
+                },
+            )
+        };
         let (prefixlists, acls) = (prefix_lists, access_lists);
         let mut written = Self {
             bridgedomains: bridges,
@@ -308,15 +370,22 @@ impl From<Config> for Written {
             history,
             ..Self::default()
         };
-        let mtus: BTreeMap<String, u16> = interfaces.iter().map(|(name, it)| (name.clone(), it.mtu)).collect();
-        let member = |(name, interface): (&String, &Interface)| Some((interface.bond.clone()?, name.clone()));
+        let mtus: BTreeMap<String, u16> = interfaces
+            .iter()
+            .map(|(name, it)| (name.clone(), it.mtu))
+            .collect();
+        let member = |(name, interface): (&String, &Interface)| {
+            Some((interface.bond.clone()?, name.clone()))
+        };
         let members: Vec<(String, String)> = interfaces.iter().filter_map(member).collect();
         for (name, interface) in interfaces {
             match interface.sub_interface().cloned() {
                 Some(sub) => {
                     let mtu = mtus.get(&sub.parent).copied().unwrap_or(usual_mtu());
                     let parent = written.interfaces.entry(sub.parent.clone()).or_default();
-                    parent.sub_interfaces.insert(sub.id, Sub::of(interface, &sub, mtu));
+                    parent
+                        .sub_interfaces
+                        .insert(sub.id, Sub::of(interface, &sub, mtu));
                 }
                 None => written.add(name, interface),
             }
@@ -334,34 +403,95 @@ impl Written {
     fn add(&mut self, name: String, interface: Interface) {
         match interface.device.clone() {
             Some(Device::Loopback) => {
-                let Interface { description, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements, .. } = interface;
-                self.loopbacks.insert(name, Loopback { description, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements });
+                let Interface {
+                    description,
+                    mac,
+                    mtu,
+                    vrf,
+                    addresses,
+                    unnumbered,
+                    mpls,
+                    router_advertisements,
+                    ..
+                } = interface;
+                self.loopbacks.insert(
+                    name,
+                    Loopback {
+                        description,
+                        mac,
+                        mtu,
+                        vrf,
+                        addresses,
+                        unnumbered,
+                        mpls,
+                        router_advertisements,
+                    },
+                );
             }
             Some(Device::Pseudowire) => {
-                let rest = Interface { device: None, ..interface };
+                let rest = Interface {
+                    device: None,
+                    ..interface
+                };
                 if rest != Interface::default() {
                     self.interfaces.entry(name).or_default().interface = rest;
                 }
             }
             Some(Device::Bond(bond)) => {
-                let section = BondSection { description: None, mac: interface.mac, interfaces: BTreeSet::new(), bond };
+                let section = BondSection {
+                    description: None,
+                    mac: interface.mac,
+                    interfaces: BTreeSet::new(),
+                    bond,
+                };
                 self.bondethernets.insert(name.clone(), section);
-                let rest = Interface { device: None, mac: None, ..interface };
+                let rest = Interface {
+                    device: None,
+                    mac: None,
+                    ..interface
+                };
                 if rest != Interface::default() {
                     self.interfaces.entry(name).or_default().interface = rest;
                 }
             }
             Some(Device::Vxlan(tunnel)) => {
-                self.vxlan_tunnels.insert(name.clone(), VxlanSection { description: None, tunnel });
-                let rest = Interface { device: None, ..interface };
+                self.vxlan_tunnels.insert(
+                    name.clone(),
+                    VxlanSection {
+                        description: None,
+                        tunnel,
+                    },
+                );
+                let rest = Interface {
+                    device: None,
+                    ..interface
+                };
                 if rest != Interface::default() {
                     self.interfaces.entry(name).or_default().interface = rest;
                 }
             }
-            Some(Device::Tap { name: host, host_mac }) if Names::TAPS.numbers(&name).is_some() => {
-                let host = TapHost { name: host, mac: host_mac, mtu: None };
-                self.taps.insert(name.clone(), Tap { description: None, host, _rx_ring_size: None, _tx_ring_size: None });
-                let rest = Interface { device: None, ..interface };
+            Some(Device::Tap {
+                name: host,
+                host_mac,
+            }) if Names::TAPS.numbers(&name).is_some() => {
+                let host = TapHost {
+                    name: host,
+                    mac: host_mac,
+                    mtu: None,
+                };
+                self.taps.insert(
+                    name.clone(),
+                    Tap {
+                        description: None,
+                        host,
+                        _rx_ring_size: None,
+                        _tx_ring_size: None,
+                    },
+                );
+                let rest = Interface {
+                    device: None,
+                    ..interface
+                };
                 if rest != Interface::default() {
                     self.interfaces.entry(name).or_default().interface = rest;
                 }
@@ -407,9 +537,15 @@ impl From<Written> for Config {
             }
         }
         for (name, tap) in taps {
-            let added = Interface { mtu: tap.host.mtu.unwrap_or(usual_mtu()), ..Interface::default() };
+            let added = Interface {
+                mtu: tap.host.mtu.unwrap_or(usual_mtu()),
+                ..Interface::default()
+            };
             let interface = interfaces.entry(name).or_insert(added);
-            interface.device = Some(Device::Tap { name: tap.host.name, host_mac: tap.host.mac });
+            interface.device = Some(Device::Tap {
+                name: tap.host.name,
+                host_mac: tap.host.mac,
+            });
             interface.description = interface.description.take().or(tap.description);
         }
         for (name, section) in vxlan_tunnels {
@@ -432,23 +568,57 @@ impl From<Written> for Config {
             }
         }
         let mut pseudowires = BTreeMap::new();
-        for (name, PseudowireSection { description, pseudowire }) in pseudowire_sections {
+        for (
+            name,
+            PseudowireSection {
+                description,
+                pseudowire,
+            },
+        ) in pseudowire_sections
+        {
             let interface = interfaces.entry(name.clone()).or_default();
             interface.device = Some(Device::Pseudowire);
             interface.description = interface.description.take().or(description);
             pseudowires.insert(name, pseudowire);
         }
         for (name, loopback) in loopbacks {
-            let Loopback { description, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements } = loopback;
+            let Loopback {
+                description,
+                mac,
+                mtu,
+                vrf,
+                addresses,
+                unnumbered,
+                mpls,
+                router_advertisements,
+            } = loopback;
             let device = Some(Device::Loopback);
             let rest = Interface::default();
-            interfaces
-                .insert(name, Interface { description, device, mac, mtu, vrf, addresses, unnumbered, mpls, router_advertisements, ..rest });
+            interfaces.insert(
+                name,
+                Interface {
+                    description,
+                    device,
+                    mac,
+                    mtu,
+                    vrf,
+                    addresses,
+                    unnumbered,
+                    mpls,
+                    router_advertisements,
+                    ..rest
+                },
+            );
         }
         for (parent, entries) in subs {
-            let mtu = interfaces.get(&parent).map_or(usual_mtu(), |parent: &Interface| parent.mtu);
+            let mtu = interfaces
+                .get(&parent)
+                .map_or(usual_mtu(), |parent: &Interface| parent.mtu);
             for (id, sub) in entries {
-                interfaces.insert(SubInterface::name_of(&parent, &id.to_string()), sub.into_interface(&parent, id, mtu));
+                interfaces.insert(
+                    SubInterface::name_of(&parent, &id.to_string()),
+                    sub.into_interface(&parent, id, mtu),
+                );
             }
         }
         Self {
@@ -512,22 +682,39 @@ mod lists {
             resilient: bool,
         }
 
-        pub(in crate::written) fn serialize<S: Serializer>(routes: &BTreeMap<RouteKey, Via>, serializer: S) -> Result<S::Ok, S::Error> {
+        pub(in crate::written) fn serialize<S: Serializer>(
+            routes: &BTreeMap<RouteKey, Via>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
             serializer.collect_seq(routes.iter().map(|(key, via)| Written {
                 vrf: key.vrf.as_deref(),
                 prefix: key.prefix,
-                via: if via.paths().is_empty() { Led::Nowhere(via) } else { Led::Paths(via.paths()) },
+                via: if via.paths().is_empty() {
+                    Led::Nowhere(via)
+                } else {
+                    Led::Paths(via.paths())
+                },
                 resilient: matches!(via, Via::Resilient(_)),
             }))
         }
 
-        pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<RouteKey, Via>, D::Error> {
+        pub(in crate::written) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<BTreeMap<RouteKey, Via>, D::Error> {
             let list = Vec::<Read>::deserialize(deserializer)?;
             let via = |via, resilient| match via {
                 Via::Paths(paths) if resilient => Via::Resilient(paths),
                 via => via,
             };
-            let keyed = |route: Read| (RouteKey { vrf: route.vrf, prefix: route.prefix.trunc() }, via(route.via, route.resilient));
+            let keyed = |route: Read| {
+                (
+                    RouteKey {
+                        vrf: route.vrf,
+                        prefix: route.prefix.trunc(),
+                    },
+                    via(route.via, route.resilient),
+                )
+            };
             Ok(list.into_iter().map(keyed).collect())
         }
     }
@@ -550,7 +737,11 @@ mod lists {
             neighbors: &BTreeMap<NeighborKey, MacAddr>,
             serializer: S,
         ) -> Result<S::Ok, S::Error> {
-            let entry = |(key, mac): (&NeighborKey, &MacAddr)| Entry { interface: key.interface.clone(), address: key.address, mac: *mac };
+            let entry = |(key, mac): (&NeighborKey, &MacAddr)| Entry {
+                interface: key.interface.clone(),
+                address: key.address,
+                mac: *mac,
+            };
             serializer.collect_seq(neighbors.iter().map(entry))
         }
 
@@ -558,7 +749,15 @@ mod lists {
             deserializer: D,
         ) -> Result<BTreeMap<NeighborKey, MacAddr>, D::Error> {
             let list = Vec::<Entry>::deserialize(deserializer)?;
-            let keyed = |entry: Entry| (NeighborKey { interface: entry.interface, address: entry.address }, entry.mac);
+            let keyed = |entry: Entry| {
+                (
+                    NeighborKey {
+                        interface: entry.interface,
+                        address: entry.address,
+                    },
+                    entry.mac,
+                )
+            };
             Ok(list.into_iter().map(keyed).collect())
         }
     }

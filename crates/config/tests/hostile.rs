@@ -6,7 +6,10 @@ use proptest::test_runner::RngSeed;
 use weir_config::{CheckOptions, Diagnostic, Limits, check, check_bytes, check_with};
 
 fn options(limits: &Limits) -> CheckOptions {
-    CheckOptions { limits: *limits, ..CheckOptions::new("hostile") }
+    CheckOptions {
+        limits: *limits,
+        ..CheckOptions::new("hostile")
+    }
 }
 
 /// The one error of a text.
@@ -22,25 +25,45 @@ fn message(text: &str) -> String {
 
 #[test]
 fn too_many_bytes() {
-    let limits = Limits { bytes: 100, ..Limits::default() };
-    assert_eq!(only(&"#".repeat(101), &limits).message, "the file has 101 bytes, more than the 100 that are read");
+    let limits = Limits {
+        bytes: 100,
+        ..Limits::default()
+    };
+    assert_eq!(
+        only(&"#".repeat(101), &limits).message,
+        "the file has 101 bytes, more than the 100 that are read"
+    );
     assert!(check_with(&options(&limits), "#".repeat(100).as_bytes()).is_ok());
     let huge = vec![b'a'; (64 << 20) + 10];
     let errors = check_bytes("huge", &huge).unwrap_err();
     assert_eq!(errors.len(), 1);
-    assert!(errors[0].message.contains("bytes, more than the 67108864"), "{}", errors[0]);
+    assert!(
+        errors[0].message.contains("bytes, more than the 67108864"),
+        "{}",
+        errors[0]
+    );
     assert!(errors[0].excerpt.text.is_empty());
     // A hundred megabytes that are no text at all are refused by their size, unread.
     let binary = vec![0xff; 100 << 20];
     let start = std::time::Instant::now();
-    assert!(check_bytes("binary", &binary).unwrap_err()[0].message.contains("104857600 bytes, more than"));
+    assert!(
+        check_bytes("binary", &binary).unwrap_err()[0]
+            .message
+            .contains("104857600 bytes, more than")
+    );
     assert!(start.elapsed().as_millis() < 1000, "{:?}", start.elapsed());
 }
 
 #[test]
 fn too_many_nodes() {
-    let limits = Limits { nodes: 10, ..Limits::default() };
-    assert_eq!(only("interfaces: {a: {}, b: {}, c: {}, d: {}, e: {}}", &limits).message, "the file has more than 10 keys and values");
+    let limits = Limits {
+        nodes: 10,
+        ..Limits::default()
+    };
+    assert_eq!(
+        only("interfaces: {a: {}, b: {}, c: {}, d: {}, e: {}}", &limits).message,
+        "the file has more than 10 keys and values"
+    );
     assert!(check_with(&options(&limits), b"interfaces: {a: {}, b: {}, c: {}}").is_ok());
 }
 
@@ -58,44 +81,79 @@ fn alias_bombs() {
         bomb.push_str(&format!("{new}: &{new} [{aliases}]\n"));
     }
     assert!(message(&bomb).contains("keys and values"));
-    let many = format!("interfaces:\n  a: &a {{mtu: 1500}}\n{}", (0..500_000).map(|n| format!("  x{n}: *a\n")).collect::<String>());
+    let many = format!(
+        "interfaces:\n  a: &a {{mtu: 1500}}\n{}",
+        (0..500_000)
+            .map(|n| format!("  x{n}: *a\n"))
+            .collect::<String>()
+    );
     assert!(message(&many).contains("keys and values"));
 }
 
 #[test]
 fn deep_nesting() {
     let brackets = message(&"[".repeat(100_000));
-    assert!(brackets.contains("recursion") || brackets.contains("nested"), "{brackets}");
-    assert!(message(&format!("interfaces: {}", "{a: ".repeat(10_000))).contains("nested more than 32 deep"));
+    assert!(
+        brackets.contains("recursion") || brackets.contains("nested"),
+        "{brackets}"
+    );
+    assert!(
+        message(&format!("interfaces: {}", "{a: ".repeat(10_000)))
+            .contains("nested more than 32 deep")
+    );
     assert!(message(&"- ".repeat(10_000)).contains("nested more than 32 deep"));
-    let blocks: String = (0..2_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    let blocks: String = (0..2_000)
+        .map(|depth| format!("{}a:\n", " ".repeat(depth)))
+        .collect();
     assert!(message(&blocks).contains("nested more than 32 deep"));
 }
 
 #[test]
 fn nul_bytes_and_other_control_characters_have_their_place() {
     let error = only("interfaces:\n  xe0: {mtu: 15\u{0}00}\n", &Limits::default());
-    assert_eq!((error.line, error.column, error.message.as_str()), (2, 16, "control character U+0000 in the file"));
+    assert_eq!(
+        (error.line, error.column, error.message.as_str()),
+        (2, 16, "control character U+0000 in the file")
+    );
     let shown = error.to_string();
-    assert!(shown.chars().all(|character| character == '\n' || !character.is_control()), "{shown:?}");
+    assert!(
+        shown
+            .chars()
+            .all(|character| character == '\n' || !character.is_control()),
+        "{shown:?}"
+    );
     assert!(message("a: \u{1b}[31m").contains("U+001B"));
 }
 
 #[test]
 fn bytes_that_are_no_text_have_their_place() {
-    let error = check_bytes("f", b"interfaces:\n  xe0: \xff\n").unwrap_err().remove(0);
-    assert_eq!((error.line, error.column, error.message.as_str()), (2, 8, "this byte is not UTF-8 text"));
-    assert!(check_bytes("f", b"\xef\xbb\xbfinterfaces: {}\n").is_ok(), "a byte order mark is no error");
+    let error = check_bytes("f", b"interfaces:\n  xe0: \xff\n")
+        .unwrap_err()
+        .remove(0);
+    assert_eq!(
+        (error.line, error.column, error.message.as_str()),
+        (2, 8, "this byte is not UTF-8 text")
+    );
+    assert!(
+        check_bytes("f", b"\xef\xbb\xbfinterfaces: {}\n").is_ok(),
+        "a byte order mark is no error"
+    );
 }
 
 #[test]
 fn errors_are_counted_and_not_kept_without_end() {
-    let text: String =
-        std::iter::once("interfaces:\n".to_owned()).chain((0..5_000).map(|n| format!("  x{n}: {{mtu: a, foo: b}}\n"))).collect();
+    let text: String = std::iter::once("interfaces:\n".to_owned())
+        .chain((0..5_000).map(|n| format!("  x{n}: {{mtu: a, foo: b}}\n")))
+        .collect();
     let errors = check("many", &text).unwrap_err();
     assert_eq!(errors.len(), 201);
-    assert_eq!(errors[200].message, "there are more errors; the first 200 are shown");
-    let twice: String = std::iter::once("interfaces:\n".to_owned()).chain((0..5_000).map(|_| "  xe0: {}\n".to_owned())).collect();
+    assert_eq!(
+        errors[200].message,
+        "there are more errors; the first 200 are shown"
+    );
+    let twice: String = std::iter::once("interfaces:\n".to_owned())
+        .chain((0..5_000).map(|_| "  xe0: {}\n".to_owned()))
+        .collect();
     assert!(check("twice", &twice).unwrap_err().len() <= 201);
 }
 
@@ -117,7 +175,9 @@ fn ten_thousand_interfaces_and_routes_stay_quick() {
     text.push_str("routes:\n");
     for n in 0..10_000 {
         let (high, low) = (n >> 8, n & 255);
-        text.push_str(&format!("  - {{prefix: 100.{high}.{low}.0/24, via: 10.{high}.{low}.2}}\n"));
+        text.push_str(&format!(
+            "  - {{prefix: 100.{high}.{low}.0/24, via: 10.{high}.{low}.2}}\n"
+        ));
     }
     let start = std::time::Instant::now();
     let (config, _) = check("large", &text).unwrap();
@@ -131,16 +191,35 @@ fn ten_thousand_interfaces_and_routes_stay_quick() {
 #[test]
 fn many_mistakes_of_one_kind_stay_quick() {
     const MANY: usize = 20_000;
-    let each = |head: &str, line: &dyn Fn(usize) -> String| head.to_owned() + &(0..MANY).map(line).collect::<String>();
+    let each = |head: &str, line: &dyn Fn(usize) -> String| {
+        head.to_owned() + &(0..MANY).map(line).collect::<String>()
+    };
     let to_nowhere = each("interfaces:\n", &|n| format!("  xe{n}: {{l2xc: ye{n}}}\n"));
-    let to_sub_interfaces = each("interfaces:\n", &|n| format!("  xe{n}: {{sub-interfaces: {{1: {{}}}}, l2xc: xe{n}.1}}\n"));
-    let taps = each("taps:\n", &|n| format!("  tap{n}: {{host: {{name: t, mtu: 1500}}}}\n"));
-    let taps = taps + &each("interfaces:\n", &|n| format!("  tap{}: {{mtu: 9000}}\n", MANY - n));
-    let loopbacks = each("loopbacks:\n", &|n| format!("  loop{n}: {{}}\n")) + &each("interfaces:\n", &|n| format!("  loop{n}: {{}}\n"));
-    let overlaps = each("interfaces:\n", &|n| format!("  xe{n}: {{addresses: [10.{}.{}.1/8]}}\n", n >> 8, n & 255));
-    let hops = each("interfaces: {xe0: {addresses: [10.0.0.1/8]}}\nroutes:\n", &|n| {
-        format!("  - {{prefix: 100.{}.{}.0/24, via: [{{next-hop: 10.0.0.2, interface: xf{n}}}]}}\n", n >> 8, n & 255)
+    let to_sub_interfaces = each("interfaces:\n", &|n| {
+        format!("  xe{n}: {{sub-interfaces: {{1: {{}}}}, l2xc: xe{n}.1}}\n")
     });
+    let taps = each("taps:\n", &|n| {
+        format!("  tap{n}: {{host: {{name: t, mtu: 1500}}}}\n")
+    });
+    let taps = taps
+        + &each("interfaces:\n", &|n| {
+            format!("  tap{}: {{mtu: 9000}}\n", MANY - n)
+        });
+    let loopbacks = each("loopbacks:\n", &|n| format!("  loop{n}: {{}}\n"))
+        + &each("interfaces:\n", &|n| format!("  loop{n}: {{}}\n"));
+    let overlaps = each("interfaces:\n", &|n| {
+        format!("  xe{n}: {{addresses: [10.{}.{}.1/8]}}\n", n >> 8, n & 255)
+    });
+    let hops = each(
+        "interfaces: {xe0: {addresses: [10.0.0.1/8]}}\nroutes:\n",
+        &|n| {
+            format!(
+                "  - {{prefix: 100.{}.{}.0/24, via: [{{next-hop: 10.0.0.2, interface: xf{n}}}]}}\n",
+                n >> 8,
+                n & 255
+            )
+        },
+    );
     for (what, text) in [
         ("l2xc to nowhere", to_nowhere),
         ("l2xc to sub-interfaces", to_sub_interfaces),
@@ -151,8 +230,19 @@ fn many_mistakes_of_one_kind_stay_quick() {
     ] {
         let start = std::time::Instant::now();
         let errors = check(what, &text).unwrap_err();
-        assert_eq!(errors.iter().filter(|it| it.severity == weir_config::Severity::Error).count(), 201, "{what}");
-        assert!(start.elapsed().as_secs() < 40, "{what}: {:?}", start.elapsed());
+        assert_eq!(
+            errors
+                .iter()
+                .filter(|it| it.severity == weir_config::Severity::Error)
+                .count(),
+            201,
+            "{what}"
+        );
+        assert!(
+            start.elapsed().as_secs() < 40,
+            "{what}: {:?}",
+            start.elapsed()
+        );
         println!("{what}: {:?}", start.elapsed());
     }
 }

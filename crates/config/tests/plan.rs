@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use weir_config::{Config, Interface, Phase, Plan, RouteKey, Step, Via, apply_to_model, check, plan};
+use weir_config::{
+    Config, Interface, Phase, Plan, RouteKey, Step, Via, apply_to_model, check, plan,
+};
 
 fn good(text: &str) -> Config {
     match check("test", text) {
@@ -14,7 +16,10 @@ fn good(text: &str) -> Config {
 }
 
 fn lines(running: &str, wanted: &str) -> Vec<String> {
-    plan(&good(running), &good(wanted)).iter().map(|step| format!("{}: {step}", step.phase())).collect()
+    plan(&good(running), &good(wanted))
+        .iter()
+        .map(|step| format!("{}: {step}", step.phase()))
+        .collect()
 }
 
 const ROUTED: &str = "
@@ -29,7 +34,10 @@ sflow: {collectors: [{address: 198.51.100.9}]}
 #[test]
 fn starting_creates_then_fills_and_brings_up_last() {
     let wanted = good(ROUTED);
-    let steps: Vec<String> = plan(&Config::start_of(&wanted), &wanted).iter().map(Step::to_string).collect();
+    let steps: Vec<String> = plan(&Config::start_of(&wanted), &wanted)
+        .iter()
+        .map(Step::to_string)
+        .collect();
     let expected = [
         "create interface xe0: tap a, mtu 1500",
         "create interface xe1: tap b, mtu 1500",
@@ -80,27 +88,93 @@ fn another_device_remakes_the_interface_and_leaves_the_others_alone() {
         "sync: enable sflow on interface xe0",
         "sync: set interface xe0 up",
     ];
-    assert_eq!(lines(ROUTED, &ROUTED.replace("driver: tap, name: a", "driver: af-xdp, name: eth0")), expected);
+    assert_eq!(
+        lines(
+            ROUTED,
+            &ROUTED.replace("driver: tap, name: a", "driver: af-xdp, name: eth0")
+        ),
+        expected
+    );
 }
 
 #[test]
 fn a_change_of_one_thing_is_one_step() {
     let cases = [
-        ("sflow: {coll", "sflow: {sampling-rate: 100, coll", "sync: set sflow: sampling-rate 10000 -> 100"),
-        ("via: 192.0.2.254", "via: 192.0.2.253", "sync: change route 10.0.0.0/8 via 192.0.2.254 -> 192.0.2.253"),
-        ("00:01'", "00:02'", "sync: change neighbor 192.0.2.254 on interface xe0: 02:00:00:00:00:01 -> 02:00:00:00:00:02"),
-        ("sflow: true", "sflow: false", "prune: disable sflow on interface xe0"),
-        ("[192.0.2.1/24]", "[192.0.2.1/24, 192.0.2.2/24]", "sync: add address 192.0.2.2/24 to interface xe0"),
-        ("name: b}", "name: b}, mtu: 9000", "sync: set mtu of interface xe1: 1500 -> 9000"),
-        ("name: b}", "name: b}, state: down", "prune: set interface xe1 down"),
-        ("name: b}", "name: b}, description: x", "sync: describe interface xe1 as \"x\""),
-        ("name: b}", "name: b}, mac: '02:00:00:00:00:09'", "sync: set mac of interface xe1: device's -> 02:00:00:00:00:09"),
-        ("routes: [", "workers: {count: 2}\nroutes: [", "sync: restart needed: section workers changes"),
-        ("routes: [", "buffers: {per-numa: 2048}\nroutes: [", "sync: restart needed: section buffers changes"),
-        ("routes: [", "history: {keep: 7}\nroutes: [", "sync: restart needed: section history changes"),
-        ("routes: [", "logging: {format: json}\nroutes: [", "sync: restart needed: section logging changes"),
-        ("routes: [", "api: {socket: /tmp/s}\nroutes: [", "sync: restart needed: section api changes"),
-        ("routes: [", "logging: {level: debug}\nroutes: [", "sync: set log level: info -> debug"),
+        (
+            "sflow: {coll",
+            "sflow: {sampling-rate: 100, coll",
+            "sync: set sflow: sampling-rate 10000 -> 100",
+        ),
+        (
+            "via: 192.0.2.254",
+            "via: 192.0.2.253",
+            "sync: change route 10.0.0.0/8 via 192.0.2.254 -> 192.0.2.253",
+        ),
+        (
+            "00:01'",
+            "00:02'",
+            "sync: change neighbor 192.0.2.254 on interface xe0: 02:00:00:00:00:01 -> 02:00:00:00:00:02",
+        ),
+        (
+            "sflow: true",
+            "sflow: false",
+            "prune: disable sflow on interface xe0",
+        ),
+        (
+            "[192.0.2.1/24]",
+            "[192.0.2.1/24, 192.0.2.2/24]",
+            "sync: add address 192.0.2.2/24 to interface xe0",
+        ),
+        (
+            "name: b}",
+            "name: b}, mtu: 9000",
+            "sync: set mtu of interface xe1: 1500 -> 9000",
+        ),
+        (
+            "name: b}",
+            "name: b}, state: down",
+            "prune: set interface xe1 down",
+        ),
+        (
+            "name: b}",
+            "name: b}, description: x",
+            "sync: describe interface xe1 as \"x\"",
+        ),
+        (
+            "name: b}",
+            "name: b}, mac: '02:00:00:00:00:09'",
+            "sync: set mac of interface xe1: device's -> 02:00:00:00:00:09",
+        ),
+        (
+            "routes: [",
+            "workers: {count: 2}\nroutes: [",
+            "sync: restart needed: section workers changes",
+        ),
+        (
+            "routes: [",
+            "buffers: {per-numa: 2048}\nroutes: [",
+            "sync: restart needed: section buffers changes",
+        ),
+        (
+            "routes: [",
+            "history: {keep: 7}\nroutes: [",
+            "sync: restart needed: section history changes",
+        ),
+        (
+            "routes: [",
+            "logging: {format: json}\nroutes: [",
+            "sync: restart needed: section logging changes",
+        ),
+        (
+            "routes: [",
+            "api: {socket: /tmp/s}\nroutes: [",
+            "sync: restart needed: section api changes",
+        ),
+        (
+            "routes: [",
+            "logging: {level: debug}\nroutes: [",
+            "sync: set log level: info -> debug",
+        ),
     ];
     for (from, to, expected) in cases {
         let wanted = ROUTED.replacen(from, to, 1);
@@ -119,7 +193,10 @@ fn a_route_leaves_while_its_subnet_is_exchanged() {
         "sync: add neighbor 192.0.2.254 02:00:00:00:00:01 on interface xe0",
         "sync: add route 10.0.0.0/8 via 192.0.2.254",
     ];
-    assert_eq!(lines(ROUTED, &ROUTED.replace("192.0.2.1/24", "192.0.2.2/24")), expected);
+    assert_eq!(
+        lines(ROUTED, &ROUTED.replace("192.0.2.1/24", "192.0.2.2/24")),
+        expected
+    );
 }
 
 #[test]
@@ -139,16 +216,45 @@ fn an_address_that_moves_is_never_on_two_interfaces() {
 fn a_step_for_another_configuration_changes_nothing() {
     let mut config = good(ROUTED);
     let before = config.clone();
-    let key = RouteKey { vrf: None, prefix: "10.0.0.0/8".parse().unwrap() };
+    let key = RouteKey {
+        vrf: None,
+        prefix: "10.0.0.0/8".parse().unwrap(),
+    };
     let misfits = [
-        Step::SetMtu { interface: "xe0".into(), from: 9000, to: 1500 },
-        Step::SetMtu { interface: "xe9".into(), from: 1500, to: 9000 },
-        Step::AddAddress { interface: "xe0".into(), address: "192.0.2.1/24".parse().unwrap() },
-        Step::RemoveAddress { interface: "xe1".into(), address: "192.0.2.1/24".parse().unwrap() },
-        Step::CreateInterface { name: "xe0".into(), interface: Interface::default() },
-        Step::DeleteInterface { name: "xe0".into(), interface: Interface::default() },
-        Step::AddRoute { key: key.clone(), via: Via::Blackhole },
-        Step::RemoveRoute { key: key.clone(), via: Via::Blackhole },
+        Step::SetMtu {
+            interface: "xe0".into(),
+            from: 9000,
+            to: 1500,
+        },
+        Step::SetMtu {
+            interface: "xe9".into(),
+            from: 1500,
+            to: 9000,
+        },
+        Step::AddAddress {
+            interface: "xe0".into(),
+            address: "192.0.2.1/24".parse().unwrap(),
+        },
+        Step::RemoveAddress {
+            interface: "xe1".into(),
+            address: "192.0.2.1/24".parse().unwrap(),
+        },
+        Step::CreateInterface {
+            name: "xe0".into(),
+            interface: Interface::default(),
+        },
+        Step::DeleteInterface {
+            name: "xe0".into(),
+            interface: Interface::default(),
+        },
+        Step::AddRoute {
+            key: key.clone(),
+            via: Via::Blackhole,
+        },
+        Step::RemoveRoute {
+            key: key.clone(),
+            via: Via::Blackhole,
+        },
     ];
     for step in misfits {
         let error = apply_to_model(&mut config, &step).unwrap_err();
@@ -160,10 +266,16 @@ fn a_step_for_another_configuration_changes_nothing() {
 #[test]
 fn helpers_know_the_ground() {
     let config = good(ROUTED);
-    assert_eq!(config.sflow_agent(|_| None), Some(Ipv4Addr::new(192, 0, 2, 1).into()));
+    assert_eq!(
+        config.sflow_agent(|_| None),
+        Some(Ipv4Addr::new(192, 0, 2, 1).into())
+    );
     assert_eq!(config.without_device().count(), 0);
     let bare = good("interfaces: {a: {}, b: {device: {driver: null}}}");
-    assert_eq!(bare.without_device().collect::<BTreeSet<_>>(), BTreeSet::from(["a"]));
+    assert_eq!(
+        bare.without_device().collect::<BTreeSet<_>>(),
+        BTreeSet::from(["a"])
+    );
     assert_eq!(Phase::Prune.to_string(), "prune");
 }
 
@@ -176,8 +288,11 @@ fn a_loopback_comes_and_goes_like_an_interface() {
         "sync: set interface loop0 up",
     ];
     assert_eq!(lines(ROUTED, &with), expected);
-    let expected =
-        ["prune: set interface loop0 down", "prune: remove address 203.0.113.1/32 from interface loop0", "prune: delete interface loop0"];
+    let expected = [
+        "prune: set interface loop0 down",
+        "prune: remove address 203.0.113.1/32 from interface loop0",
+        "prune: delete interface loop0",
+    ];
     assert_eq!(lines(&with, ROUTED), expected);
 }
 
@@ -191,7 +306,10 @@ fn both_spellings_of_a_tap_are_one() {
 #[test]
 fn a_plan_is_shown_in_groups_with_what_it_disturbs() {
     let wanted = ROUTED
-        .replace("name: a}, addresses", "name: c}, rx-queue-workers: [0], addresses")
+        .replace(
+            "name: a}, addresses",
+            "name: c}, rx-queue-workers: [0], addresses",
+        )
         .replace("name: b}", "name: b}, rx-queue-workers: [0]")
         + "workers: {idle: poll}\nloopbacks: {loop0: {}}\n";
     let wanted = wanted.replace("  xe1:", "  spare: {mtu: 9000}\n  xe1:");

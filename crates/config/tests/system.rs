@@ -1,9 +1,16 @@
 //! A good file against a machine: what it lacks is told at the place that asks for it.
 
-use weir_config::{CheckOptions, Checked, DeviceKind, Diagnostic, SocketObstacle, System, SystemDevice, check_system, check_with};
+use weir_config::{
+    CheckOptions, Checked, DeviceKind, Diagnostic, SocketObstacle, System, SystemDevice,
+    check_system, check_with,
+};
 
 fn machine() -> System {
-    let device = |kind, max_queues, max_mtu| SystemDevice { kind, max_queues, max_mtu };
+    let device = |kind, max_queues, max_mtu| SystemDevice {
+        kind,
+        max_queues,
+        max_mtu,
+    };
     System {
         devices: [
             ("eth0".to_owned(), device(DeviceKind::Ethernet, 4, 9000)),
@@ -14,7 +21,11 @@ fn machine() -> System {
         ]
         .into(),
         driver_mtu: [("tap".to_owned(), 2222)].into(),
-        socket_obstacles: [("/no/a".into(), SocketObstacle::NoFolder), ("/etc/b".into(), SocketObstacle::NotASocket)].into(),
+        socket_obstacles: [
+            ("/no/a".into(), SocketObstacle::NoFolder),
+            ("/etc/b".into(), SocketObstacle::NotASocket),
+        ]
+        .into(),
         cores: [0, 1].into(),
         memory_available_bytes: 100 << 20,
         hugepages_free_bytes: 64 << 20,
@@ -35,7 +46,12 @@ fn found(text: &str, system: &System) -> Vec<Diagnostic> {
 }
 
 fn lines(text: &str) -> Vec<String> {
-    let line = |it: &Diagnostic| format!("{} {}:{} {}: {} ({})", it.severity, it.line, it.column, it.path, it.message, it.help);
+    let line = |it: &Diagnostic| {
+        format!(
+            "{} {}:{} {}: {} ({})",
+            it.severity, it.line, it.column, it.path, it.message, it.help
+        )
+    };
     found(text, &machine()).iter().map(line).collect()
 }
 
@@ -108,8 +124,14 @@ taps:
 fn an_mtu_that_is_nowhere_is_told_at_its_interface() {
     let mut small = machine();
     small.devices.get_mut("eth1").unwrap().max_mtu = 1400;
-    let found = found("interfaces:\n  xe1: {device: {driver: af-xdp, name: eth1}}\n", &small);
-    assert_eq!((found[0].line, found[0].column, found[0].path.as_str()), (2, 3, "interfaces.xe1.mtu"));
+    let found = found(
+        "interfaces:\n  xe1: {device: {driver: af-xdp, name: eth1}}\n",
+        &small,
+    );
+    assert_eq!(
+        (found[0].line, found[0].column, found[0].path.as_str()),
+        (2, 3, "interfaces.xe1.mtu")
+    );
 }
 
 #[test]
@@ -118,28 +140,50 @@ fn cores_and_memory() {
         "error 1:22 workers.cores[1]: there is no core 7 for a worker (the router may run on 0, 1)",
         "error 2:21 buffers.per-numa: 65536 buffers take 156 MiB, and 100 MiB are free (at most 42010, with nothing left for anything else)",
     ];
-    assert_eq!(lines("workers: {cores: [1, 7]}\nbuffers: {per-numa: 65536}\n"), expected);
-    let expected = ["warning 1:18 workers.count: 3 workers share 2 cores (one worker for each core at most)"];
+    assert_eq!(
+        lines("workers: {cores: [1, 7]}\nbuffers: {per-numa: 65536}\n"),
+        expected
+    );
+    let expected =
+        ["warning 1:18 workers.count: 3 workers share 2 cores (one worker for each core at most)"];
     assert_eq!(lines("workers: {count: 3}\n"), expected);
-    let two_pools = System { pools: 2, ..machine() };
+    let two_pools = System {
+        pools: 2,
+        ..machine()
+    };
     assert_eq!(found("buffers: {per-numa: 32768}\n", &two_pools).len(), 1);
-    let huge = System { hugepages_free_bytes: 200 << 20, ..machine() };
+    let huge = System {
+        hugepages_free_bytes: 200 << 20,
+        ..machine()
+    };
     assert!(found("buffers: {per-numa: 65536}\n", &huge).is_empty());
-    assert_eq!(found("buffers: {per-numa: 65536, hugepages: off}\n", &huge).len(), 1, "hugepages do not count when they are not used");
+    assert_eq!(
+        found("buffers: {per-numa: 65536, hugepages: off}\n", &huge).len(),
+        1,
+        "hugepages do not count when they are not used"
+    );
 }
 
 #[test]
 fn a_configuration_without_a_file_has_its_places_in_what_it_would_be_written_as() {
     let config = file("interfaces: {xe1: {device: {driver: af-xdp, name: eth7}}}").config;
     let found = check_system(&Checked::of("running configuration", &config), &machine());
-    assert_eq!((found[0].file.as_str(), found[0].line, found[0].column), ("running configuration", 5, 13));
+    assert_eq!(
+        (found[0].file.as_str(), found[0].line, found[0].column),
+        ("running configuration", 5, 13)
+    );
     assert_eq!(found[0].excerpt.text, "      name: eth7");
 }
 
 #[test]
 fn thousands_of_missing_devices_are_counted_and_not_kept() {
-    let text: String = (0..5_000).map(|n| format!("  xe{n}: {{device: {{driver: af-xdp, name: n{n}}}}}\n")).collect();
+    let text: String = (0..5_000)
+        .map(|n| format!("  xe{n}: {{device: {{driver: af-xdp, name: n{n}}}}}\n"))
+        .collect();
     let start = std::time::Instant::now();
-    assert_eq!(found(&format!("interfaces:\n{text}"), &machine()).len(), 201);
+    assert_eq!(
+        found(&format!("interfaces:\n{text}"), &machine()).len(),
+        201
+    );
     assert!(start.elapsed().as_secs() < 20);
 }

@@ -51,7 +51,8 @@ impl Code for AnyMachine {
 
     #[inline(always)]
     fn first_of_four(self, words: &[u64; 4], wanted: u64) -> Option<usize> {
-        Some(crate::equal_of_four(words, wanted).trailing_zeros() as usize / 4).filter(|place| *place < 4)
+        Some(crate::equal_of_four(words, wanted).trailing_zeros() as usize / 4)
+            .filter(|place| *place < 4)
     }
 
     #[inline(always)]
@@ -75,20 +76,36 @@ impl Code for BetterMachine {
 
     #[inline(always)]
     fn first_of_four(self, words: &[u64; 4], wanted: u64) -> Option<usize> {
-        use core::arch::x86_64::{_mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd, _mm256_set1_epi64x};
-        #[expect(unsafe_code, reason = "instructions that not every machine has, and loads by address")]
+        use core::arch::x86_64::{
+            _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
+            _mm256_set1_epi64x,
+        };
+        #[expect(
+            unsafe_code,
+            reason = "instructions that not every machine has, and loads by address"
+        )]
         // SAFETY: this value says that the machine has AVX2; the 32 bytes that are read are those of `words`.
         let equal = unsafe {
             let words = _mm256_loadu_si256(words.as_ptr().cast());
-            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(words, _mm256_set1_epi64x(wanted.cast_signed()))))
+            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(
+                words,
+                _mm256_set1_epi64x(wanted.cast_signed()),
+            )))
         };
-        if equal == 0 { None } else { Some(equal.trailing_zeros() as usize) }
+        if equal == 0 {
+            None
+        } else {
+            Some(equal.trailing_zeros() as usize)
+        }
     }
 
     #[inline(always)]
     fn count_less(self, words: &[AtomicU32; 16], than: &i32) -> u32 {
         let found: u32;
-        #[expect(unsafe_code, reason = "as in `less_than`, whole lines by two comparisons")]
+        #[expect(
+            unsafe_code,
+            reason = "as in `less_than`, whole lines by two comparisons"
+        )]
         // SAFETY: the 64 bytes from the first word on are those of `words`, read as in `less_than`, and the four bytes those of
         // `than`. This value says that the machine has AVX2.
         unsafe {
@@ -128,7 +145,10 @@ impl Code for BetterMachine {
 pub fn scramble(block: Block, of_it: Block, keys: &ScrambleKeys) -> Block {
     #[cfg(target_arch = "x86_64")]
     if let Some(lanes) = Lanes::new() {
-        #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
+        #[expect(
+            unsafe_code,
+            reason = "calling a function with more target features than the caller"
+        )]
         // SAFETY: there are `Lanes` only after every feature that `scramble_v3` enables was detected.
         return unsafe { scramble_v3(lanes, block, of_it, keys) };
     }
@@ -166,11 +186,22 @@ pub trait CodedTask {
 pub fn apart_coded<T: CodedTask>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(lanes) = Lanes::new() {
-        #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
+        #[expect(
+            unsafe_code,
+            reason = "calling a function with more target features than the caller"
+        )]
         // SAFETY: there are `Lanes` only after every feature that `apart_v3` enables was detected.
-        return unsafe { crate::apart_v3(Coded { task, code: BetterMachine(lanes) }) };
+        return unsafe {
+            crate::apart_v3(Coded {
+                task,
+                code: BetterMachine(lanes),
+            })
+        };
     }
-    crate::apart_baseline(Coded { task, code: AnyMachine })
+    crate::apart_baseline(Coded {
+        task,
+        code: AnyMachine,
+    })
 }
 
 struct Coded<T, C> {
@@ -208,10 +239,22 @@ mod tests {
         #[inline(always)]
         fn run<C: Code>(self, code: C) -> Self::Output {
             let words = [1 << 40 | 7, 7, 1 << 40, 7];
-            let places = [7, 1 << 40, 1 << 40 | 7, 0, u64::MAX].map(|wanted| code.first_of_four(&words, wanted)).to_vec();
-            let ascending: [AtomicU32; 16] = std::array::from_fn(|n| AtomicU32::new((n as i32 * 3 - 20).cast_unsigned()));
-            let less = [i32::MIN, -21, -20, -19, -1, 0, 1, 24, 25, 26, i32::MAX].map(|than| code.count_less(&ascending, &than)).to_vec();
-            (self.0.iter().map(|block| code.scramble(*block, [u64::MAX; 2], &KEYS)).collect(), places, less)
+            let places = [7, 1 << 40, 1 << 40 | 7, 0, u64::MAX]
+                .map(|wanted| code.first_of_four(&words, wanted))
+                .to_vec();
+            let ascending: [AtomicU32; 16] =
+                std::array::from_fn(|n| AtomicU32::new((n as i32 * 3 - 20).cast_unsigned()));
+            let less = [i32::MIN, -21, -20, -19, -1, 0, 1, 24, 25, 26, i32::MAX]
+                .map(|than| code.count_less(&ascending, &than))
+                .to_vec();
+            (
+                self.0
+                    .iter()
+                    .map(|block| code.scramble(*block, [u64::MAX; 2], &KEYS))
+                    .collect(),
+                places,
+                less,
+            )
         }
     }
 
@@ -220,19 +263,31 @@ mod tests {
         let blocks: Vec<Block> = (0..100).map(|n| [n, n << 32]).collect();
         let here = apart_coded(Found(&blocks));
         assert_eq!(here, Found(&blocks).run(AnyMachine));
-        assert!(blocks.iter().zip(&here.0).all(|(block, found)| scramble(*block, [u64::MAX; 2], &KEYS) == *found));
+        assert!(blocks.iter().zip(&here.0).all(|(block, found)| scramble(
+            *block,
+            [u64::MAX; 2],
+            &KEYS
+        ) == *found));
         assert_eq!(here.1, [Some(1), Some(2), Some(0), None, None]);
         assert_eq!(here.2, [0, 0, 0, 1, 7, 7, 7, 15, 15, 16, 16]);
     }
 
     fn is_well_stirred(scramble: impl Fn(Block) -> Block) {
-        let mut all: Vec<Block> = (0..1 << 16).map(|n: u64| scramble([n & 0xff, n >> 8 << 40])).collect();
+        let mut all: Vec<Block> = (0..1 << 16)
+            .map(|n: u64| scramble([n & 0xff, n >> 8 << 40]))
+            .collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 1 << 16);
         for bit in 0..128 {
             let changed = |n: u64| {
-                let (block, other) = ([n, !n], [n ^ (1u128 << bit) as u64, !n ^ ((1u128 << bit) >> 64) as u64]);
+                let (block, other) = (
+                    [n, !n],
+                    [
+                        n ^ (1u128 << bit) as u64,
+                        !n ^ ((1u128 << bit) >> 64) as u64,
+                    ],
+                );
                 let (block, other) = (scramble(block), scramble(other));
                 (block[0] ^ other[0]).count_ones() + (block[1] ^ other[1]).count_ones()
             };
@@ -250,8 +305,19 @@ mod tests {
     #[test]
     fn bits_that_do_not_count_change_nothing() {
         let of_it = [0xffff_ffff_0000_ff00, 0xf0f0];
-        let block = |other: u64| [0x1234_5678_0000_4400 | other & !of_it[0], 0x4050 | other & !of_it[1]];
-        assert_eq!(scramble(block(0), of_it, &KEYS), scramble(block(u64::MAX), of_it, &KEYS));
-        assert_ne!(scramble(block(0), of_it, &KEYS), scramble(block(0).map(|word| word ^ 0x1000), of_it, &KEYS));
+        let block = |other: u64| {
+            [
+                0x1234_5678_0000_4400 | other & !of_it[0],
+                0x4050 | other & !of_it[1],
+            ]
+        };
+        assert_eq!(
+            scramble(block(0), of_it, &KEYS),
+            scramble(block(u64::MAX), of_it, &KEYS)
+        );
+        assert_ne!(
+            scramble(block(0), of_it, &KEYS),
+            scramble(block(0).map(|word| word ^ 0x1000), of_it, &KEYS)
+        );
     }
 }

@@ -120,21 +120,50 @@ mod tests {
         let other = lanes.of([0xff00_0000_0000_000f, 3]);
         let mask = 3 << 64 | 0xff00_0000_0000_000f;
         assert_eq!(
-            [lanes.and(lane, other), lanes.or(lane, other), lanes.xor(lane, other)].map(words),
+            [
+                lanes.and(lane, other),
+                lanes.or(lane, other),
+                lanes.xor(lane, other)
+            ]
+            .map(words),
             [whole & mask, whole | mask, whole ^ mask]
         );
-        let order = lanes.load(&[15, 0x80, 0, 1, 0xff, 2, 2, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80]);
-        assert_eq!(lanes.words(lanes.shuffle(lane, order)), [u64::from_le_bytes([16, 0, 1, 2, 0, 3, 3, 3]), 0]);
-        let most = lanes.more(lanes.of([0x0002_0005_ffff, 0]), lanes.of([0x0003_0001_0001, 0]));
+        let order = lanes.load(&[
+            15, 0x80, 0, 1, 0xff, 2, 2, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+        ]);
+        assert_eq!(
+            lanes.words(lanes.shuffle(lane, order)),
+            [u64::from_le_bytes([16, 0, 1, 2, 0, 3, 3, 3]), 0]
+        );
+        let most = lanes.more(
+            lanes.of([0x0002_0005_ffff, 0]),
+            lanes.of([0x0003_0001_0001, 0]),
+        );
         assert_eq!(lanes.words(most), [0x0004_fffe, 0]);
         let changed = lanes.with_octets_4(lanes.with_octet_3(lane, 0xaa), 0xbbcc);
-        let bytes = [[1, 2, 3, 0xaa, 0xcc, 0xbb, 7, 8], [9, 10, 11, 12, 13, 14, 15, 16]];
+        let bytes = [
+            [1, 2, 3, 0xaa, 0xcc, 0xbb, 7, 8],
+            [9, 10, 11, 12, 13, 14, 15, 16],
+        ];
         assert_eq!(lanes.words(changed), bytes.map(u64::from_le_bytes));
-        assert!(!lanes.is_zero(lane) && lanes.is_zero(lanes.xor(lane, lane)) && !lanes.is_zero(lanes.of([0, 1 << 63])));
+        assert!(
+            !lanes.is_zero(lane)
+                && lanes.is_zero(lanes.xor(lane, lane))
+                && !lanes.is_zero(lanes.of([0, 1 << 63]))
+        );
         // FIPS 197, appendix B: the first round.
-        let start = lanes.load(&[0x19, 0x3d, 0xe3, 0xbe, 0xa0, 0xf4, 0xe2, 0x2b, 0x9a, 0xc6, 0x8d, 0x2a, 0xe9, 0xf8, 0x48, 0x08]);
-        let key = lanes.load(&[0xa0, 0xfa, 0xfe, 0x17, 0x88, 0x54, 0x2c, 0xb1, 0x23, 0xa3, 0x39, 0x39, 0x2a, 0x6c, 0x76, 0x05]);
-        let next = [0xa4, 0x9c, 0x7f, 0xf2, 0x68, 0x9f, 0x35, 0x2b, 0x6b, 0x5b, 0xea, 0x43, 0x02, 0x6a, 0x50, 0x49];
+        let start = lanes.load(&[
+            0x19, 0x3d, 0xe3, 0xbe, 0xa0, 0xf4, 0xe2, 0x2b, 0x9a, 0xc6, 0x8d, 0x2a, 0xe9, 0xf8,
+            0x48, 0x08,
+        ]);
+        let key = lanes.load(&[
+            0xa0, 0xfa, 0xfe, 0x17, 0x88, 0x54, 0x2c, 0xb1, 0x23, 0xa3, 0x39, 0x39, 0x2a, 0x6c,
+            0x76, 0x05,
+        ]);
+        let next = [
+            0xa4, 0x9c, 0x7f, 0xf2, 0x68, 0x9f, 0x35, 0x2b, 0x6b, 0x5b, 0xea, 0x43, 0x02, 0x6a,
+            0x50, 0x49,
+        ];
         assert_eq!(words(lanes.round(start, key)), u128::from_le_bytes(next));
     }
 }

@@ -25,15 +25,30 @@ impl<T: Copy> LargePages<T> {
     #[must_use]
     pub fn filled(value: T, len: usize) -> LargePages<T> {
         let layout = layout::<T>(len).expect("less than all addresses");
-        let start = if layout.size() == 0 { NonNull::dangling() } else { memory(layout).cast::<T>() };
+        let start = if layout.size() == 0 {
+            NonNull::dangling()
+        } else {
+            memory(layout).cast::<T>()
+        };
         if layout.size() >= HUGE_PAGE {
-            #[expect(unsafe_code, reason = "no value lies there yet, so it is shown as bytes that may be anything")]
+            #[expect(
+                unsafe_code,
+                reason = "no value lies there yet, so it is shown as bytes that may be anything"
+            )]
             // SAFETY: `memory` gave so many bytes; any bit pattern is right for `MaybeUninit`.
-            let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr().cast::<std::mem::MaybeUninit<u8>>(), layout.size()) };
+            let bytes = unsafe {
+                std::slice::from_raw_parts(
+                    start.as_ptr().cast::<std::mem::MaybeUninit<u8>>(),
+                    layout.size(),
+                )
+            };
             prefer_hugepages(bytes, false);
         }
         for place in 0..len {
-            #[expect(unsafe_code, reason = "memory without values can be written through pointers only")]
+            #[expect(
+                unsafe_code,
+                reason = "memory without values can be written through pointers only"
+            )]
             // SAFETY: `place` is below `len`, and the layout has room for `len` values at their alignment.
             unsafe {
                 start.add(place).write(value);
@@ -50,11 +65,18 @@ impl<T: Copy> LargePages<T> {
 /// Room for so many values; whole large pages when they fill one.
 fn layout<T>(len: usize) -> Option<Layout> {
     let layout = Layout::array::<T>(len).ok()?;
-    if layout.size() < HUGE_PAGE { Some(layout) } else { Some(layout.align_to(HUGE_PAGE).ok()?.pad_to_align()) }
+    if layout.size() < HUGE_PAGE {
+        Some(layout)
+    } else {
+        Some(layout.align_to(HUGE_PAGE).ok()?.pad_to_align())
+    }
 }
 
 fn memory(layout: Layout) -> NonNull<u8> {
-    #[expect(unsafe_code, reason = "the allocator's own interface, the only one that takes an alignment")]
+    #[expect(
+        unsafe_code,
+        reason = "the allocator's own interface, the only one that takes an alignment"
+    )]
     // SAFETY: the caller asks for more than no bytes.
     let start = unsafe { alloc(layout) };
     NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout))
@@ -87,7 +109,10 @@ impl<T: Copy> DerefMut for LargePages<T> {
 impl<T: Copy> Drop for LargePages<T> {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
-            #[expect(unsafe_code, reason = "memory from the allocator's own interface goes back by it")]
+            #[expect(
+                unsafe_code,
+                reason = "memory from the allocator's own interface goes back by it"
+            )]
             // SAFETY: `start` came from `alloc` with this layout, and nobody has it any more. Values that can be copied
             // need not be dropped.
             unsafe {
@@ -106,7 +131,9 @@ unsafe impl<T: Copy + Sync> Sync for LargePages<T> {}
 
 impl<T: Copy + std::fmt::Debug> std::fmt::Debug for LargePages<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LargePages").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("LargePages")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 
@@ -120,9 +147,20 @@ mod tests {
             let mut memory = LargePages::filled(7u64, len);
             assert_eq!(memory.len(), len);
             assert!(memory.iter().all(|&value| value == 7));
-            memory.iter_mut().enumerate().for_each(|(n, value)| *value = n as u64);
-            assert!(memory.iter().enumerate().all(|(n, &value)| value == n as u64));
-            assert!(size_of_val(&*memory) < HUGE_PAGE || memory.as_ptr().addr().is_multiple_of(HUGE_PAGE));
+            memory
+                .iter_mut()
+                .enumerate()
+                .for_each(|(n, value)| *value = n as u64);
+            assert!(
+                memory
+                    .iter()
+                    .enumerate()
+                    .all(|(n, &value)| value == n as u64)
+            );
+            assert!(
+                size_of_val(&*memory) < HUGE_PAGE
+                    || memory.as_ptr().addr().is_multiple_of(HUGE_PAGE)
+            );
         }
     }
 

@@ -20,7 +20,9 @@ mod lane;
 mod large_pages;
 pub mod numa;
 
-pub use code::{AnyMachine, BetterMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble};
+pub use code::{
+    AnyMachine, BetterMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble,
+};
 pub use lane::{Lane, Lanes};
 pub use large_pages::LargePages;
 
@@ -34,7 +36,10 @@ use std::time::{Duration, Instant};
 pub fn tsc() -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        #[expect(unsafe_code, reason = "the instruction is an intrinsic that stable Rust calls unsafe")]
+        #[expect(
+            unsafe_code,
+            reason = "the instruction is an intrinsic that stable Rust calls unsafe"
+        )]
         // SAFETY: RDTSC reads a counter; it has no operands and no memory effect.
         unsafe {
             core::arch::x86_64::_rdtsc()
@@ -77,7 +82,10 @@ pub fn prefetch<T: ?Sized>(place: &T) {
 pub fn prefetch_address(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
-        #[expect(unsafe_code, reason = "the instruction is an intrinsic that stable Rust calls unsafe")]
+        #[expect(
+            unsafe_code,
+            reason = "the instruction is an intrinsic that stable Rust calls unsafe"
+        )]
         // SAFETY: PREFETCHT0 never faults and changes no architectural state, whatever the address.
         unsafe {
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(place.cast());
@@ -93,7 +101,10 @@ pub fn prefetch_address(place: *const u8) {
 pub fn prefetch_second(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
-        #[expect(unsafe_code, reason = "the instruction is an intrinsic that stable Rust calls unsafe")]
+        #[expect(
+            unsafe_code,
+            reason = "the instruction is an intrinsic that stable Rust calls unsafe"
+        )]
         // SAFETY: PREFETCHT1 never faults and changes no architectural state, whatever the address.
         unsafe {
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T1 }>(place.cast());
@@ -108,7 +119,10 @@ pub fn prefetch_second(place: *const u8) {
 pub fn prefetch_write(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
-        #[expect(unsafe_code, reason = "without the target feature, the intrinsic would become an ordinary prefetch")]
+        #[expect(
+            unsafe_code,
+            reason = "without the target feature, the intrinsic would become an ordinary prefetch"
+        )]
         // SAFETY: PREFETCHW never faults and changes no architectural state, whatever the address; a
         // 64-bit processor that does not know it takes it for a NOP.
         unsafe {
@@ -127,9 +141,15 @@ pub fn prefetch_write(place: *const u8) {
 pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{__m128i, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set1_epi32};
+        use core::arch::x86_64::{
+            __m128i, _mm_cmpgt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+            _mm_set1_epi32,
+        };
         let (one, two, three, last): (__m128i, __m128i, __m128i, __m128i);
-        #[expect(unsafe_code, reason = "there are no atomic loads of several words; a plain load of what others write is not defined")]
+        #[expect(
+            unsafe_code,
+            reason = "there are no atomic loads of several words; a plain load of what others write is not defined"
+        )]
         // SAFETY: the 64 bytes from the first word on are those of `words`. On x86-64 such a load reads each aligned word of it
         // in one piece, as four relaxed loads would; it writes nothing.
         unsafe {
@@ -146,17 +166,25 @@ pub fn less_than(words: &[AtomicU32; 16], than: i32) -> u32 {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        #[expect(unsafe_code, reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only")]
+        #[expect(
+            unsafe_code,
+            reason = "arithmetic that every x86-64 has, but stable Rust calls unsafe in older versions only"
+        )]
         // SAFETY: SSE2 is part of x86-64; these instructions work on registers.
         unsafe {
             let than = _mm_set1_epi32(than);
             let less = |words: __m128i| _mm_cmpgt_epi32(than, words);
-            let (lower, upper) = (_mm_packs_epi32(less(one), less(two)), _mm_packs_epi32(less(three), less(last)));
+            let (lower, upper) = (
+                _mm_packs_epi32(less(one), less(two)),
+                _mm_packs_epi32(less(three), less(last)),
+            );
             _mm_movemask_epi8(_mm_packs_epi16(lower, upper)) as u32
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(word.load(Ordering::Relaxed).cast_signed() < than) << n)
+    words.iter().enumerate().fold(0, |bits, (n, word)| {
+        bits | u32::from(word.load(Ordering::Relaxed).cast_signed() < than) << n
+    })
 }
 
 /// How many of sixteen words, which are in ascending order, are less than `than`, all taken as signed numbers. Read as by
@@ -168,7 +196,10 @@ pub fn count_less(words: &[AtomicU32; 16], than: i32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if LEVEL.load(Ordering::Relaxed) == V3 {
         let found: u32;
-        #[expect(unsafe_code, reason = "as in `less_than`; compared where they are read, words take half the instructions")]
+        #[expect(
+            unsafe_code,
+            reason = "as in `less_than`; compared where they are read, words take half the instructions"
+        )]
         // SAFETY: the 64 bytes from the first word on are those of `words`, read as in `less_than`. AVX2 is part of V3.
         unsafe {
             core::arch::asm!(
@@ -202,17 +233,31 @@ pub fn count_less(words: &[AtomicU32; 16], than: i32) -> u32 {
 pub fn equal(words: &[u16; 16], wanted: u16) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{_mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16};
-        #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
+        use core::arch::x86_64::{
+            _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16,
+        };
+        #[expect(
+            unsafe_code,
+            reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe"
+        )]
         // SAFETY: the 32 bytes are those of `words`; SSE2 is part of x86-64.
         unsafe {
-            let (wanted, words) = (_mm_set1_epi16(wanted.cast_signed()), std::ptr::from_ref(words).cast());
+            let (wanted, words) = (
+                _mm_set1_epi16(wanted.cast_signed()),
+                std::ptr::from_ref(words).cast(),
+            );
             let (low, high) = (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)));
-            _mm_movemask_epi8(_mm_packs_epi16(_mm_cmpeq_epi16(low, wanted), _mm_cmpeq_epi16(high, wanted))) as u32
+            _mm_movemask_epi8(_mm_packs_epi16(
+                _mm_cmpeq_epi16(low, wanted),
+                _mm_cmpeq_epi16(high, wanted),
+            )) as u32
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << n)
+    words
+        .iter()
+        .enumerate()
+        .fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << n)
 }
 
 /// Which of fourteen words comes first, counted from `from` on: how far ahead it is, with 0x8000 for `from` itself and less for those
@@ -223,15 +268,20 @@ pub fn soonest(words: &[u16; 14], used: &[u16; 14], from: u16) -> (u16, usize) {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::V3 {
         use core::arch::x86_64::{
-            __m128i, _mm_cmpeq_epi16, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_minpos_epu16, _mm_or_si128, _mm_set1_epi16,
-            _mm_setzero_si128, _mm_sub_epi16,
+            __m128i, _mm_cmpeq_epi16, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_minpos_epu16,
+            _mm_or_si128, _mm_set1_epi16, _mm_setzero_si128, _mm_sub_epi16,
         };
         let eight = |at: usize| {
-            #[expect(unsafe_code, reason = "loads by address, and an instruction of SSE 4.1")]
+            #[expect(
+                unsafe_code,
+                reason = "loads by address, and an instruction of SSE 4.1"
+            )]
             // SAFETY: the sixteen bytes from `at` on lie within each of them, since `at` is 0 or 6; SSE 4.1 is part of V3.
             unsafe {
-                let load = |words: &[u16; 14]| _mm_loadu_si128(words.as_ptr().add(at).cast::<__m128i>());
-                let ahead = _mm_sub_epi16(load(words), _mm_set1_epi16((from ^ 0x8000).cast_signed()));
+                let load =
+                    |words: &[u16; 14]| _mm_loadu_si128(words.as_ptr().add(at).cast::<__m128i>());
+                let ahead =
+                    _mm_sub_epi16(load(words), _mm_set1_epi16((from ^ 0x8000).cast_signed()));
                 let unused = _mm_cmpeq_epi16(load(used), _mm_setzero_si128());
                 _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_or_si128(ahead, unused))).cast_unsigned()
             }
@@ -240,9 +290,23 @@ pub fn soonest(words: &[u16; 14], used: &[u16; 14], from: u16) -> (u16, usize) {
         let first = if high as u16 >= low as u16 { low } else { high };
         return (first as u16, (first >> 16) as usize);
     }
-    let ahead =
-        |(place, (word, used)): (usize, (&u16, &u16))| (if *used == 0 { u16::MAX } else { word.wrapping_sub(from) ^ 0x8000 }, place);
-    words.iter().zip(used).enumerate().map(ahead).min().unwrap_or((u16::MAX, 0))
+    let ahead = |(place, (word, used)): (usize, (&u16, &u16))| {
+        (
+            if *used == 0 {
+                u16::MAX
+            } else {
+                word.wrapping_sub(from) ^ 0x8000
+            },
+            place,
+        )
+    };
+    words
+        .iter()
+        .zip(used)
+        .enumerate()
+        .map(ahead)
+        .min()
+        .unwrap_or((u16::MAX, 0))
 }
 
 /// Which of four words equal `wanted`: bit `4n` tells of word `n`.
@@ -251,19 +315,32 @@ pub fn soonest(words: &[u16; 14], used: &[u16; 14], from: u16) -> (u16, usize) {
 pub fn equal_of_four(words: &[u64; 4], wanted: u64) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::{_mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi32, _mm_set1_epi64x};
-        #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
+        use core::arch::x86_64::{
+            _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi32, _mm_set1_epi64x,
+        };
+        #[expect(
+            unsafe_code,
+            reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe"
+        )]
         // SAFETY: the 32 bytes are those of `words`; SSE2 is part of x86-64.
         let halves = unsafe {
-            let (wanted, words) = (_mm_set1_epi64x(wanted.cast_signed()), std::ptr::from_ref(words).cast());
+            let (wanted, words) = (
+                _mm_set1_epi64x(wanted.cast_signed()),
+                std::ptr::from_ref(words).cast(),
+            );
             let (low, high) = (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)));
-            _mm_movemask_epi8(_mm_packs_epi32(_mm_cmpeq_epi32(low, wanted), _mm_cmpeq_epi32(high, wanted))) as u32
+            _mm_movemask_epi8(_mm_packs_epi32(
+                _mm_cmpeq_epi32(low, wanted),
+                _mm_cmpeq_epi32(high, wanted),
+            )) as u32
         };
         // Two bits for each half of a word.
         halves & (halves >> 2) & 0x1111
     }
     #[cfg(not(target_arch = "x86_64"))]
-    words.iter().enumerate().fold(0, |bits, (n, word)| bits | u32::from(*word == wanted) << (4 * n))
+    words.iter().enumerate().fold(0, |bits, (n, word)| {
+        bits | u32::from(*word == wanted) << (4 * n)
+    })
 }
 
 /// Sums up in one go, in few stores. The first two words grow; of the third the lower half is `last` now, and the upper half has the bits of that of
@@ -273,30 +350,51 @@ pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) 
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
-            __m128i, _mm_add_epi64, _mm_and_si128, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_or_si128, _mm_set_epi64x, _mm_storeu_si128,
-            _mm_sub_epi16, _mm_subs_epu16,
+            __m128i, _mm_add_epi64, _mm_and_si128, _mm_cvtsi32_si128, _mm_loadu_si128,
+            _mm_or_si128, _mm_set_epi64x, _mm_storeu_si128, _mm_sub_epi16, _mm_subs_epu16,
         };
-        #[expect(unsafe_code, reason = "loads and stores by address, and arithmetic that older versions of Rust call unsafe")]
+        #[expect(
+            unsafe_code,
+            reason = "loads and stores by address, and arithmetic that older versions of Rust call unsafe"
+        )]
         // SAFETY: each load and store is of sixteen bytes that are the first or the second half of `words`, or `told`; SSE2 is part of x86-64.
         unsafe {
             let of = |[low, high]: [u64; 2]| _mm_set_epi64x(high.cast_signed(), low.cast_signed());
             let sums = words.as_mut_ptr().cast::<__m128i>();
             let rest = sums.add(1);
             _mm_storeu_si128(sums, _mm_add_epi64(_mm_loadu_si128(sums), of(grow)));
-            let (old, new) =
-                (_mm_loadu_si128(rest), _mm_or_si128(_mm_loadu_si128(told.as_ptr().cast()), _mm_cvtsi32_si128(last.cast_signed())));
-            let (any, least) = (_mm_or_si128(old, new), _mm_sub_epi16(old, _mm_subs_epu16(old, new)));
-            let halves = _mm_or_si128(_mm_and_si128(new, of([0xffff_ffff, 0])), _mm_and_si128(any, of([!0xffff_ffff, 0])));
-            _mm_storeu_si128(rest, _mm_or_si128(halves, _mm_and_si128(least, of([0, u64::MAX]))));
+            let (old, new) = (
+                _mm_loadu_si128(rest),
+                _mm_or_si128(
+                    _mm_loadu_si128(told.as_ptr().cast()),
+                    _mm_cvtsi32_si128(last.cast_signed()),
+                ),
+            );
+            let (any, least) = (
+                _mm_or_si128(old, new),
+                _mm_sub_epi16(old, _mm_subs_epu16(old, new)),
+            );
+            let halves = _mm_or_si128(
+                _mm_and_si128(new, of([0xffff_ffff, 0])),
+                _mm_and_si128(any, of([!0xffff_ffff, 0])),
+            );
+            _mm_storeu_si128(
+                rest,
+                _mm_or_si128(halves, _mm_and_si128(least, of([0, u64::MAX]))),
+            );
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let lesser = |one: u64, other: u64, at: u32| u64::from(((one >> at) as u16).min((other >> at) as u16)) << at;
+        let lesser = |one: u64, other: u64, at: u32| {
+            u64::from(((one >> at) as u16).min((other >> at) as u16)) << at
+        };
         let [octets, packets, marks, sizes] = words;
         (*octets, *packets) = (octets.wrapping_add(grow[0]), packets.wrapping_add(grow[1]));
         *marks = (*marks | told[0]) & !0xffff_ffff | u64::from(last);
-        *sizes = (0..64).step_by(16).fold(0, |all, at| all | lesser(*sizes, told[1], at));
+        *sizes = (0..64)
+            .step_by(16)
+            .fold(0, |all, at| all | lesser(*sizes, told[1], at));
     }
 }
 
@@ -307,16 +405,29 @@ pub fn differ(words: &[u64; 4], begin: &[u64; 2], end: [u64; 2], more: [u64; 2])
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
-            __m128i, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_setzero_si128, _mm_xor_si128,
+            __m128i, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128,
+            _mm_set_epi64x, _mm_setzero_si128, _mm_xor_si128,
         };
-        #[expect(unsafe_code, reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe")]
+        #[expect(
+            unsafe_code,
+            reason = "loads by address, and arithmetic that every x86-64 has but older versions of Rust call unsafe"
+        )]
         // SAFETY: each load is of sixteen bytes that lie within `words` or are those of `begin`; SSE2 is part of x86-64.
         unsafe {
             let load = |words: *const u64| _mm_loadu_si128(words.cast::<__m128i>());
             let of = |[low, high]: [u64; 2]| _mm_set_epi64x(high.cast_signed(), low.cast_signed());
-            let first = _mm_xor_si128(load(words.as_ptr()), _mm_or_si128(load(begin.as_ptr()), of([more[0], 0])));
-            let second = _mm_xor_si128(load(words.as_ptr().add(2)), _mm_or_si128(of(end), of([more[1], 0])));
-            _mm_movemask_epi8(_mm_cmpeq_epi32(_mm_or_si128(first, second), _mm_setzero_si128())) != 0xffff
+            let first = _mm_xor_si128(
+                load(words.as_ptr()),
+                _mm_or_si128(load(begin.as_ptr()), of([more[0], 0])),
+            );
+            let second = _mm_xor_si128(
+                load(words.as_ptr().add(2)),
+                _mm_or_si128(of(end), of([more[1], 0])),
+            );
+            _mm_movemask_epi8(_mm_cmpeq_epi32(
+                _mm_or_si128(first, second),
+                _mm_setzero_si128(),
+            )) != 0xffff
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -333,8 +444,18 @@ pub const HUGE_PAGE: usize = 2 << 20;
 pub fn prefer_hugepages<T>(memory: &[T], now: bool) {
     let start = memory.as_ptr().addr().next_multiple_of(HUGE_PAGE);
     let end = (memory.as_ptr().addr() + size_of_val(memory)) / HUGE_PAGE * HUGE_PAGE;
-    let (Some(bytes @ 1..), Some(skipped)) = (end.checked_sub(start), start.checked_sub(memory.as_ptr().addr())) else { return };
-    let place = memory.as_ptr().cast::<u8>().wrapping_add(skipped).cast_mut().cast();
+    let (Some(bytes @ 1..), Some(skipped)) = (
+        end.checked_sub(start),
+        start.checked_sub(memory.as_ptr().addr()),
+    ) else {
+        return;
+    };
+    let place = memory
+        .as_ptr()
+        .cast::<u8>()
+        .wrapping_add(skipped)
+        .cast_mut()
+        .cast();
     #[expect(unsafe_code, reason = "libc's madvise takes a raw pointer")]
     // SAFETY: the range lies within `memory`, which is borrowed meanwhile; neither piece of advice changes what
     // anybody reads there, and a kernel that does not know one of them refuses it.
@@ -384,7 +505,11 @@ pub fn level() -> Level {
 #[cold]
 fn detect() -> Level {
     let forced = std::env::var_os("WEIR_CPU").is_some_and(|value| value == "baseline");
-    let level = if !forced && has_v3() { Level::V3 } else { Level::Baseline };
+    let level = if !forced && has_v3() {
+        Level::V3
+    } else {
+        Level::Baseline
+    };
     LEVEL.store(if level == Level::V3 { V3 } else { 1 }, Ordering::Relaxed);
     level
 }
@@ -420,7 +545,10 @@ pub trait Task {
 pub fn dispatch<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::V3 {
-        #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
+        #[expect(
+            unsafe_code,
+            reason = "calling a function with more target features than the caller"
+        )]
         // SAFETY: `level()` returns V3 only after every feature that `run_v3` enables was detected.
         return unsafe { run_v3(task) };
     }
@@ -439,7 +567,10 @@ fn run_v3<T: Task>(task: T) -> T::Output {
 pub fn apart<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::V3 {
-        #[expect(unsafe_code, reason = "calling a function with more target features than the caller")]
+        #[expect(
+            unsafe_code,
+            reason = "calling a function with more target features than the caller"
+        )]
         // SAFETY: `level()` returns V3 only after every feature that `apart_v3` enables was detected.
         // By an address that the compiler does not know: it puts what is called from one place only back into its caller, never inlined or not.
         return unsafe { std::hint::black_box(apart_v3::<T> as unsafe fn(T) -> T::Output)(task) };
@@ -476,7 +607,11 @@ pub fn pin_to(core: usize) -> std::io::Result<()> {
         libc::CPU_SET(core, &mut set);
         libc::sched_setaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    if rc == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
 }
 
 /// The cores that the calling thread may run on.
@@ -489,7 +624,9 @@ pub fn allowed_cores() -> Vec<usize> {
         if libc::sched_getaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
             return Vec::new();
         }
-        (0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect()
+        (0..libc::CPU_SETSIZE as usize)
+            .filter(|&core| libc::CPU_ISSET(core, &set))
+            .collect()
     }
 }
 
@@ -538,7 +675,10 @@ mod tests {
     #[test]
     fn words_that_are_equal_are_told_by_bits() {
         let words = [1 << 40 | 7, 7, 1 << 40, u64::MAX];
-        assert_eq!([1 << 40 | 7, 7, 1 << 40, u64::MAX, 0].map(|wanted| equal_of_four(&words, wanted)), [1, 0x10, 0x100, 0x1000, 0]);
+        assert_eq!(
+            [1 << 40 | 7, 7, 1 << 40, u64::MAX, 0].map(|wanted| equal_of_four(&words, wanted)),
+            [1, 0x10, 0x100, 0x1000, 0]
+        );
         assert_eq!(equal_of_four(&[5; 4], 5), 0x1111);
     }
 
@@ -558,7 +698,10 @@ mod tests {
     #[test]
     fn memory_keeps_its_content_on_large_pages() {
         let mut memory = vec![0u32; 3 * HUGE_PAGE / 4];
-        memory.iter_mut().enumerate().for_each(|(n, word)| *word = n as u32);
+        memory
+            .iter_mut()
+            .enumerate()
+            .for_each(|(n, word)| *word = n as u32);
         for now in [false, true] {
             prefer_hugepages(&memory, now);
             prefer_hugepages(&memory[..10], now);
@@ -569,45 +712,92 @@ mod tests {
 
     #[test]
     fn words_are_compared_as_signed_numbers() {
-        let words: [AtomicU32; 16] =
-            std::array::from_fn(|n| AtomicU32::new(if n < 2 { i32::MIN.cast_unsigned() + n as u32 } else { 10 * n as u32 }));
+        let words: [AtomicU32; 16] = std::array::from_fn(|n| {
+            AtomicU32::new(if n < 2 {
+                i32::MIN.cast_unsigned() + n as u32
+            } else {
+                10 * n as u32
+            })
+        });
         // With the instructions of this machine.
         let _ = level();
-        for than in [i32::MIN, i32::MIN + 1, -1, 0, 20, 21, 70, 150, 151, i32::MAX] {
-            let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(word.load(Ordering::Relaxed).cast_signed() < than));
+        for than in [
+            i32::MIN,
+            i32::MIN + 1,
+            -1,
+            0,
+            20,
+            21,
+            70,
+            150,
+            151,
+            i32::MAX,
+        ] {
+            let bits = words.iter().rev().fold(0, |bits, word| {
+                bits << 1 | u32::from(word.load(Ordering::Relaxed).cast_signed() < than)
+            });
             assert_eq!(less_than(&words, than), bits, "{than}");
-            assert_eq!([count_less(&words, than), bits.trailing_ones()], [bits.count_ones(); 2], "{than}");
+            assert_eq!(
+                [count_less(&words, than), bits.trailing_ones()],
+                [bits.count_ones(); 2],
+                "{than}"
+            );
         }
     }
 
     #[test]
     fn words_are_compared_for_being_equal() {
-        let words = [0, 7, 0xffff, 7, 0x8000, 1, 7, 0x7fff, 9, 0xffff, 0, 2, 0x8000, 3, 3, 0];
+        let words = [
+            0, 7, 0xffff, 7, 0x8000, 1, 7, 0x7fff, 9, 0xffff, 0, 2, 0x8000, 3, 3, 0,
+        ];
         for wanted in [0, 1, 2, 3, 7, 0x7fff, 0x8000, 0xffff] {
-            let bits = words.iter().rev().fold(0, |bits, word| bits << 1 | u32::from(*word == wanted));
+            let bits = words
+                .iter()
+                .rev()
+                .fold(0, |bits, word| bits << 1 | u32::from(*word == wanted));
             assert_eq!(equal(&words, wanted), bits, "{wanted}");
         }
     }
 
     #[test]
     fn the_word_that_comes_first_is_found() {
-        for (from, used) in (0..2000_u16).map(|n| (n.wrapping_mul(40_503), n.wrapping_mul(30_011))) {
-            let words = std::array::from_fn(|n| from.wrapping_add((n as u16).wrapping_mul(used) % 9).wrapping_sub(4));
+        for (from, used) in (0..2000_u16).map(|n| (n.wrapping_mul(40_503), n.wrapping_mul(30_011)))
+        {
+            let words = std::array::from_fn(|n| {
+                from.wrapping_add((n as u16).wrapping_mul(used) % 9)
+                    .wrapping_sub(4)
+            });
             let used: [u16; 14] = std::array::from_fn(|n| used >> n & 1);
             let ahead = |n: usize| words[n].wrapping_sub(from) ^ 0x8000;
             let first = (0..14).filter(|n| used[*n] != 0).min_by_key(|n| ahead(*n));
             let (found, place) = soonest(&words, &used, from);
             assert_eq!(first.map_or(0xffff, ahead), found, "{words:?} {used:?}");
-            assert!(first.is_none_or(|first| first == place), "{words:?} {used:?} {place}");
+            assert!(
+                first.is_none_or(|first| first == place),
+                "{words:?} {used:?} {place}"
+            );
         }
     }
 
     #[test]
     fn four_words_are_summed_up() {
         let mut words = [10, 7 << 32 | 1, 0x11_0000_0000 | 5, 0x0000_8000_7fff_ffff];
-        sum_up(&mut words, [64, 1], &[0x102_0000_0000, 0xffff_7fff_8000_0001], 9);
-        assert_eq!(words, [74, 7 << 32 | 2, 0x113_0000_0000 | 9, 0x0000_7fff_7fff_0001]);
-        sum_up(&mut words, [u64::MAX, 0], &[0, 1 << 48 | 1 << 32], 0xffff_fffe);
+        sum_up(
+            &mut words,
+            [64, 1],
+            &[0x102_0000_0000, 0xffff_7fff_8000_0001],
+            9,
+        );
+        assert_eq!(
+            words,
+            [74, 7 << 32 | 2, 0x113_0000_0000 | 9, 0x0000_7fff_7fff_0001]
+        );
+        sum_up(
+            &mut words,
+            [u64::MAX, 0],
+            &[0, 1 << 48 | 1 << 32],
+            0xffff_fffe,
+        );
         assert_eq!(words, [73, 7 << 32 | 2, 0x113_ffff_fffe, 1 << 32]);
     }
 
@@ -616,7 +806,11 @@ mod tests {
     fn words_that_differ() {
         let (begin, end, more) = ([0x11, 0x22], [0x33, 0x44], [0x100, 0x200]);
         let same = [0x111, 0x22, 0x233, 0x44];
-        assert!(!differ(&same, &begin, end, more) && differ(&same, &begin, end, [0, 0x200]) && differ(&same, &begin, end, [0x100, 0]));
+        assert!(
+            !differ(&same, &begin, end, more)
+                && differ(&same, &begin, end, [0, 0x200])
+                && differ(&same, &begin, end, [0x100, 0])
+        );
         for (word, bit) in (0..4).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
             let mut other = same;
             other[word] ^= 1 << bit;

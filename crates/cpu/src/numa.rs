@@ -21,14 +21,20 @@ pub fn online_nodes() -> Vec<u32> {
 #[must_use]
 pub fn node_of_core(core: usize) -> u32 {
     let folder = format!("/sys/devices/system/cpu/cpu{core}");
-    (0..MOST).find(|node| Path::new(&format!("{folder}/node{node}")).exists()).unwrap_or(0)
+    (0..MOST)
+        .find(|node| Path::new(&format!("{folder}/node{node}")).exists())
+        .unwrap_or(0)
 }
 
 /// The node that a network device of this namespace is attached to, if it has one.
 #[must_use]
 pub fn node_of_device(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).ok()?;
-    text.trim().parse::<i64>().ok().and_then(|node| u32::try_from(node).ok()).filter(|node| *node < MOST)
+    text.trim()
+        .parse::<i64>()
+        .ok()
+        .and_then(|node| u32::try_from(node).ok())
+        .filter(|node| *node < MOST)
 }
 
 /// `0-2,5` as numbers; what makes no sense is left out.
@@ -51,7 +57,11 @@ pub fn prefer_node<T>(node: u32, work: impl FnOnce() -> T) -> T {
 }
 
 fn set_policy(policy: libc::c_int, nodes: u64) -> bool {
-    let (mask, bits) = if nodes == 0 { (std::ptr::null(), 0) } else { (std::ptr::from_ref(&nodes), u64::from(MOST) + 1) };
+    let (mask, bits) = if nodes == 0 {
+        (std::ptr::null(), 0)
+    } else {
+        (std::ptr::from_ref(&nodes), u64::from(MOST) + 1)
+    };
     #[expect(unsafe_code, reason = "a system call that no library wraps")]
     // SAFETY: the kernel reads `bits` bits from `mask`, which points to 64 of them (it takes one off
     // the number it is given), or nothing when there are none.
@@ -75,9 +85,15 @@ mod tests {
     #[test]
     fn this_machine_has_a_node_and_memory_from_it() {
         let node = online_nodes()[0];
-        let sum: u64 = prefer_node(node, || vec![1_u8; 1 << 20]).iter().map(|byte| u64::from(*byte)).sum();
+        let sum: u64 = prefer_node(node, || vec![1_u8; 1 << 20])
+            .iter()
+            .map(|byte| u64::from(*byte))
+            .sum();
         assert_eq!(sum, 1 << 20);
-        assert!(prefer_node(node, || set_policy(libc::MPOL_DEFAULT, 0)), "the kernel takes a policy");
+        assert!(
+            prefer_node(node, || set_policy(libc::MPOL_DEFAULT, 0)),
+            "the kernel takes a policy"
+        );
     }
 
     #[test]

@@ -7,10 +7,16 @@ use std::time::Instant;
 use weir_engine::{Options, Router};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let count: usize = std::env::args().nth(1).map_or(Ok(10_000), |count| count.parse())?;
+    let count: usize = std::env::args()
+        .nth(1)
+        .map_or(Ok(10_000), |count| count.parse())?;
     let mut text = String::from("interfaces:\n");
     for number in 0..count {
-        text += &format!("  e{number}: {{ device: {{ driver: 'null' }}, addresses: [ 10.{}.{}.1/24 ] }}\n", number / 256, number % 256);
+        text += &format!(
+            "  e{number}: {{ device: {{ driver: 'null' }}, addresses: [ 10.{}.{}.1/24 ] }}\n",
+            number / 256,
+            number % 256
+        );
     }
     text += "routes:\n";
     for number in 0..count {
@@ -18,7 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         text += &format!("  - {{ prefix: 20.{high}.{low}.0/24, via: 10.{high}.{low}.2 }}\n");
     }
     let began = Instant::now();
-    let config = weir_config::check("many.yaml", &text).map_err(|findings| format!("{findings:?}"))?.0;
+    let config = weir_config::check("many.yaml", &text)
+        .map_err(|findings| format!("{findings:?}"))?
+        .0;
     println!("check               {:?}", began.elapsed());
     let began = Instant::now();
     let router = Router::start(&config, &Options::default())?;

@@ -49,11 +49,22 @@ pub(crate) struct Schedule(BTreeMap<u32, Turn>);
 
 impl Schedule {
     /// These interfaces advertise. Returns those that are due, and plans their next.
-    pub(crate) fn due(&mut self, advertising: &BTreeMap<u32, RouterAdvertisements>, now: u64) -> Vec<u32> {
-        self.0.retain(|interface, _| advertising.contains_key(interface));
+    pub(crate) fn due(
+        &mut self,
+        advertising: &BTreeMap<u32, RouterAdvertisements>,
+        now: u64,
+    ) -> Vec<u32> {
+        self.0
+            .retain(|interface, _| advertising.contains_key(interface));
         let mut due = Vec::new();
         for (&interface, &settings) in advertising {
-            let first = || Turn { settings, next: now, last: None, sent: 0, random: now ^ u64::from(interface) << 32 };
+            let first = || Turn {
+                settings,
+                next: now,
+                last: None,
+                sent: 0,
+                random: now ^ u64::from(interface) << 32,
+            };
             let turn = self.0.entry(interface).or_insert_with(first);
             turn.settings = settings;
             if turn.next > now {
@@ -63,19 +74,30 @@ impl Schedule {
             (turn.last, turn.sent) = (Some(now), turn.sent.saturating_add(1));
             let most = u64::from(settings.interval) * SECOND;
             let wait = most / 3 + turn.below(most - most / 3);
-            turn.next = now + if turn.sent < INITIAL { wait.min(INITIAL_INTERVAL) } else { wait }.max(BETWEEN);
+            turn.next = now
+                + if turn.sent < INITIAL {
+                    wait.min(INITIAL_INTERVAL)
+                } else {
+                    wait
+                }
+                .max(BETWEEN);
         }
         due
     }
 
     /// An interface advertises no more. What it said last, if it said anything.
     fn cease(&mut self, interface: u32) -> Option<RouterAdvertisements> {
-        self.0.remove(&interface).filter(|turn| turn.sent > 0).map(|turn| turn.settings)
+        self.0
+            .remove(&interface)
+            .filter(|turn| turn.sent > 0)
+            .map(|turn| turn.settings)
     }
 
     /// A host asks for routers.
     pub(crate) fn asked(&mut self, interface: u32, now: u64) {
-        let Some(turn) = self.0.get_mut(&interface) else { return };
+        let Some(turn) = self.0.get_mut(&interface) else {
+            return;
+        };
         let earliest = turn.last.map_or(now, |last| last + BETWEEN);
         let soon = now.max(earliest) + turn.below(DELAY);
         turn.next = turn.next.min(soon);
@@ -118,7 +140,16 @@ fn prefixes(wanted: &Wanted) -> Vec<Prefix> {
         }
     }
     subnets.dedup();
-    let prefix = |&(network, len): &(u128, u8)| Prefix::new(network.to_be_bytes(), len, true, len == 64, VALID, PREFERRED);
+    let prefix = |&(network, len): &(u128, u8)| {
+        Prefix::new(
+            network.to_be_bytes(),
+            len,
+            true,
+            len == 64,
+            VALID,
+            PREFERRED,
+        )
+    };
     subnets.iter().take(MOST_PREFIXES).map(prefix).collect()
 }
 
@@ -128,15 +159,28 @@ impl Control {
         let now = self.clock.now();
         let mut advertising = BTreeMap::new();
         for (name, wanted) in &self.config.interfaces {
-            let (Some(settings), Some(attached)) = (wanted.router_advertisements, self.interfaces.get(name)) else { continue };
-            let ready = self.tables.interface(attached.index).is_some_and(|it| it.can_send && it.link_local6().is_some());
+            let (Some(settings), Some(attached)) =
+                (wanted.router_advertisements, self.interfaces.get(name))
+            else {
+                continue;
+            };
+            let ready = self
+                .tables
+                .interface(attached.index)
+                .is_some_and(|it| it.can_send && it.link_local6().is_some());
             if ready {
                 advertising.insert(attached.index, settings);
             }
         }
         for index in self.advertisements.due(&advertising, now) {
-            let wanted = self.name_of(index).and_then(|name| self.config.interfaces.get(name));
-            let Some((wanted, settings)) = wanted.and_then(|wanted| Some((wanted, wanted.router_advertisements?))) else { continue };
+            let wanted = self
+                .name_of(index)
+                .and_then(|name| self.config.interfaces.get(name));
+            let Some((wanted, settings)) =
+                wanted.and_then(|wanted| Some((wanted, wanted.router_advertisements?)))
+            else {
+                continue;
+            };
             let packet = self.advertisement(index, &settings, &prefixes(wanted));
             self.send(index, packet);
         }
@@ -145,9 +189,23 @@ impl Control {
     /// The last words of an interface, while it still can send: nobody shall take it for a default router from now on. Its
     /// subnets stay what they are, and are not spoken of.
     pub(crate) fn cease_advertising(&mut self, index: u32) {
-        let can_send = self.tables.interface(index).is_some_and(|interface| interface.can_send);
-        if let Some(settings) = self.advertisements.cease(index).filter(|settings| can_send && settings.lifetime > 0) {
-            let packet = self.advertisement(index, &RouterAdvertisements { lifetime: 0, ..settings }, &[]);
+        let can_send = self
+            .tables
+            .interface(index)
+            .is_some_and(|interface| interface.can_send);
+        if let Some(settings) = self
+            .advertisements
+            .cease(index)
+            .filter(|settings| can_send && settings.lifetime > 0)
+        {
+            let packet = self.advertisement(
+                index,
+                &RouterAdvertisements {
+                    lifetime: 0,
+                    ..settings
+                },
+                &[],
+            );
             self.send(index, packet);
             // By the tables that are in force.
             self.workers.first_mut().map(|worker| worker.sync());
@@ -157,10 +215,16 @@ impl Control {
     /// The router stops.
     pub(crate) fn cease_all_advertising(&mut self) {
         let all: Vec<u32> = self.advertisements.0.keys().copied().collect();
-        all.into_iter().for_each(|index| self.cease_advertising(index));
+        all.into_iter()
+            .for_each(|index| self.cease_advertising(index));
     }
 
-    fn advertisement(&self, index: u32, settings: &RouterAdvertisements, prefixes: &[Prefix]) -> Option<Pkt> {
+    fn advertisement(
+        &self,
+        index: u32,
+        settings: &RouterAdvertisements,
+        prefixes: &[Prefix],
+    ) -> Option<Pkt> {
         let interface = self.tables.interface(index)?;
         let router = router(settings, interface.mac, interface.mtu);
         let source = interface.link_local6()?.to_be_bytes();
@@ -186,24 +250,39 @@ mod tests {
     use super::*;
 
     fn every(interval: u16) -> RouterAdvertisements {
-        RouterAdvertisements { interval, ..RouterAdvertisements::default() }
+        RouterAdvertisements {
+            interval,
+            ..RouterAdvertisements::default()
+        }
     }
 
     /// When advertisements of one interface are due within some seconds, tenth by tenth.
     fn times(schedule: &mut Schedule, interval: u16, tenths: std::ops::Range<u64>) -> Vec<u64> {
         let advertising = BTreeMap::from([(3, every(interval))]);
-        tenths.map(|tenth| tenth * SECOND / 10).filter(|&now| !schedule.due(&advertising, now).is_empty()).collect()
+        tenths
+            .map(|tenth| tenth * SECOND / 10)
+            .filter(|&now| !schedule.due(&advertising, now).is_empty())
+            .collect()
     }
 
     #[test]
     fn the_first_come_soon_and_later_ones_at_the_interval() {
         let mut schedule = Schedule::default();
         let sent = times(&mut schedule, 600, 0..100_000);
-        let waits: Vec<u64> = sent.windows(2).map(|pair| (pair[1] - pair[0]) / SECOND).collect();
+        let waits: Vec<u64> = sent
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) / SECOND)
+            .collect();
         assert_eq!(sent[0], 0);
         assert!(waits[..2].iter().all(|&wait| wait <= 16), "{waits:?}");
-        assert!(waits[2..].iter().all(|wait| (200..=600).contains(wait)), "{waits:?}");
-        assert!(waits[2..].iter().max() > waits[2..].iter().min(), "not all alike");
+        assert!(
+            waits[2..].iter().all(|wait| (200..=600).contains(wait)),
+            "{waits:?}"
+        );
+        assert!(
+            waits[2..].iter().max() > waits[2..].iter().min(),
+            "not all alike"
+        );
         assert!((17..=50).contains(&waits.len()), "{}", waits.len());
     }
 
@@ -215,11 +294,16 @@ mod tests {
         let sent = times(&mut schedule, 600, 1010..1100);
         assert!(sent.len() == 1 && sent[0] <= 102 * SECOND, "{sent:?}");
         let advertising = BTreeMap::from([(3, every(600))]);
-        let storm = (1100..1400).map(|tenth| tenth * SECOND / 10).filter(|&now| {
-            schedule.asked(3, now);
-            !schedule.due(&advertising, now).is_empty()
-        });
-        assert!((6..=11).contains(&storm.count()), "thirty seconds of asking");
+        let storm = (1100..1400)
+            .map(|tenth| tenth * SECOND / 10)
+            .filter(|&now| {
+                schedule.asked(3, now);
+                !schedule.due(&advertising, now).is_empty()
+            });
+        assert!(
+            (6..=11).contains(&storm.count()),
+            "thirty seconds of asking"
+        );
         schedule.asked(77, 0);
     }
 
@@ -230,15 +314,34 @@ mod tests {
         assert_eq!(schedule.due(&both, 0), [1, 2]);
         assert_eq!(schedule.due(&BTreeMap::from([(2, every(4))]), 1), [0u32; 0]);
         assert_eq!(schedule.due(&both, 2), [1], "and begins anew");
-        assert_eq!((schedule.cease(2), schedule.cease(2), schedule.cease(7)), (Some(every(4)), None, None), "once");
+        assert_eq!(
+            (schedule.cease(2), schedule.cease(2), schedule.cease(7)),
+            (Some(every(4)), None, None),
+            "once"
+        );
     }
 
     #[test]
     fn hosts_make_addresses_of_subnets_of_64_bits() {
-        let nets = ["fe80::1/64", "2001:db8:1::1/64", "2001:db8:1::2/64", "2001:db8:2::1/96", "10.0.0.1/24"];
-        let wanted = Wanted { addresses: nets.iter().map(|net| net.parse().unwrap()).collect(), ..Wanted::default() };
-        let told: Vec<_> = prefixes(&wanted).iter().map(|it| (it.prefix, it.length, it.is_on_link(), it.is_autonomous())).collect();
+        let nets = [
+            "fe80::1/64",
+            "2001:db8:1::1/64",
+            "2001:db8:1::2/64",
+            "2001:db8:2::1/96",
+            "10.0.0.1/24",
+        ];
+        let wanted = Wanted {
+            addresses: nets.iter().map(|net| net.parse().unwrap()).collect(),
+            ..Wanted::default()
+        };
+        let told: Vec<_> = prefixes(&wanted)
+            .iter()
+            .map(|it| (it.prefix, it.length, it.is_on_link(), it.is_autonomous()))
+            .collect();
         let network = |third: u8| [0x20, 1, 0xd, 0xb8, 0, third, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(told, [(network(1), 64, true, true), (network(2), 96, true, false)]);
+        assert_eq!(
+            told,
+            [(network(1), 64, true, true), (network(2), 96, true, false)]
+        );
     }
 }

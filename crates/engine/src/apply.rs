@@ -56,22 +56,36 @@ impl Control {
                 applied.needs_restart.push(change.section().to_owned());
                 continue;
             }
-            let result = if self.fail_at == Some(number) { Err("a test wants it so".to_owned()) } else { self.carry_out_step(step) };
+            let result = if self.fail_at == Some(number) {
+                Err("a test wants it so".to_owned())
+            } else {
+                self.carry_out_step(step)
+            };
             if let Err(reason) = result {
                 self.undo(steps.get(..number).unwrap_or(&[]));
-                return Err(ApplyError { step: step.to_string(), reason });
+                return Err(ApplyError {
+                    step: step.to_string(),
+                    reason,
+                });
             }
             applied.steps += 1;
         }
         if let Err(reason) = self.finish() {
             self.undo(&steps);
-            return Err(ApplyError { step: "publish the tables".into(), reason });
+            return Err(ApplyError {
+                step: "publish the tables".into(),
+                reason,
+            });
         }
         Ok(applied)
     }
 
     fn undo(&mut self, done: &[Step]) {
-        for step in done.iter().rev().filter(|step| !matches!(step, Step::NeedsRestart { .. })) {
+        for step in done
+            .iter()
+            .rev()
+            .filter(|step| !matches!(step, Step::NeedsRestart { .. }))
+        {
             if let Err(reason) = self.carry_out_step(&step.inverse()) {
                 tracing::error!("while undoing \"{step}\": {reason}");
             }
@@ -85,7 +99,14 @@ impl Control {
     fn finish(&mut self) -> Result<(), String> {
         self.bind_lists()?;
         self.measure_prefixes()?;
-        let Control { sflow, ipfix, interfaces, config, routing, .. } = self;
+        let Control {
+            sflow,
+            ipfix,
+            interfaces,
+            config,
+            routing,
+            ..
+        } = self;
         let index_of = |name: &str| Some(interfaces.get(name)?.index);
         sflow.number(index_of);
         sflow.agent_may_change(config.sflow_agent(index_of));
@@ -116,11 +137,15 @@ impl Control {
             Step::DeleteInterface { name, interface } => {
                 self.delete_interface(name);
                 self.tunnels_changed |= interface.as_vxlan().is_some();
-                self.unshared.extend(interface.sub_interface().map(|sub| sub.parent.clone()));
+                self.unshared
+                    .extend(interface.sub_interface().map(|sub| sub.parent.clone()));
                 Ok(())
             }
             // Lists are bound when all steps are done.
-            Step::SetDescription { .. } | Step::SetAcl { .. } | Step::SetPrefixList { .. } | Step::SetAccessList { .. } => Ok(()),
+            Step::SetDescription { .. }
+            | Step::SetAcl { .. }
+            | Step::SetPrefixList { .. }
+            | Step::SetAccessList { .. } => Ok(()),
             Step::SetMac { interface, .. } | Step::SetMtu { interface, .. } => {
                 self.refresh(interface);
                 self.refresh_adjacencies(self.index_of(interface));
@@ -129,11 +154,18 @@ impl Control {
             Step::SetState { interface, to, .. } => {
                 if *to == AdminState::Down {
                     let with_it = self.sub_interfaces_of(interface);
-                    with_it.iter().chain([interface]).for_each(|name| self.cease_advertising(self.index_of(name)));
+                    with_it
+                        .iter()
+                        .chain([interface])
+                        .for_each(|name| self.cease_advertising(self.index_of(name)));
                 }
                 self.refresh(interface);
                 let index = self.index_of(interface);
-                let up = *to == AdminState::Up && self.interfaces.get(interface).is_some_and(|attached| attached.link.up);
+                let up = *to == AdminState::Up
+                    && self
+                        .interfaces
+                        .get(interface)
+                        .is_some_and(|attached| attached.link.up);
                 self.set_paths_up(index, up);
                 Ok(())
             }
@@ -164,12 +196,15 @@ impl Control {
                 self.refresh(interface);
                 if to.is_none() {
                     let (index, mut deeds) = (self.index_of(interface), Vec::new());
-                    self.neighbors.forget(|place| place.interface == index, &mut deeds);
+                    self.neighbors
+                        .forget(|place| place.interface == index, &mut deeds);
                     self.carry_out(deeds);
                 }
                 Ok(())
             }
-            Step::SetBond { interface, from, .. } => {
+            Step::SetBond {
+                interface, from, ..
+            } => {
                 self.refresh(interface);
                 if let Some(bond) = from {
                     self.refresh_bond(bond);
@@ -182,15 +217,26 @@ impl Control {
                 self.remove_address(interface, *address);
                 Ok(())
             }
-            Step::AddNeighbor { interface, address, mac } => {
+            Step::AddNeighbor {
+                interface,
+                address,
+                mac,
+            } => {
                 self.set_static(interface, *address, Some(MacAddr(mac.0)));
                 Ok(())
             }
-            Step::ChangeNeighbor { interface, address, to, .. } => {
+            Step::ChangeNeighbor {
+                interface,
+                address,
+                to,
+                ..
+            } => {
                 self.set_static(interface, *address, Some(MacAddr(to.0)));
                 Ok(())
             }
-            Step::RemoveNeighbor { interface, address, .. } => {
+            Step::RemoveNeighbor {
+                interface, address, ..
+            } => {
                 self.set_static(interface, *address, None);
                 Ok(())
             }
@@ -200,9 +246,17 @@ impl Control {
                 Ok(())
             }
             Step::SetBridge { name, to, .. } => self.set_bridge(name, to),
-            Step::JoinBridge { bridge, interface, role } => self.join_bridge(bridge, interface, *role),
-            Step::LeaveBridge { bridge, interface, .. } => self.leave_bridge(bridge, interface),
-            Step::AddStaticMac { bridge, .. } | Step::RemoveStaticMac { bridge, .. } => self.bind_all(bridge),
+            Step::JoinBridge {
+                bridge,
+                interface,
+                role,
+            } => self.join_bridge(bridge, interface, *role),
+            Step::LeaveBridge {
+                bridge, interface, ..
+            } => self.leave_bridge(bridge, interface),
+            Step::AddStaticMac { bridge, .. } | Step::RemoveStaticMac { bridge, .. } => {
+                self.bind_all(bridge)
+            }
             Step::AddRoute { key, via } => self.add_route(key, via),
             Step::ChangeRoute { key, from, to } => {
                 self.add_route(key, to)?;
@@ -237,8 +291,11 @@ impl Control {
                 Ok(())
             }
             Step::SetSflowSettings { to, .. } => {
-                let agent = self.config.sflow_agent(|name| Some(self.interfaces.get(name)?.index));
-                self.sflow.configure(to, agent, |name| Some(self.interfaces.get(name)?.index));
+                let agent = self
+                    .config
+                    .sflow_agent(|name| Some(self.interfaces.get(name)?.index));
+                self.sflow
+                    .configure(to, agent, |name| Some(self.interfaces.get(name)?.index));
                 self.attach_sampling();
                 Ok(())
             }
@@ -257,32 +314,55 @@ impl Control {
         }
     }
 
-    fn create_interface(&mut self, name: &str, wanted: &weir_config::Interface) -> Result<(), String> {
+    fn create_interface(
+        &mut self,
+        name: &str,
+        wanted: &weir_config::Interface,
+    ) -> Result<(), String> {
         let index = self.indexes.of(name);
         // The new port may want what one that goes still has: a name, a queue, a socket.
         if !self.leaving.is_empty() && wanted.device.is_some() && wanted.sub_interface().is_none() {
             self.settle()?;
         }
-        let (port, peer) = self.open_port(wanted, index)?.map_or((None, None), |it| (Some(it.port), it.peer.map(Peer::new)));
-        let drops = (0..self.workers.len()).map(|_| self.drop_map.counters()).collect();
+        let (port, peer) = self
+            .open_port(wanted, index)?
+            .map_or((None, None), |it| (Some(it.port), it.peer.map(Peer::new)));
+        let drops = (0..self.workers.len())
+            .map(|_| self.drop_map.counters())
+            .collect();
         // The other end of a TAP is Linux, which has the device's address: ours must be another.
         let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
-        let mac = port.as_ref().filter(|_| !is_tap).and_then(|port| port.mac()).unwrap_or_else(|| match &wanted.device {
-            Some(weir_config::Device::Memif(memif)) => ports::memif_mac(memif, index),
-            _ => made_up_mac(index),
-        });
+        let mac = port
+            .as_ref()
+            .filter(|_| !is_tap)
+            .and_then(|port| port.mac())
+            .unwrap_or_else(|| match &wanted.device {
+                Some(weir_config::Device::Memif(memif)) => ports::memif_mac(memif, index),
+                _ => made_up_mac(index),
+            });
         let mtu = u32::from(wanted.mtu);
         if let Some(port) = &port {
             let most = port.capabilities().max_frame;
             if (mtu as usize) + 14 > most {
-                return Err(format!("{} carries frames of up to {most} bytes, an MTU of {mtu} needs {}", port.device(), mtu + 14));
+                return Err(format!(
+                    "{} carries frames of up to {most} bytes, an MTU of {mtu} needs {}",
+                    port.device(),
+                    mtu + 14
+                ));
             }
         }
         let counters = Arc::new(InterfaceCounters::new(self.workers.len()));
-        let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, wanted.mac.map_or(mac.0, |mac| mac.0)));
+        let glean = self.nexthops.add_adjacency(Adjacency::glean(
+            index,
+            mtu,
+            wanted.mac.map_or(mac.0, |mac| mac.0),
+        ));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         // Nothing can take a loopback, a pseudowire or a tunnel down but the configuration.
-        let link = LinkState { up: !wanted.is_port() && wanted.sub_interface().is_none() && wanted.as_bond().is_none(), speed: 0 };
+        let link = LinkState {
+            up: !wanted.is_port() && wanted.sub_interface().is_none() && wanted.as_bond().is_none(),
+            speed: 0,
+        };
         let attached = Attached {
             index,
             made: self.sflow.interface_made(index),
@@ -300,7 +380,8 @@ impl Control {
             bindings: Bindings::default(),
         };
         self.interfaces.insert(name.to_owned(), attached);
-        self.sflow.number(|name| Some(self.interfaces.get(name)?.index));
+        self.sflow
+            .number(|name| Some(self.interfaces.get(name)?.index));
         if let Some(port) = port {
             self.attach(name, port, &wanted.rx_queue_workers);
         }
@@ -314,11 +395,22 @@ impl Control {
     }
 
     /// Opens what an interface is attached to, or what a test wants in its place.
-    fn open_port(&self, wanted: &weir_config::Interface, index: u32) -> Result<Option<ports::Opened>, String> {
-        let replaced = wanted.device.as_ref().and_then(|device| self.trial.as_ref()?.open(device));
+    fn open_port(
+        &self,
+        wanted: &weir_config::Interface,
+        index: u32,
+    ) -> Result<Option<ports::Opened>, String> {
+        let replaced = wanted
+            .device
+            .as_ref()
+            .and_then(|device| self.trial.as_ref()?.open(device));
         let port = match replaced {
             Some(port) => port.map(|port| Some(ports::Opened { port, peer: None })),
-            None => ports::open(wanted, made_up_mac(index), self.memory.of_device(wanted.device.as_ref())),
+            None => ports::open(
+                wanted,
+                made_up_mac(index),
+                self.memory.of_device(wanted.device.as_ref()),
+            ),
         };
         port.map_err(|error| error.to_string())
     }
@@ -326,7 +418,9 @@ impl Control {
     /// Takes a port into use.
     fn attach(&mut self, name: &str, mut port: Box<dyn Port>, wanted: &[u16]) {
         let queues = port.take_queues();
-        let Some(attached) = self.interfaces.get_mut(name) else { return };
+        let Some(attached) = self.interfaces.get_mut(name) else {
+            return;
+        };
         attached.link = port.link();
         attached.port = Some(port);
         self.hand_out(name, queues, wanted);
@@ -335,7 +429,9 @@ impl Control {
     /// Hands a port's queues to workers; its receive queues with [`Control::begin_receiving`].
     fn hand_out(&mut self, name: &str, queues: Vec<QueuePair>, wanted: &[u16]) {
         let count = self.workers.len().max(1);
-        let Some(attached) = self.interfaces.get_mut(name) else { return };
+        let Some(attached) = self.interfaces.get_mut(name) else {
+            return;
+        };
         let index = attached.index;
         let mut owners = Vec::new();
         attached.placement.clear();
@@ -348,23 +444,37 @@ impl Control {
                 }
             };
             attached.placement.push(worker);
-            let Some(handle) = self.workers.get_mut(worker) else { continue };
+            let Some(handle) = self.workers.get_mut(worker) else {
+                continue;
+            };
             match queue.tx {
                 Some(tx) if owners.contains(&worker) => attached.spare.push((number, tx)),
                 Some(tx) => {
-                    handle.tell(Command::AddTx { interface: index, number, queue: tx });
+                    handle.tell(Command::AddTx {
+                        interface: index,
+                        number,
+                        queue: tx,
+                    });
                     owners.push(worker);
                 }
                 None => {}
             }
             if let Some(queue) = queue.rx {
-                self.arriving.push(Arriving { worker, interface: index, number, queue });
+                self.arriving.push(Arriving {
+                    worker,
+                    interface: index,
+                    number,
+                    queue,
+                });
             }
         }
         attached.tx_queues = owners.len();
         for (number, handle) in self.workers.iter_mut().enumerate() {
             if !owners.is_empty() && !owners.contains(&number) {
-                handle.tell(Command::HandTo { interface: index, worker: owners[number % owners.len()] });
+                handle.tell(Command::HandTo {
+                    interface: index,
+                    worker: owners[number % owners.len()],
+                });
             }
         }
         self.workers.iter_mut().for_each(|worker| {
@@ -374,12 +484,24 @@ impl Control {
 
     /// Hands the receive queues out that wait for it, those of the interfaces that `of` says.
     pub(crate) fn begin_receiving(&mut self, of: impl Fn(u32) -> bool) {
-        let (now, later) = std::mem::take(&mut self.arriving).into_iter().partition(|it| of(it.interface));
+        let (now, later) = std::mem::take(&mut self.arriving)
+            .into_iter()
+            .partition(|it| of(it.interface));
         self.arriving = later;
         let now: Vec<Arriving> = now;
-        for Arriving { worker, interface, number, queue } in now {
+        for Arriving {
+            worker,
+            interface,
+            number,
+            queue,
+        } in now
+        {
             if let Some(handle) = self.workers.get_mut(worker) {
-                handle.tell(Command::AddRx { interface, number, queue });
+                handle.tell(Command::AddRx {
+                    interface,
+                    number,
+                    queue,
+                });
                 handle.sync();
             }
         }
@@ -388,23 +510,40 @@ impl Control {
     /// Takes a port's queues back from the workers.
     fn take_back(&mut self, attached: &mut Attached) -> Vec<QueuePair> {
         let interface = attached.index;
-        let mut queues: Vec<QueuePair> = attached.placement.drain(..).map(|_| QueuePair { rx: None, tx: None }).collect();
+        let mut queues: Vec<QueuePair> = attached
+            .placement
+            .drain(..)
+            .map(|_| QueuePair { rx: None, tx: None })
+            .collect();
         attached.tx_queues = 0;
         for worker in &mut self.workers {
             worker.tell(Command::Remove { interface });
         }
-        let spare = attached.spare.drain(..).map(|(number, queue)| Returned::Tx(number, queue));
-        let (here, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.arriving).into_iter().partition(|it| it.interface == interface);
+        let spare = attached
+            .spare
+            .drain(..)
+            .map(|(number, queue)| Returned::Tx(number, queue));
+        let (here, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.arriving)
+            .into_iter()
+            .partition(|it| it.interface == interface);
         self.arriving = others;
-        let mut returned: Vec<Returned> = spare.chain(here.into_iter().map(|it| Returned::Rx(it.number, it.queue))).collect();
+        let mut returned: Vec<Returned> = spare
+            .chain(here.into_iter().map(|it| Returned::Rx(it.number, it.queue)))
+            .collect();
         for worker in &mut self.workers {
             worker.sync();
             returned.extend(std::iter::from_fn(|| worker.returned.pop()));
         }
         for queue in returned {
             match queue {
-                Returned::Rx(number, queue) => queues.get_mut(number).map(|pair| pair.rx.replace(queue)).map_or((), drop),
-                Returned::Tx(number, queue) => queues.get_mut(number).map(|pair| pair.tx.replace(queue)).map_or((), drop),
+                Returned::Rx(number, queue) => queues
+                    .get_mut(number)
+                    .map(|pair| pair.rx.replace(queue))
+                    .map_or((), drop),
+                Returned::Tx(number, queue) => queues
+                    .get_mut(number)
+                    .map(|pair| pair.tx.replace(queue))
+                    .map_or((), drop),
             }
         }
         queues
@@ -418,7 +557,9 @@ impl Control {
 
     /// Opens the port of an interface again, whose device had vanished.
     pub(crate) fn reopen(&mut self, name: &str) -> Result<(), String> {
-        let Some(wanted) = self.config.interfaces.get(name).cloned() else { return Ok(()) };
+        let Some(wanted) = self.config.interfaces.get(name).cloned() else {
+            return Ok(());
+        };
         if let Some(mut attached) = self.interfaces.remove(name) {
             self.detach(&mut attached);
             self.interfaces.insert(name.to_owned(), attached);
@@ -428,7 +569,9 @@ impl Control {
             Ok(Some(opened)) => {
                 let port = opened.port;
                 let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
-                if let (Some(attached), Some(mac), false) = (self.interfaces.get_mut(name), port.mac(), is_tap) {
+                if let (Some(attached), Some(mac), false) =
+                    (self.interfaces.get_mut(name), port.mac(), is_tap)
+                {
                     attached.mac = mac;
                 }
                 if let Some(attached) = self.interfaces.get_mut(name) {
@@ -444,7 +587,10 @@ impl Control {
         let index = self.index_of(name);
         self.begin_receiving(|interface| interface == index);
         self.refresh_adjacencies(index);
-        let up = self.interfaces.get(name).is_some_and(|attached| attached.link.up);
+        let up = self
+            .interfaces
+            .get(name)
+            .is_some_and(|attached| attached.link.up);
         self.set_paths_up(index, up);
         result
     }
@@ -452,8 +598,17 @@ impl Control {
     /// Moves queues to the workers that they are wanted on. The port stays open, so that a peer does not
     /// notice and what waits in a queue goes along; what leaves while nobody has a queue is dropped, counted.
     fn place_again(&mut self, name: &str) -> Result<(), String> {
-        let Some(wanted) = self.config.interfaces.get(name).map(|wanted| wanted.rx_queue_workers.clone()) else { return Ok(()) };
-        let Some(mut attached) = self.interfaces.remove(name) else { return Ok(()) };
+        let Some(wanted) = self
+            .config
+            .interfaces
+            .get(name)
+            .map(|wanted| wanted.rx_queue_workers.clone())
+        else {
+            return Ok(());
+        };
+        let Some(mut attached) = self.interfaces.remove(name) else {
+            return Ok(());
+        };
         let index = attached.index;
         let is_new = self.arriving.iter().any(|it| it.interface == index);
         let queues = self.take_back(&mut attached);
@@ -469,13 +624,16 @@ impl Control {
     fn delete_interface(&mut self, name: &str) {
         let index = self.index_of(name);
         let mut deeds = Vec::new();
-        self.neighbors.forget(|place| place.interface == index, &mut deeds);
+        self.neighbors
+            .forget(|place| place.interface == index, &mut deeds);
         self.carry_out(deeds);
         if let Some(place) = self.tables.interfaces.get_mut(index as usize) {
             *place = None;
         }
         self.stale = true;
-        let Some(gone) = self.interfaces.remove(name) else { return };
+        let Some(gone) = self.interfaces.remove(name) else {
+            return;
+        };
         self.nexthops.abandon_adjacency(gone.glean);
         self.nexthops.abandon_adjacency(gone.local);
         self.leaving.push(gone);
@@ -506,7 +664,11 @@ impl Control {
     fn add_address(&mut self, name: &str, address: IpNet) -> Result<(), String> {
         self.refresh(name);
         self.refresh_borrowers(name);
-        let Some((index, glean, local)) = self.interfaces.get(name).map(|attached| (attached.index, attached.glean, attached.local)) else {
+        let Some((index, glean, local)) = self
+            .interfaces
+            .get(name)
+            .map(|attached| (attached.index, attached.glean, attached.local))
+        else {
             return Err(format!("there is no interface {name}"));
         };
         let table = self.table_of(index);
@@ -529,7 +691,10 @@ impl Control {
         let table = self.table_of(index);
         let (mut shared, mut has_ipv6) = (false, false);
         if let Some(wanted) = self.config.interfaces.get(name) {
-            (shared, has_ipv6) = (wanted.addresses.iter().any(|other| other.trunc() == subnet), wanted.has_ipv6());
+            (shared, has_ipv6) = (
+                wanted.addresses.iter().any(|other| other.trunc() == subnet),
+                wanted.has_ipv6(),
+            );
         }
         for (prefix, source) in routes_of(address) {
             if source == RouteSource::Local || !shared {
@@ -546,7 +711,9 @@ impl Control {
 
     /// Those who borrow addresses of an interface take over what it has now.
     fn refresh_borrowers(&mut self, lender: &str) {
-        let borrows = |(name, it): (&String, &weir_config::Interface)| (it.unnumbered.as_deref() == Some(lender)).then(|| name.clone());
+        let borrows = |(name, it): (&String, &weir_config::Interface)| {
+            (it.unnumbered.as_deref() == Some(lender)).then(|| name.clone())
+        };
         let borrowers: Vec<String> = self.config.interfaces.iter().filter_map(borrows).collect();
         borrowers.iter().for_each(|name| self.refresh(name));
     }
@@ -555,17 +722,25 @@ impl Control {
     fn leave_subnet(&mut self, table: u32, index: u32, subnet: IpNet) {
         self.subnets.remove(table, index, &subnet);
         let mut deeds = Vec::new();
-        self.neighbors.forget(|place| place.interface == index && subnet.contains(&place.address), &mut deeds);
+        self.neighbors.forget(
+            |place| place.interface == index && subnet.contains(&place.address),
+            &mut deeds,
+        );
         self.carry_out(deeds);
     }
 
     /// The table of an interface.
     pub(crate) fn table_of(&self, index: u32) -> u32 {
-        self.tables.interface(index).map_or(0, |interface| interface.table)
+        self.tables
+            .interface(index)
+            .map_or(0, |interface| interface.table)
     }
 
     fn set_static(&mut self, interface: &str, address: IpAddr, mac: Option<MacAddr>) {
-        let place = Place { interface: self.index_of(interface), address };
+        let place = Place {
+            interface: self.index_of(interface),
+            address,
+        };
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         self.neighbors.set_static(place, mac, now, &mut deeds);
         self.carry_out(deeds);
@@ -574,14 +749,32 @@ impl Control {
     /// The neighbours that a route's paths lead to.
     fn places<'v>(&self, vrf: Option<&str>, via: &'v Via) -> Vec<(Place, &'v weir_config::Path)> {
         // Those of next hops that are looked up are held with their group.
-        let Some(table) = self.place_of_vrf(vrf).filter(|_| !via.is_recursive()) else { return Vec::new() };
-        let nobody = |path: &weir_config::Path| Place { interface: 0, address: path.next_hop };
-        via.paths().iter().map(|path| (self.place(table, path).unwrap_or_else(|| nobody(path)), path)).collect()
+        let Some(table) = self.place_of_vrf(vrf).filter(|_| !via.is_recursive()) else {
+            return Vec::new();
+        };
+        let nobody = |path: &weir_config::Path| Place {
+            interface: 0,
+            address: path.next_hop,
+        };
+        via.paths()
+            .iter()
+            .map(|path| {
+                (
+                    self.place(table, path).unwrap_or_else(|| nobody(path)),
+                    path,
+                )
+            })
+            .collect()
     }
 
     /// The group that a `via` in a table leads to, whose neighbours are held from here on. `before` is the group that it
     /// takes the place of.
-    pub(crate) fn group_of(&mut self, vrf: Option<&str>, via: &Via, before: Option<u32>) -> Result<u32, String> {
+    pub(crate) fn group_of(
+        &mut self,
+        vrf: Option<&str>,
+        via: &Via,
+        before: Option<u32>,
+    ) -> Result<u32, String> {
         let places = self.places(vrf, via);
         let (now, mut deeds) = (self.clock.now(), Vec::new());
         for (place, _) in &places {
@@ -593,27 +786,44 @@ impl Control {
             Via::Unreachable => Ok(self.single(self.nowhere.unreachable)),
             Via::Prohibit => Ok(self.single(self.nowhere.prohibit)),
             Via::Paths(_) | Via::Resilient(_) if via.is_recursive() => {
-                let table = self.place_of_vrf(vrf).ok_or_else(|| format!("there is no vrf {}", vrf.unwrap_or_default()))?;
+                let table = self
+                    .place_of_vrf(vrf)
+                    .ok_or_else(|| format!("there is no vrf {}", vrf.unwrap_or_default()))?;
                 self.acquire_recursive(table, via)
             }
             Via::Paths(_) | Via::Resilient(_) => {
                 let path = |(place, path): &(Place, &weir_config::Path)| {
-                    let adjacency = self.adjacencies.get(place).copied().unwrap_or(weir_fib::DROP);
-                    Path { weight: u32::from(path.weight), labels: crate::labels::pushed(path), ..Path::to(adjacency) }
+                    let adjacency = self
+                        .adjacencies
+                        .get(place)
+                        .copied()
+                        .unwrap_or(weir_fib::DROP);
+                    Path {
+                        weight: u32::from(path.weight),
+                        labels: crate::labels::pushed(path),
+                        ..Path::to(adjacency)
+                    }
                 };
                 let paths = places.iter().map(path);
                 let resilient = matches!(via, Via::Resilient(_));
-                let group =
-                    if resilient { Group::resilient(paths, before.and_then(|it| self.nexthops.group(it))) } else { Group::new(paths) };
+                let group = if resilient {
+                    Group::resilient(paths, before.and_then(|it| self.nexthops.group(it)))
+                } else {
+                    Group::new(paths)
+                };
                 let group = group.map_err(|error| error.to_string())?;
-                self.nexthops.acquire(group).map_err(|error| error.to_string())
+                self.nexthops
+                    .acquire(group)
+                    .map_err(|error| error.to_string())
             }
         }
     }
 
     fn add_route(&mut self, key: &RouteKey, via: &Via) -> Result<(), String> {
         let group = self.group_of(key.vrf.as_deref(), via, self.group_before(key))?;
-        let table = self.place_of_vrf(key.vrf.as_deref()).ok_or_else(|| format!("route {key}: there is no such table"))?;
+        let table = self
+            .place_of_vrf(key.vrf.as_deref())
+            .ok_or_else(|| format!("route {key}: there is no such table"))?;
         self.set_route_soon(table, key.prefix, RouteSource::Static, group)
     }
 
@@ -646,7 +856,10 @@ fn routes_of(address: IpNet) -> Vec<(IpNet, RouteSource)> {
     if let IpNet::V4(address) = address
         && address.prefix_len() < 31
     {
-        routes.extend([address.network(), address.broadcast()].map(|edge| (Ipv4Net::from(edge).into(), RouteSource::Connected)));
+        routes.extend(
+            [address.network(), address.broadcast()]
+                .map(|edge| (Ipv4Net::from(edge).into(), RouteSource::Connected)),
+        );
     }
     routes
 }

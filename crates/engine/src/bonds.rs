@@ -49,15 +49,26 @@ pub(crate) struct Member {
 impl Control {
     /// The members of a bond that there are, in the order of their names.
     pub(crate) fn members_of(&self, bond: &str) -> Vec<Member> {
-        let Some(wanted) = self.config.interfaces.get(bond) else { return Vec::new() };
+        let Some(wanted) = self.config.interfaces.get(bond) else {
+            return Vec::new();
+        };
         let mode = wanted.as_bond().map(|bond| bond.mode).unwrap_or_default();
         let bond_up = wanted.state == AdminState::Up;
         let talk = self.bonds.get(bond);
         let member = |(name, wanted): (&str, &weir_config::Interface)| {
             let attached = self.interfaces.get(name)?;
-            let usable = bond_up && wanted.state == AdminState::Up && attached.link.up && attached.tx_queues > 0;
-            let agreed = talk.map_or((false, false), |talk| talk.aggregate.carries(attached.index));
-            let (collects, distributes) = if mode == BondMode::Lacp { agreed } else { (true, true) };
+            let usable = bond_up
+                && wanted.state == AdminState::Up
+                && attached.link.up
+                && attached.tx_queues > 0;
+            let agreed = talk.map_or((false, false), |talk| {
+                talk.aggregate.carries(attached.index)
+            });
+            let (collects, distributes) = if mode == BondMode::Lacp {
+                agreed
+            } else {
+                (true, true)
+            };
             Some(Member {
                 name: name.to_owned(),
                 index: attached.index,
@@ -78,11 +89,18 @@ impl Control {
 
     /// Whether the bond takes frames from a member now.
     pub(crate) fn collects(&self, bond: &str, member: &str) -> bool {
-        self.members_of(bond).iter().any(|it| it.name == member && it.collects)
+        self.members_of(bond)
+            .iter()
+            .any(|it| it.name == member && it.collects)
     }
 
     /// What workers are told of a bond.
-    pub(crate) fn spread(&self, name: &str, bond: &weir_config::Bond, MacAddr(mac): MacAddr) -> Bond {
+    pub(crate) fn spread(
+        &self,
+        name: &str,
+        bond: &weir_config::Bond,
+        MacAddr(mac): MacAddr,
+    ) -> Bond {
         let [.., a, b, c, d] = mac;
         let layers = match bond.load_balance {
             LoadBalance::L2 => Layers::L2,
@@ -96,7 +114,12 @@ impl Control {
         };
         Bond {
             spread,
-            members: self.members_of(name).iter().filter(|member| member.distributes).map(|member| member.index).collect(),
+            members: self
+                .members_of(name)
+                .iter()
+                .filter(|member| member.distributes)
+                .map(|member| member.index)
+                .collect(),
             seed: u32::from_be_bytes([a, b, c, d]),
             lacp: bond.mode == BondMode::Lacp,
         }
@@ -104,9 +127,22 @@ impl Control {
 
     /// Works out anew what a bond and its members are, and does what follows.
     pub(crate) fn refresh_bond(&mut self, name: &str) {
-        let Some(index) = self.interfaces.get(name).map(|attached| attached.index) else { return };
-        let Some(bond) = self.config.interfaces.get(name).and_then(weir_config::Interface::as_bond).copied() else { return };
-        let first = self.members_of(name).first().map_or(made_up_mac(index), |first| first.mac);
+        let Some(index) = self.interfaces.get(name).map(|attached| attached.index) else {
+            return;
+        };
+        let Some(bond) = self
+            .config
+            .interfaces
+            .get(name)
+            .and_then(weir_config::Interface::as_bond)
+            .copied()
+        else {
+            return;
+        };
+        let first = self
+            .members_of(name)
+            .first()
+            .map_or(made_up_mac(index), |first| first.mac);
         if let Some(attached) = self.interfaces.get_mut(name) {
             attached.mac = first;
         }
@@ -114,8 +150,14 @@ impl Control {
         self.sync_talk(name, index, &bond);
         let members = self.members_of(name);
         let carrying = || members.iter().filter(|member| member.distributes);
-        let link = LinkState { up: carrying().next().is_some(), speed: carrying().map(|member| member.speed).sum() };
-        let before = self.interfaces.get_mut(name).map(|attached| std::mem::replace(&mut attached.link, link));
+        let link = LinkState {
+            up: carrying().next().is_some(),
+            speed: carrying().map(|member| member.speed).sum(),
+        };
+        let before = self
+            .interfaces
+            .get_mut(name)
+            .map(|attached| std::mem::replace(&mut attached.link, link));
         for member in &members {
             self.refresh_alone(&member.name);
         }
@@ -140,8 +182,16 @@ impl Control {
             self.bonds.remove(name);
             return;
         }
-        let configured = self.config.interfaces.get(name).and_then(|it| it.mac).map(|mac| MacAddr(mac.0));
-        let Some(system) = configured.or(self.interfaces.get(name).map(|attached| attached.mac)) else { return };
+        let configured = self
+            .config
+            .interfaces
+            .get(name)
+            .and_then(|it| it.mac)
+            .map(|mac| MacAddr(mac.0));
+        let Some(system) = configured.or(self.interfaces.get(name).map(|attached| attached.mac))
+        else {
+            return;
+        };
         let settings = Settings {
             system,
             system_priority: PRIORITY,
@@ -151,16 +201,27 @@ impl Control {
             fast: bond.lacp_rate == LacpRate::Fast,
         };
         let (members, now) = (self.members_of(name), self.clock.now());
-        let talk = self.bonds.entry(name.to_owned()).or_insert_with(|| Talk { aggregate: Aggregate::new(settings), told: BTreeMap::new() });
+        let talk = self.bonds.entry(name.to_owned()).or_insert_with(|| Talk {
+            aggregate: Aggregate::new(settings),
+            told: BTreeMap::new(),
+        });
         talk.aggregate.set(settings);
-        talk.aggregate.retain(|port| members.iter().any(|member| member.index == port));
+        talk.aggregate
+            .retain(|port| members.iter().any(|member| member.index == port));
         let mut farewells = Vec::new();
         for member in &members {
             talk.aggregate.add(member.index, number(member.index));
-            let was_enabled = talk.aggregate.status(member.index).is_some_and(|port| port.receive != Receive::PortDisabled);
+            let was_enabled = talk
+                .aggregate
+                .status(member.index)
+                .is_some_and(|port| port.receive != Receive::PortDisabled);
             talk.aggregate.set_enabled(member.index, member.usable, now);
             if was_enabled && !member.usable {
-                farewells.extend(talk.aggregate.pdu(member.index).map(|pdu| (member.index, member.mac, pdu)));
+                farewells.extend(
+                    talk.aggregate
+                        .pdu(member.index)
+                        .map(|pdu| (member.index, member.mac, pdu)),
+                );
             }
         }
         // Workers see the member as it was until the next publication.
@@ -175,7 +236,9 @@ impl Control {
     /// The far end of a member spoke.
     pub(crate) fn heard_lacp(&mut self, interface: u32, actor: &End, partner: &End) {
         let now = self.clock.now();
-        let bond = self.name_of(interface).and_then(|name| self.config.interfaces.get(name)?.bond.clone());
+        let bond = self
+            .name_of(interface)
+            .and_then(|name| self.config.interfaces.get(name)?.bond.clone());
         if let Some(talk) = bond.and_then(|bond| self.bonds.get_mut(&bond)) {
             talk.aggregate.heard(interface, actor, partner, now);
         }
@@ -189,7 +252,9 @@ impl Control {
         let mut pdus = Vec::new();
         for name in self.bonds.keys().cloned().collect::<Vec<_>>() {
             let members = self.members_of(&name);
-            let Some(talk) = self.bonds.get_mut(&name) else { continue };
+            let Some(talk) = self.bonds.get_mut(&name) else {
+                continue;
+            };
             pdus.extend(talk.aggregate.tick(now));
             if talk.told != told(&talk.aggregate, &members) {
                 self.refresh_bond(&name);
@@ -197,7 +262,12 @@ impl Control {
         }
         self.settle_or_log();
         for (member, pdu) in pdus {
-            if let Some(mac) = self.tables.interface(member).filter(|interface| interface.can_send).map(|interface| interface.mac) {
+            if let Some(mac) = self
+                .tables
+                .interface(member)
+                .filter(|interface| interface.can_send)
+                .map(|interface| interface.mac)
+            {
                 self.send_slow(member, mac, &pdu);
             }
         }
@@ -205,7 +275,9 @@ impl Control {
 
     /// Has a worker send a PDU; one that finds no buffer is sent when the next is due.
     fn send_slow(&mut self, member: u32, mac: MacAddr, pdu: &Pdu) {
-        let Some(mut packet) = self.memory.any().alloc() else { return };
+        let Some(mut packet) = self.memory.any().alloc() else {
+            return;
+        };
         let header = EthernetHeader::new(MULTICAST, mac, EtherType::SLOW);
         let frame = [header.as_bytes(), pdu.as_bytes()].concat();
         debug_assert_eq!(frame.len(), FRAME);
@@ -221,13 +293,23 @@ impl Control {
     }
 
     /// What the workers' table says of a bond, if the interface is one.
-    pub(crate) fn bond_entry(&self, name: &str, wanted: &weir_config::Interface, mac: MacAddr) -> Option<Arc<Bond>> {
-        wanted.as_bond().map(|bond| Arc::new(self.spread(name, bond, mac)))
+    pub(crate) fn bond_entry(
+        &self,
+        name: &str,
+        wanted: &weir_config::Interface,
+        mac: MacAddr,
+    ) -> Option<Arc<Bond>> {
+        wanted
+            .as_bond()
+            .map(|bond| Arc::new(self.spread(name, bond, mac)))
     }
 }
 
 fn told(aggregate: &Aggregate, members: &[Member]) -> BTreeMap<u32, (bool, bool)> {
-    members.iter().map(|member| (member.index, aggregate.carries(member.index))).collect()
+    members
+        .iter()
+        .map(|member| (member.index, aggregate.carries(member.index)))
+        .collect()
 }
 
 /// An interface's number where LACP has room for sixteen bits; 0 is nobody's (IEEE 802.1AX-2020 section 6.3.4).
@@ -247,13 +329,19 @@ impl Control {
                 load_balance: bond.balances().then(|| bond.load_balance.word().to_owned()),
                 link: attached.link.up.into(),
                 speed: attached.link.speed,
-                members: self.members_of(name).iter().map(|member| member_view(member, aggregate)).collect(),
+                members: self
+                    .members_of(name)
+                    .iter()
+                    .map(|member| member_view(member, aggregate))
+                    .collect(),
             };
             Some((attached.index, view))
         };
         let mut bonds: Vec<_> = self.config.interfaces.iter().filter_map(bond).collect();
         bonds.sort_by_key(|(index, _)| *index);
-        weir_api::Bonds { bonds: bonds.into_iter().map(|(_, bond)| bond).collect() }
+        weir_api::Bonds {
+            bonds: bonds.into_iter().map(|(_, bond)| bond).collect(),
+        }
     }
 }
 
@@ -263,7 +351,9 @@ fn member_view(member: &Member, aggregate: Option<&Aggregate>) -> weir_api::Bond
         mux: status.mux.name().to_owned(),
         selected: status.selected,
         actor: end_view(&status.actor),
-        partner: Some(&status.partner).filter(|partner| partner.system != MacAddr::ZERO).map(end_view),
+        partner: Some(&status.partner)
+            .filter(|partner| partner.system != MacAddr::ZERO)
+            .map(end_view),
         received: status.counters.received,
         sent: status.counters.sent,
         expired: status.counters.expired,
@@ -274,7 +364,9 @@ fn member_view(member: &Member, aggregate: Option<&Aggregate>) -> weir_api::Bond
         link: member.usable.into(),
         collecting: member.collects,
         distributing: member.distributes,
-        lacp: aggregate.and_then(|aggregate| aggregate.status(member.index)).map(port),
+        lacp: aggregate
+            .and_then(|aggregate| aggregate.status(member.index))
+            .map(port),
     }
 }
 
@@ -295,6 +387,10 @@ fn end_view(end: &End) -> weir_api::LacpEnd {
         key: end.key(),
         port: end.port(),
         port_priority: end.port_priority(),
-        state: BITS.iter().filter(|(bit, _)| end.state.has(*bit)).map(|(_, word)| (*word).to_owned()).collect(),
+        state: BITS
+            .iter()
+            .filter(|(bit, _)| end.state.has(*bit))
+            .map(|(_, word)| (*word).to_owned())
+            .collect(),
     }
 }

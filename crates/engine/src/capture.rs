@@ -15,7 +15,10 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use weir_api::{ApiError, Caller, Capture, CaptureRequest, CaptureSink, CaptureStream, ErrorCode, NotTaken, Timestamp};
+use weir_api::{
+    ApiError, Caller, Capture, CaptureRequest, CaptureSink, CaptureStream, ErrorCode, NotTaken,
+    Timestamp,
+};
 use weir_graph::{DropReason, NodeSpec};
 use weir_pcap::ng::{Blocks, Direction, Statistics};
 use weir_telemetry::capture::{CaptureSource, CaptureTap, Captured, Filter, Reasons, Seen};
@@ -67,12 +70,22 @@ struct Progress {
 impl Captures {
     /// The taps that an interface's arriving packets are shown to. Who names none captures at ports.
     pub(crate) fn rx_taps(&self, interface: u32, is_port: bool) -> u32 {
-        self.taps(|filter| filter.rx && filter.interface.map_or(is_port, |wanted| wanted == interface))
+        self.taps(|filter| {
+            filter.rx
+                && filter
+                    .interface
+                    .map_or(is_port, |wanted| wanted == interface)
+        })
     }
 
     /// The taps that an interface's leaving packets are shown to.
     pub(crate) fn tx_taps(&self, interface: u32, is_port: bool) -> u32 {
-        self.taps(|filter| filter.tx && filter.interface.map_or(is_port, |wanted| wanted == interface))
+        self.taps(|filter| {
+            filter.tx
+                && filter
+                    .interface
+                    .map_or(is_port, |wanted| wanted == interface)
+        })
     }
 
     /// The taps that dropped packets are shown to.
@@ -81,7 +94,11 @@ impl Captures {
     }
 
     fn taps(&self, wants: impl Fn(&Filter) -> bool) -> u32 {
-        if self.running.values().any(|running| wants(&running.filter)) { CAPTURE_TAP } else { 0 }
+        if self.running.values().any(|running| wants(&running.filter)) {
+            CAPTURE_TAP
+        } else {
+            0
+        }
     }
 }
 
@@ -113,7 +130,12 @@ impl Control {
         let interface = match &request.interface {
             Some(name) => {
                 let known = self.interfaces.keys().map(String::as_str);
-                Some(self.interfaces.get(name).ok_or_else(|| ApiError::unknown("interface", name, known))?.index)
+                Some(
+                    self.interfaces
+                        .get(name)
+                        .ok_or_else(|| ApiError::unknown("interface", name, known))?
+                        .index,
+                )
             }
             None => None,
         };
@@ -125,8 +147,16 @@ impl Control {
                 .find(|reason| reason.name() == name)
                 .ok_or_else(|| ApiError::unknown("drop reason", name, known))
         };
-        let reasons = request.reasons.iter().map(reason).collect::<Result<BTreeSet<_>, _>>()?;
-        let reasons = if reasons.is_empty() { Reasons::ALL } else { Reasons::of(reasons) };
+        let reasons = request
+            .reasons
+            .iter()
+            .map(reason)
+            .collect::<Result<BTreeSet<_>, _>>()?;
+        let reasons = if reasons.is_empty() {
+            Reasons::ALL
+        } else {
+            Reasons::of(reasons)
+        };
         Ok(Filter {
             rx: request.rx,
             tx: request.tx,
@@ -137,18 +167,31 @@ impl Control {
     }
 
     fn end_captures_on_workers(&mut self, number: u64) {
-        self.workers.iter_mut().for_each(|worker| worker.captures.end(number));
+        self.workers
+            .iter_mut()
+            .for_each(|worker| worker.captures.end(number));
     }
 }
 
 impl Router {
     /// Begins a capture.
-    pub(crate) fn begin_capture(&self, request: &CaptureRequest, caller: &Caller) -> Result<CaptureStream, ApiError> {
+    pub(crate) fn begin_capture(
+        &self,
+        request: &CaptureRequest,
+        caller: &Caller,
+    ) -> Result<CaptureStream, ApiError> {
         let mut control = self.control();
         let control = &mut *control;
         if control.captures.running.len() >= CaptureTap::MOST || self.is_stopping() {
-            let message = format!("{} captures are under way already", control.captures.running.len());
-            return Err(ApiError::new(ErrorCode::Conflict, message, "end one of them first: `weir show pcap` lists them"));
+            let message = format!(
+                "{} captures are under way already",
+                control.captures.running.len()
+            );
+            return Err(ApiError::new(
+                ErrorCode::Conflict,
+                message,
+                "end one of them first: `weir show pcap` lists them",
+            ));
         }
         let filter = control.filter(request)?;
         control.captures.last += 1;
@@ -159,22 +202,51 @@ impl Router {
         }
         if sources.len() < control.workers.len() {
             control.end_captures_on_workers(number);
-            return Err(ApiError::new(ErrorCode::Conflict, "a worker takes no captures any more", "is the router stopping?"));
+            return Err(ApiError::new(
+                ErrorCode::Conflict,
+                "a worker takes no captures any more",
+                "is the router stopping?",
+            ));
         }
         let (sink, stream) = CaptureStream::new(number);
         let progress = Arc::<Progress>::default();
-        let teller = Teller::new(control, self, number, request, filter, sources, sink, progress.clone());
-        let running = Running { filter, author: caller.author(), since: Timestamp::now(), request: request.clone(), progress };
+        let teller = Teller::new(
+            control,
+            self,
+            number,
+            request,
+            filter,
+            sources,
+            sink,
+            progress.clone(),
+        );
+        let running = Running {
+            filter,
+            author: caller.author(),
+            since: Timestamp::now(),
+            request: request.clone(),
+            progress,
+        };
         control.captures.running.insert(number, running);
         control.attach_captures();
-        control.captures.threads.retain(|thread| !thread.is_finished());
-        match std::thread::Builder::new().name(format!("weir-pcap-{number}")).spawn(move || teller.run()) {
+        control
+            .captures
+            .threads
+            .retain(|thread| !thread.is_finished());
+        match std::thread::Builder::new()
+            .name(format!("weir-pcap-{number}"))
+            .spawn(move || teller.run())
+        {
             Ok(thread) => control.captures.threads.push(thread),
             Err(error) => {
                 control.captures.running.remove(&number);
                 control.attach_captures();
                 control.end_captures_on_workers(number);
-                return Err(ApiError::new(ErrorCode::Unavailable, format!("no thread for a capture: {error}"), "try again in a moment"));
+                return Err(ApiError::new(
+                    ErrorCode::Unavailable,
+                    format!("no thread for a capture: {error}"),
+                    "try again in a moment",
+                ));
             }
         }
         tracing::info!("capture {number} by {caller} begins");
@@ -184,16 +256,29 @@ impl Router {
     /// The captures under way.
     pub(crate) fn captures_view(&self) -> weir_api::Captures {
         let control = self.control();
-        let captures = control.captures.running.iter().map(|(number, running)| running.view(*number)).collect();
-        weir_api::Captures { captures, most: CaptureTap::MOST as u32 }
+        let captures = control
+            .captures
+            .running
+            .iter()
+            .map(|(number, running)| running.view(*number))
+            .collect();
+        weir_api::Captures {
+            captures,
+            most: CaptureTap::MOST as u32,
+        }
     }
 
     /// Tells a capture to end.
     pub(crate) fn end_capture(&self, number: u64) -> Result<Capture, ApiError> {
         let control = self.control();
         let running = control.captures.running.get(&number);
-        let running =
-            running.ok_or_else(|| ApiError::new(ErrorCode::NotFound, format!("no capture {number}"), "`weir show pcap` lists them"))?;
+        let running = running.ok_or_else(|| {
+            ApiError::new(
+                ErrorCode::NotFound,
+                format!("no capture {number}"),
+                "`weir show pcap` lists them",
+            )
+        })?;
         running.progress.stop.store(true, Ordering::Release);
         Ok(running.view(number))
     }
@@ -202,7 +287,11 @@ impl Router {
     pub(crate) fn end_all_captures(&self) {
         let threads = {
             let mut control = self.control();
-            control.captures.running.values().for_each(|running| running.progress.stop.store(true, Ordering::Release));
+            control
+                .captures
+                .running
+                .values()
+                .for_each(|running| running.progress.stop.store(true, Ordering::Release));
             std::mem::take(&mut control.captures.threads)
         };
         for thread in threads {
@@ -236,7 +325,10 @@ struct Teller {
 }
 
 impl Teller {
-    #[expect(clippy::too_many_arguments, reason = "what a capture consists of, put together once")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a capture consists of, put together once"
+    )]
     fn new(
         control: &Control,
         router: &Router,
@@ -249,10 +341,17 @@ impl Teller {
     ) -> Teller {
         let mut blocks = Blocks::new(concat!("weir ", env!("CARGO_PKG_VERSION")));
         let snap = request.snap_bytes.unwrap_or(CaptureRequest::MOST_SNAP);
-        let mut all: Vec<(u32, &str)> = control.interfaces.iter().map(|(name, attached)| (attached.index, name.as_str())).collect();
+        let mut all: Vec<(u32, &str)> = control
+            .interfaces
+            .iter()
+            .map(|(name, attached)| (attached.index, name.as_str()))
+            .collect();
         all.retain(|(index, _)| filter.interface.is_none_or(|wanted| wanted == *index));
         all.sort_unstable();
-        let interfaces = all.into_iter().map(|(index, name)| (index, (blocks.interface(name, snap), 0))).collect();
+        let interfaces = all
+            .into_iter()
+            .map(|(index, name)| (index, (blocks.interface(name, snap), 0)))
+            .collect();
         Teller {
             router: Arc::downgrade(&router.0),
             number,
@@ -265,7 +364,9 @@ impl Teller {
             packets: request.packets.unwrap_or(u64::MAX),
             bytes: request.bytes.unwrap_or(u64::MAX),
             at_limit: false,
-            until: request.milliseconds.and_then(|time| Instant::now().checked_add(Duration::from_millis(time))),
+            until: request
+                .milliseconds
+                .and_then(|time| Instant::now().checked_add(Duration::from_millis(time))),
             blocks,
             interfaces,
             waiting: None,
@@ -288,7 +389,10 @@ impl Teller {
     }
 
     fn lost(&self) -> u64 {
-        self.sources.iter().map(|source| source.counters.lost.get()).sum()
+        self.sources
+            .iter()
+            .map(|source| source.counters.lost.get())
+            .sum()
     }
 
     fn is_over(&self) -> bool {
@@ -320,8 +424,12 @@ impl Teller {
         }
         batch.sort_by_key(|packet| packet.time);
         // The router's clock has its own beginning, and is not set by anybody.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let offset = u64::try_from(now.as_nanos()).unwrap_or(0).saturating_sub(self.clock.now());
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let offset = u64::try_from(now.as_nanos())
+            .unwrap_or(0)
+            .saturating_sub(self.clock.now());
         for packet in &batch {
             if self.is_full() {
                 break;
@@ -337,15 +445,29 @@ impl Teller {
 
     fn write(&mut self, packet: &Captured, offset: u64) {
         let interface = self.interface(packet.interface);
-        let direction = if packet.seen == Seen::Tx { Direction::Outbound } else { Direction::Inbound };
+        let direction = if packet.seen == Seen::Tx {
+            Direction::Outbound
+        } else {
+            Direction::Inbound
+        };
         let comment = match packet.seen {
             Seen::Drop { node, reason } => {
-                let node = self.specs.get(usize::from(node)).map_or("?", |spec| spec.name);
+                let node = self
+                    .specs
+                    .get(usize::from(node))
+                    .map_or("?", |spec| spec.name);
                 Some(format!("dropped at {node}: {}", reason.name()))
             }
             Seen::Rx | Seen::Tx => None,
         };
-        self.blocks.packet(interface, packet.time.saturating_add(offset), packet.length, &packet.data, direction, comment.as_deref());
+        self.blocks.packet(
+            interface,
+            packet.time.saturating_add(offset),
+            packet.length,
+            &packet.data,
+            direction,
+            comment.as_deref(),
+        );
         self.progress.packets.fetch_add(1, Ordering::Relaxed);
         if self.blocks.len() >= PIECE {
             self.deliver();
@@ -360,7 +482,9 @@ impl Teller {
         }
         let router = self.router.upgrade().map(Router);
         let name = router.and_then(|router| router.control().name_of(index).map(str::to_owned));
-        let number = self.blocks.interface(&name.unwrap_or_else(|| format!("#{index}")), self.snap);
+        let number = self
+            .blocks
+            .interface(&name.unwrap_or_else(|| format!("#{index}")), self.snap);
         self.interfaces.insert(index, (number, 1));
         number
     }
@@ -384,7 +508,9 @@ impl Teller {
 
     fn taken(&mut self) -> Vec<u8> {
         let piece = self.blocks.take();
-        self.progress.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        self.progress
+            .bytes
+            .fetch_add(piece.len() as u64, Ordering::Relaxed);
         piece
     }
 
@@ -402,7 +528,12 @@ impl Teller {
         }
         // A worker that has let go of its counters writes no more.
         let began = Instant::now();
-        while self.sources.iter().any(|source| Arc::strong_count(&source.counters) > 1) && began.elapsed() < PATIENCE {
+        while self
+            .sources
+            .iter()
+            .any(|source| Arc::strong_count(&source.counters) > 1)
+            && began.elapsed() < PATIENCE
+        {
             std::thread::sleep(LATER);
         }
         while !self.sink.is_gone() && !self.is_full() && began.elapsed() < PATIENCE {
@@ -413,12 +544,21 @@ impl Teller {
             }
         }
         let lost = self.lost();
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let time = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let time = u64::try_from(time.as_nanos()).unwrap_or(0);
         for (place, (number, delivered)) in self.interfaces.values().enumerate() {
             // Rings are the workers', not the interfaces': the first one tells for all.
             let lost = if place == 0 { lost } else { 0 };
-            self.blocks.statistics(*number, Statistics { time, delivered: *delivered, lost });
+            self.blocks.statistics(
+                *number,
+                Statistics {
+                    time,
+                    delivered: *delivered,
+                    lost,
+                },
+            );
         }
         while began.elapsed() < 2 * PATIENCE && !self.sink.is_gone() {
             if self.deliver() && self.blocks.is_empty() {
@@ -427,7 +567,10 @@ impl Teller {
             std::thread::sleep(LATER);
         }
         let packets = self.progress.packets.load(Ordering::Relaxed);
-        tracing::info!("capture {} ended: {packets} packets, {lost} lost", self.number);
+        tracing::info!(
+            "capture {} ended: {packets} packets, {lost} lost",
+            self.number
+        );
     }
 }
 
@@ -443,7 +586,11 @@ mod tests {
         let control = router.control();
         let of = |attached: &crate::control::Attached| {
             let interface = control.tables.interface(attached.index).unwrap();
-            (interface.rx_taps, interface.tx_taps, control.tables.drop_taps)
+            (
+                interface.rx_taps,
+                interface.tx_taps,
+                control.tables.drop_taps,
+            )
         };
         control.interfaces.values().map(of).collect()
     }
@@ -451,18 +598,41 @@ mod tests {
     #[test]
     fn the_tap_is_attached_only_where_a_capture_looks_and_only_while_it_does() {
         let text = "interfaces:\n  a: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ], sflow: true }\n  b: { device: { driver: 'null' } }\n";
-        let router = Router::start(&check("weir.yaml", text).unwrap().0, &Options::on_trial(&Trial::new(|_| None))).unwrap();
+        let router = Router::start(
+            &check("weir.yaml", text).unwrap().0,
+            &Options::on_trial(&Trial::new(|_| None)),
+        )
+        .unwrap();
         let off = attached(&router);
         assert_eq!(off, [(1, 0, 0), (0, 0, 0)], "sFlow alone");
-        let begin = |request: CaptureRequest| router.begin_capture(&request, &Caller::router()).unwrap();
-        let one = begin(CaptureRequest { tx: true, interface: Some("b".to_owned()), ..CaptureRequest::default() });
+        let begin =
+            |request: CaptureRequest| router.begin_capture(&request, &Caller::router()).unwrap();
+        let one = begin(CaptureRequest {
+            tx: true,
+            interface: Some("b".to_owned()),
+            ..CaptureRequest::default()
+        });
         assert_eq!(attached(&router), [(1, 0, 0), (0, CAPTURE_TAP, 0)]);
-        let two = begin(CaptureRequest { rx: true, drop: true, ..CaptureRequest::default() });
-        assert_eq!(attached(&router), [(1 | CAPTURE_TAP, 0, CAPTURE_TAP), (CAPTURE_TAP, CAPTURE_TAP, CAPTURE_TAP)]);
+        let two = begin(CaptureRequest {
+            rx: true,
+            drop: true,
+            ..CaptureRequest::default()
+        });
+        assert_eq!(
+            attached(&router),
+            [
+                (1 | CAPTURE_TAP, 0, CAPTURE_TAP),
+                (CAPTURE_TAP, CAPTURE_TAP, CAPTURE_TAP)
+            ]
+        );
         drop((one, two));
         let began = Instant::now();
         while attached(&router) != off {
-            assert!(began.elapsed() < Duration::from_secs(20), "{:?}", attached(&router));
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "{:?}",
+                attached(&router)
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         router.stop();

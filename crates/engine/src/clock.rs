@@ -23,7 +23,10 @@ impl Clock {
     #[must_use]
     pub(crate) fn start() -> Clock {
         let hz = weir_cpu::tsc_hz();
-        Clock::Counter { start: weir_cpu::tsc(), scale: ((1_000_000_000u128 << 32) / u128::from(hz)) as u64 }
+        Clock::Counter {
+            start: weir_cpu::tsc(),
+            scale: ((1_000_000_000u128 << 32) / u128::from(hz)) as u64,
+        }
     }
 
     /// Nanoseconds since the start.
@@ -38,7 +41,9 @@ impl Clock {
     #[must_use]
     pub(crate) fn at(&self, tsc: u64) -> u64 {
         match self {
-            Clock::Counter { start, scale } => ((u128::from(tsc.saturating_sub(*start)) * u128::from(*scale)) >> 32) as u64,
+            Clock::Counter { start, scale } => {
+                ((u128::from(tsc.saturating_sub(*start)) * u128::from(*scale)) >> 32) as u64
+            }
             Clock::Hand(now) => now.load(Ordering::Relaxed),
         }
     }

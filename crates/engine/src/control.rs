@@ -15,7 +15,9 @@ use weir_fib::{Adjacency, AdjacencyKind, NeighborState, NexthopTable};
 use weir_graph::{DropMap, NodeSpec};
 use weir_memif::MemifWatch;
 use weir_nodes::{Entry, Event, Tables, hold_key};
-use weir_port::interface::{Feature, Features, Input, Interface, InterfaceCounters, Kind, Output, ReversePath};
+use weir_port::interface::{
+    Feature, Features, Input, Interface, InterfaceCounters, Kind, Output, ReversePath,
+};
 use weir_port::vxlan::Vxlan;
 use weir_port::{LinkState, Port, RxQueue, TxQueue};
 use weir_ring::qsbr::{Domain, Published};
@@ -55,7 +57,11 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(watch: MemifWatch) -> Peer {
-        Peer { watch, connects: 0, parting: None }
+        Peer {
+            watch,
+            connects: 0,
+            parting: None,
+        }
     }
 
     /// Looks at most twice a second, so that no peer fills the log: who is there is told once, and why
@@ -64,7 +70,11 @@ impl Peer {
         let status = self.watch.status();
         let other = std::mem::replace(&mut self.connects, status.connects) != status.connects;
         if other && up {
-            tracing::info!("{name}: the peer is {:?} with its interface {:?}", status.peer, status.interface);
+            tracing::info!(
+                "{name}: the peer is {:?} with its interface {:?}",
+                status.peer,
+                status.interface
+            );
             self.parting = None;
         } else if !up && status.last_parting != self.parting {
             if let Some(reason) = &status.last_parting {
@@ -206,12 +216,17 @@ pub(crate) const METER_TAP: u32 = 8;
 impl Control {
     /// The index of an interface by name; 0, which no interface has, when there is none.
     pub(crate) fn index_of(&self, name: &str) -> u32 {
-        self.interfaces.get(name).map_or(0, |attached| attached.index)
+        self.interfaces
+            .get(name)
+            .map_or(0, |attached| attached.index)
     }
 
     /// The name of an interface by index.
     pub(crate) fn name_of(&self, index: u32) -> Option<&str> {
-        self.interfaces.iter().find(|(_, attached)| attached.index == index).map(|(name, _)| name.as_str())
+        self.interfaces
+            .iter()
+            .find(|(_, attached)| attached.index == index)
+            .map(|(name, _)| name.as_str())
     }
 
     /// Works an interface's entry out anew from configuration and link, and puts it into the master tables;
@@ -219,7 +234,12 @@ impl Control {
     pub(crate) fn refresh(&mut self, name: &str) {
         self.refresh_alone(name);
         let wanted = self.config.interfaces.get(name);
-        let bond = wanted.and_then(|wanted| wanted.bond.clone().or_else(|| wanted.as_bond().map(|_| name.to_owned())));
+        let bond = wanted.and_then(|wanted| {
+            wanted
+                .bond
+                .clone()
+                .or_else(|| wanted.as_bond().map(|_| name.to_owned()))
+        });
         if let Some(bond) = bond {
             self.refresh_bond(&bond);
         }
@@ -230,7 +250,13 @@ impl Control {
 
     /// Attaches sFlow's taps where the settings want them now.
     pub(crate) fn attach_sampling(&mut self) {
-        let sampled: Vec<String> = self.config.interfaces.iter().filter(|(_, it)| it.sflow).map(|(name, _)| name.clone()).collect();
+        let sampled: Vec<String> = self
+            .config
+            .interfaces
+            .iter()
+            .filter(|(_, it)| it.sflow)
+            .map(|(name, _)| name.clone())
+            .collect();
         sampled.iter().for_each(|name| self.refresh(name));
         self.attach_drop_taps();
     }
@@ -244,21 +270,38 @@ impl Control {
 
     /// The taps on what is dropped: captures that want it, and notifications while there is a limit for them.
     pub(crate) fn attach_drop_taps(&mut self) {
-        let discards = if self.config.sflow.drop_limit > 0 { DISCARD_TAP } else { 0 };
+        let discards = if self.config.sflow.drop_limit > 0 {
+            DISCARD_TAP
+        } else {
+            0
+        };
         self.tables.drop_taps = self.captures.drop_taps() | discards;
         self.stale = true;
     }
 
     /// One entry, without what depends on it.
     pub(crate) fn refresh_alone(&mut self, name: &str) {
-        let Some(attached) = self.interfaces.get(name) else { return };
-        let Some(wanted) = self.config.interfaces.get(name) else { return };
+        let Some(attached) = self.interfaces.get(name) else {
+            return;
+        };
+        let Some(wanted) = self.config.interfaces.get(name) else {
+            return;
+        };
         let wanted = &self.config.with_borrowed(wanted).into_owned();
         let up = wanted.state == AdminState::Up;
-        let bridge = self.bridge_of(name).map(|(bridge, input, role)| (bridge.to_owned(), input, role));
+        let bridge = self
+            .bridge_of(name)
+            .map(|(bridge, input, role)| (bridge.to_owned(), input, role));
         let is_bvi = matches!(bridge, Some((.., BridgeRole::Bvi)));
-        let member = wanted.bond.as_deref().map(|bond| self.index_of(bond)).filter(|bond| *bond != 0);
-        let collects = wanted.bond.as_deref().is_some_and(|bond| self.collects(bond, name));
+        let member = wanted
+            .bond
+            .as_deref()
+            .map(|bond| self.index_of(bond))
+            .filter(|bond| *bond != 0);
+        let collects = wanted
+            .bond
+            .as_deref()
+            .is_some_and(|bond| self.collects(bond, name));
         let input = match (&wanted.l2xc, up) {
             (_, false) => Input::Closed,
             (_, true) if let Some(bond) = member => Input::Member { bond, collects },
@@ -270,11 +313,37 @@ impl Control {
         let sampled = wanted.sflow && up;
         let mut features = Features::default().with(Feature::MacVlan);
         let (direction, is_port) = (self.config.sflow.direction_of(name), wanted.is_port());
-        let rx_taps = self.captures.rx_taps(attached.index, is_port) | if sampled && direction.rx() { SFLOW_TAP } else { 0 };
-        let tx_taps = self.captures.tx_taps(attached.index, is_port) | if sampled && direction.tx() { SFLOW_TAP } else { 0 };
-        let metered = self.config.ipfix.interfaces.get(name).filter(|_| up).map(|metered| metered.direction);
-        let rx_taps = rx_taps | if metered.is_some_and(|it| it.rx()) { METER_TAP } else { 0 };
-        let tx_taps = tx_taps | if metered.is_some_and(|it| it.tx()) { METER_TAP } else { 0 };
+        let rx_taps = self.captures.rx_taps(attached.index, is_port)
+            | if sampled && direction.rx() {
+                SFLOW_TAP
+            } else {
+                0
+            };
+        let tx_taps = self.captures.tx_taps(attached.index, is_port)
+            | if sampled && direction.tx() {
+                SFLOW_TAP
+            } else {
+                0
+            };
+        let metered = self
+            .config
+            .ipfix
+            .interfaces
+            .get(name)
+            .filter(|_| up)
+            .map(|metered| metered.direction);
+        let rx_taps = rx_taps
+            | if metered.is_some_and(|it| it.rx()) {
+                METER_TAP
+            } else {
+                0
+            };
+        let tx_taps = tx_taps
+            | if metered.is_some_and(|it| it.tx()) {
+                METER_TAP
+            } else {
+                0
+            };
         if rx_taps != 0 {
             features = features.with(Feature::RxTap);
         }
@@ -284,8 +353,13 @@ impl Control {
         if input == Input::Routed {
             features = features.with(Feature::Lookup);
         }
-        let filter = |binding: &Option<crate::filters::Binding>| binding.as_ref().map(|binding| binding.filter.clone());
-        let (acl_input, acl_output) = (filter(&attached.bindings.input), filter(&attached.bindings.output));
+        let filter = |binding: &Option<crate::filters::Binding>| {
+            binding.as_ref().map(|binding| binding.filter.clone())
+        };
+        let (acl_input, acl_output) = (
+            filter(&attached.bindings.input),
+            filter(&attached.bindings.output),
+        );
         if acl_input.is_some() {
             features = features.with(Feature::AclIn);
         }
@@ -298,7 +372,9 @@ impl Control {
         let sub_interface = wanted.sub_interface().map(|sub| self.tagging(sub));
         let pseudowire = self.pseudowire_entry(name);
         let (kind, output) = match (sub_interface, wanted.as_bond()) {
-            _ if wanted.device == Some(weir_config::Device::Pseudowire) => (Kind::Pseudowire, Output::Pseudowire),
+            _ if wanted.device == Some(weir_config::Device::Pseudowire) => {
+                (Kind::Pseudowire, Output::Pseudowire)
+            }
             (Some(_), _) => (Kind::SubInterface, Output::SubInterface),
             (None, None) if wanted.as_vxlan().is_some() => (Kind::Vxlan, Output::Vxlan),
             (None, Some(_)) => (Kind::Bond, Output::Bond),
@@ -307,22 +383,37 @@ impl Control {
             (None, None) => (Kind::Port, Output::Driver),
         };
         let mac = wanted.mac.map_or(attached.mac, |mac| MacAddr(mac.0));
-        let Own { four: own4, six: own6 } = own_addresses(wanted, mac);
+        let Own {
+            four: own4,
+            six: own6,
+        } = own_addresses(wanted, mac);
         let shared = self.config.shares_its_link(name);
         // What is borrowed is asked about where it belongs.
-        let is_own = |address: &Ipv6Addr| shared && (wanted.unnumbered.is_none() || address.is_unicast_link_local());
-        let claimed: Vec<Ipv6Addr> = own6.iter().map(|(address, _)| *address).filter(is_own).collect();
+        let is_own = |address: &Ipv6Addr| {
+            shared && (wanted.unnumbered.is_none() || address.is_unicast_link_local())
+        };
+        let claimed: Vec<Ipv6Addr> = own6
+            .iter()
+            .map(|(address, _)| *address)
+            .filter(is_own)
+            .collect();
         self.claims.are(attached.index, &claimed);
         let claim = |address: Ipv6Addr| self.claims.get(attached.index, address);
-        let free = own6.iter().filter(|(address, _)| claim(*address) == Claim::Free);
-        let tentative = own6.iter().filter(|(address, _)| matches!(claim(*address), Claim::Waiting | Claim::Asked(_)));
+        let free = own6
+            .iter()
+            .filter(|(address, _)| claim(*address) == Claim::Free);
+        let tentative = own6
+            .iter()
+            .filter(|(address, _)| matches!(claim(*address), Claim::Waiting | Claim::Asked(_)));
         let interface = Interface {
             mtu: u32::from(wanted.mtu),
             input,
             mpls: wanted.mpls,
             table: self.place_of_vrf(wanted.vrf.as_deref()).unwrap_or(0),
             addresses: own4.into(),
-            addresses6: free.map(|(address, len)| (u128::from(*address), *len)).collect(),
+            addresses6: free
+                .map(|(address, len)| (u128::from(*address), *len))
+                .collect(),
             unnumbered: wanted.unnumbered.is_some(),
             advertises: wanted.router_advertisements.is_some(),
             urpf: wanted.urpf.map(reverse_path),
@@ -330,10 +421,13 @@ impl Control {
             features,
             rx_taps,
             tx_taps,
-            bvi_of: bridge.as_ref().filter(|_| is_bvi).and_then(|(_, input, _)| match *input {
-                Input::Bridge { domain, member } => Some((domain, member)),
-                _ => None,
-            }),
+            bvi_of: bridge
+                .as_ref()
+                .filter(|_| is_bvi)
+                .and_then(|(_, input, _)| match *input {
+                    Input::Bridge { domain, member } => Some((domain, member)),
+                    _ => None,
+                }),
             output,
             can_send: up
                 && (self.can_send(name)
@@ -342,16 +436,32 @@ impl Control {
             pseudowire,
             parent: member.or(sub_interface.map(|sub| sub.parent)),
             bond: self.bond_entry(name, wanted, mac),
-            vxlan: wanted.as_vxlan().and_then(|tunnel| Vxlan::new(tunnel.local, tunnel.remote, tunnel.vni)).map(Arc::new),
+            vxlan: wanted
+                .as_vxlan()
+                .and_then(|tunnel| Vxlan::new(tunnel.local, tunnel.remote, tunnel.vni))
+                .map(Arc::new),
             sub_interface,
-            sub_interfaces: self.tables.interface(attached.index).and_then(|it| it.sub_interfaces.clone()),
-            ..Interface::at_rest(attached.index, name.into(), kind, mac, attached.counters.clone())
+            sub_interfaces: self
+                .tables
+                .interface(attached.index)
+                .and_then(|it| it.sub_interfaces.clone()),
+            ..Interface::at_rest(
+                attached.index,
+                name.into(),
+                kind,
+                mac,
+                attached.counters.clone(),
+            )
         };
         let (place, drops) = (interface.index as usize, attached.drops.clone());
         if self.tables.interfaces.len() <= place {
             self.tables.interfaces.resize(place + 1, None);
         }
-        self.tables.interfaces[place] = Some(Arc::new(Entry { acl_input, acl_output, ..Entry::new(interface, drops) }));
+        self.tables.interfaces[place] = Some(Arc::new(Entry {
+            acl_input,
+            acl_output,
+            ..Entry::new(interface, drops)
+        }));
         self.stale = true;
         // MTU and MAC address are the domain's matter, too.
         if let Some((bridge, ..)) = bridge
@@ -365,9 +475,20 @@ impl Control {
     pub(crate) fn publish(&mut self) {
         self.share_out();
         self.find_tunnels();
-        let looked_at = |interface: &Interface| interface.kind != Kind::Port && (interface.rx_taps | interface.tx_taps) != 0;
-        let any = |wanted: &dyn Fn(&Interface) -> bool| self.tables.interfaces.iter().flatten().any(|entry| wanted(&entry.interface));
-        let (inner_taps, notes_members) = (any(&looked_at), any(&|interface| interface.tx_taps & SFLOW_TAP != 0));
+        let looked_at = |interface: &Interface| {
+            interface.kind != Kind::Port && (interface.rx_taps | interface.tx_taps) != 0
+        };
+        let any = |wanted: &dyn Fn(&Interface) -> bool| {
+            self.tables
+                .interfaces
+                .iter()
+                .flatten()
+                .any(|entry| wanted(&entry.interface))
+        };
+        let (inner_taps, notes_members) = (
+            any(&looked_at),
+            any(&|interface| interface.tx_taps & SFLOW_TAP != 0),
+        );
         (self.tables.inner_taps, self.tables.notes_members) = (inner_taps, notes_members);
         self.tables.nexthops = self.nexthops.snapshot();
         self.published.publish(Box::new(self.tables.clone()));
@@ -378,7 +499,10 @@ impl Control {
         let began = Instant::now();
         while !self.domain.passed(ticket) && began.elapsed() < Duration::from_secs(2) {
             match self.trial {
-                Some(_) => self.workers.iter_mut().for_each(|worker| worker.wait(Duration::ZERO)),
+                Some(_) => self
+                    .workers
+                    .iter_mut()
+                    .for_each(|worker| worker.wait(Duration::ZERO)),
                 None => std::thread::sleep(Duration::from_micros(20)),
             }
         }
@@ -392,7 +516,13 @@ impl Control {
         let mut deeds = Vec::new();
         for worker in 0..self.workers.len() {
             for _ in 0..1024 {
-                let Some(event) = self.workers.get_mut(worker).and_then(|worker| worker.events.pop()) else { break };
+                let Some(event) = self
+                    .workers
+                    .get_mut(worker)
+                    .and_then(|worker| worker.events.pop())
+                else {
+                    break;
+                };
                 self.take_event(event, now, &mut deeds);
             }
         }
@@ -402,19 +532,48 @@ impl Control {
 
     /// Events may be older than a change that took the interface or the subnet away: those are nobody's.
     fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
-        if let Event::Lacp { interface, actor, partner } = event {
+        if let Event::Lacp {
+            interface,
+            actor,
+            partner,
+        } = event
+        {
             return self.heard_lacp(interface, &actor, &partner);
         }
-        let near = |interface: u32, address| self.tables.interface(interface).is_some_and(|interface| interface.is_near(address));
+        let near = |interface: u32, address| {
+            self.tables
+                .interface(interface)
+                .is_some_and(|interface| interface.is_near(address))
+        };
         match event {
             Event::Wanted { interface, address } if near(interface, address) => {
-                self.neighbors.wanted(Place { interface, address }, now, deeds);
+                self.neighbors
+                    .wanted(Place { interface, address }, now, deeds);
             }
-            Event::Heard { interface, address, mac, to_us, replaces } if near(interface, address) => {
-                self.neighbors.heard(Place { interface, address }, Said { mac, to_us, replaces }, now, deeds);
+            Event::Heard {
+                interface,
+                address,
+                mac,
+                to_us,
+                replaces,
+            } if near(interface, address) => {
+                self.neighbors.heard(
+                    Place { interface, address },
+                    Said {
+                        mac,
+                        to_us,
+                        replaces,
+                    },
+                    now,
+                    deeds,
+                );
             }
             Event::Wanted { .. } | Event::Heard { .. } => {}
-            Event::Duplicate { interface, address, mac } => self.duplicate(interface, address, mac),
+            Event::Duplicate {
+                interface,
+                address,
+                mac,
+            } => self.duplicate(interface, address, mac),
             Event::RouterWanted { interface } => self.advertisements.asked(interface, now),
             Event::Lacp { .. } => {}
         }
@@ -422,8 +581,11 @@ impl Control {
 
     /// Somebody else claims an own address: one that is tentative is not used (RFC 4862 section 5.4.5).
     fn duplicate(&mut self, index: u32, address: IpAddr, mac: MacAddr) {
-        let Some(name) = self.name_of(index).map(str::to_owned) else { return };
-        let contested = matches!(address, IpAddr::V6(address) if self.claims.contest(index, address, mac));
+        let Some(name) = self.name_of(index).map(str::to_owned) else {
+            return;
+        };
+        let contested =
+            matches!(address, IpAddr::V6(address) if self.claims.contest(index, address, mac));
         if contested {
             tracing::error!("{name}: {address} is used by {mac} already, and not by this router");
             self.refresh(&name);
@@ -441,11 +603,24 @@ impl Control {
         let tables = &self.tables;
         // The routed side of a bridge domain asks when somebody can hear it.
         let heard = |(domain, own): (u16, u16)| {
-            let others = tables.bridge(domain).into_iter().flat_map(|bridge| bridge.members.iter().enumerate());
-            let mut others = others.filter(|(number, _)| *number != usize::from(own)).filter_map(|(_, member)| member.as_ref());
-            others.any(|member| tables.interface(member.interface).is_some_and(|interface| interface.can_send))
+            let others = tables
+                .bridge(domain)
+                .into_iter()
+                .flat_map(|bridge| bridge.members.iter().enumerate());
+            let mut others = others
+                .filter(|(number, _)| *number != usize::from(own))
+                .filter_map(|(_, member)| member.as_ref());
+            others.any(|member| {
+                tables
+                    .interface(member.interface)
+                    .is_some_and(|interface| interface.can_send)
+            })
         };
-        let ready = |index: u32| tables.interface(index).is_some_and(|interface| interface.can_send && interface.bvi_of.is_none_or(heard));
+        let ready = |index: u32| {
+            tables
+                .interface(index)
+                .is_some_and(|interface| interface.can_send && interface.bvi_of.is_none_or(heard))
+        };
         let (ask, settled) = self.claims.tick(now, ready);
         for (index, address) in ask {
             self.ask_if_free(index, address);
@@ -461,15 +636,32 @@ impl Control {
 
     /// Own addresses that are free have their routes, which a duplicate has lost until it is asked about again.
     fn lead_to_own(&mut self, name: &str) {
-        let Some((index, local)) = self.interfaces.get(name).map(|attached| (attached.index, attached.local)) else { return };
+        let Some((index, local)) = self
+            .interfaces
+            .get(name)
+            .map(|attached| (attached.index, attached.local))
+        else {
+            return;
+        };
         let (table, wanted) = (self.table_of(index), self.config.interfaces.get(name));
-        let own: Vec<IpAddr> = wanted.iter().flat_map(|it| &it.addresses).map(IpNet::addr).filter(|it| !is_link_local(*it)).collect();
+        let own: Vec<IpAddr> = wanted
+            .iter()
+            .flat_map(|it| &it.addresses)
+            .map(IpNet::addr)
+            .filter(|it| !is_link_local(*it))
+            .collect();
         for address in own {
             let is_free = matches!(address, IpAddr::V6(address) if self.claims.get(index, address) == Claim::Free);
-            let there = self.routing.get(table as usize).and_then(Option::as_ref).and_then(|it| it.of(address.into(), RouteSource::Local));
+            let there = self
+                .routing
+                .get(table as usize)
+                .and_then(Option::as_ref)
+                .and_then(|it| it.of(address.into(), RouteSource::Local));
             if is_free && there.is_none() {
                 let group = self.single(local);
-                if let Err(error) = self.set_route_soon(table, address.into(), RouteSource::Local, group) {
+                if let Err(error) =
+                    self.set_route_soon(table, address.into(), RouteSource::Local, group)
+                {
                     tracing::error!("{error}");
                 }
             }
@@ -481,7 +673,12 @@ impl Control {
         let now = self.clock.now();
         let mut deeds = Vec::new();
         let (adjacencies, nexthops) = (&self.adjacencies, &self.nexthops);
-        let used = |place: Place| adjacencies.get(&place).and_then(|&number| nexthops.adjacency(number)).is_some_and(|it| it.take_used());
+        let used = |place: Place| {
+            adjacencies
+                .get(&place)
+                .and_then(|&number| nexthops.adjacency(number))
+                .is_some_and(|it| it.take_used())
+        };
         self.neighbors.tick(now, used, &mut deeds);
         self.carry_out(deeds);
         self.settle_or_log();
@@ -505,7 +702,9 @@ impl Control {
                 Deed::Create(_) | Deed::Update(..) => {}
                 Deed::Release(place) => {
                     let key = hold_key(place.interface, place.address);
-                    self.workers.iter_mut().for_each(|worker| worker.tell(Command::Release(key)));
+                    self.workers
+                        .iter_mut()
+                        .for_each(|worker| worker.tell(Command::Release(key)));
                 }
                 Deed::Ask(place) => self.ask(place, None),
                 Deed::Probe(place, mac) => self.ask(place, Some(mac)),
@@ -516,32 +715,54 @@ impl Control {
 
     /// Makes the adjacency of a neighbour and its route.
     fn create_neighbor(&mut self, place: Place) {
-        let Some(interface) = self.tables.interface(place.interface) else { return };
+        let Some(interface) = self.tables.interface(place.interface) else {
+            return;
+        };
         let table = interface.table;
-        let adjacency = Adjacency::neighbor(place.interface, place.address, interface.mtu, interface.mac.0);
+        let adjacency = Adjacency::neighbor(
+            place.interface,
+            place.address,
+            interface.mtu,
+            interface.mac.0,
+        );
         let number = self.nexthops.add_adjacency(adjacency);
         self.adjacencies.insert(place, number);
         // A path over a link that is down is none from the beginning.
-        let can_send = self.tables.interface(place.interface).is_some_and(|interface| interface.can_send);
+        let can_send = self
+            .tables
+            .interface(place.interface)
+            .is_some_and(|interface| interface.can_send);
         self.nexthops.set_up(number, can_send);
         // A link-local address is on every link; nothing is routed there (RFC 4291 section 2.5.6).
         if is_link_local(place.address) {
             return;
         }
         let group = self.single(number);
-        if let Err(error) = self.set_route_soon(table, IpNet::from(place.address), RouteSource::Neighbor, group) {
+        if let Err(error) = self.set_route_soon(
+            table,
+            IpNet::from(place.address),
+            RouteSource::Neighbor,
+            group,
+        ) {
             tracing::warn!("{error}");
         }
     }
 
     fn update_neighbor(&mut self, place: Place, state: NeighborState, mac: MacAddr) {
-        if let Some(adjacency) = self.adjacencies.get(&place).and_then(|&number| self.nexthops.adjacency(number)) {
+        if let Some(adjacency) = self
+            .adjacencies
+            .get(&place)
+            .and_then(|&number| self.nexthops.adjacency(number))
+        {
             adjacency.set_neighbor(state, mac.0);
         }
     }
 
     fn remove_neighbor(&mut self, place: Place) {
-        let table = self.tables.interface(place.interface).map(|interface| interface.table);
+        let table = self
+            .tables
+            .interface(place.interface)
+            .map(|interface| interface.table);
         if let Some(table) = table.filter(|_| !is_link_local(place.address)) {
             self.unset_route(table, IpNet::from(place.address), RouteSource::Neighbor);
         }
@@ -553,13 +774,19 @@ impl Control {
 
     /// Gives adjacencies of an interface its present MTU and MAC address.
     pub(crate) fn refresh_adjacencies(&mut self, index: u32) {
-        let Some(interface) = self.tables.interface(index) else { return };
+        let Some(interface) = self.tables.interface(index) else {
+            return;
+        };
         let (mtu, mac) = (interface.mtu, interface.mac.0);
         let here: Vec<(u32, Adjacency)> = self
             .nexthops
             .adjacencies()
             .filter(|(_, adjacency)| {
-                adjacency.interface == index && matches!(adjacency.kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean)
+                adjacency.interface == index
+                    && matches!(
+                        adjacency.kind,
+                        AdjacencyKind::Neighbor | AdjacencyKind::Glean
+                    )
             })
             .map(|(number, adjacency)| (number, adjacency.with_link(mtu, mac)))
             .collect();
@@ -578,12 +805,21 @@ impl Control {
     }
 
     fn watch_link(&mut self, name: &str) {
-        let Some(attached) = self.interfaces.get_mut(name) else { return };
-        let Some(port) = &mut attached.port else { return };
+        let Some(attached) = self.interfaces.get_mut(name) else {
+            return;
+        };
+        let Some(port) = &mut attached.port else {
+            return;
+        };
         let (link, back) = (port.link(), port.should_reopen());
         let before = std::mem::replace(&mut attached.link, link);
         let index = attached.index;
-        let returned = attached.peer.as_mut().is_some_and(|peer| peer.watch_over(name, link.up)) && before.up && link.up;
+        let returned = attached
+            .peer
+            .as_mut()
+            .is_some_and(|peer| peer.watch_over(name, link.up))
+            && before.up
+            && link.up;
         if back {
             match self.reopen(name) {
                 Ok(()) => tracing::info!("{name}: the device is back, the port is open again"),
@@ -593,7 +829,14 @@ impl Control {
         }
         if returned {
             // It went and came between two looks.
-            self.link_changed(name, index, LinkState { up: false, speed: 0 });
+            self.link_changed(
+                name,
+                index,
+                LinkState {
+                    up: false,
+                    speed: 0,
+                },
+            );
         } else if before.up == link.up {
             return;
         }
@@ -627,7 +870,9 @@ impl Control {
         let here: Vec<u32> = self
             .nexthops
             .adjacencies()
-            .filter(|(_, adjacency)| adjacency.interface == index && adjacency.kind == AdjacencyKind::Neighbor)
+            .filter(|(_, adjacency)| {
+                adjacency.interface == index && adjacency.kind == AdjacencyKind::Neighbor
+            })
             .map(|(number, _)| number)
             .collect();
         for number in here {

@@ -34,30 +34,43 @@ pub(crate) struct Claims(BTreeMap<(u32, Ipv6Addr), Claim>);
 impl Claims {
     /// These are all addresses of an interface: others of it are forgotten, new ones are to be asked about.
     pub(crate) fn are(&mut self, interface: u32, addresses: &[Ipv6Addr]) {
-        let gone: Vec<_> = self.of(interface).map(|(address, _)| address).filter(|address| !addresses.contains(address)).collect();
+        let gone: Vec<_> = self
+            .of(interface)
+            .map(|(address, _)| address)
+            .filter(|address| !addresses.contains(address))
+            .collect();
         for address in gone {
             self.0.remove(&(interface, address));
         }
         for address in addresses {
-            self.0.entry((interface, *address)).or_insert(Claim::Waiting);
+            self.0
+                .entry((interface, *address))
+                .or_insert(Claim::Waiting);
         }
     }
 
     /// The addresses of an interface.
     pub(crate) fn of(&self, interface: u32) -> impl Iterator<Item = (Ipv6Addr, Claim)> + '_ {
         let all = (interface, Ipv6Addr::UNSPECIFIED)..=(interface, Ipv6Addr::from(u128::MAX));
-        self.0.range(all).map(|(&(_, address), &claim)| (address, claim))
+        self.0
+            .range(all)
+            .map(|(&(_, address), &claim)| (address, claim))
     }
 
     /// An address; free when it is not in here.
     pub(crate) fn get(&self, interface: u32, address: Ipv6Addr) -> Claim {
-        self.0.get(&(interface, address)).copied().unwrap_or(Claim::Free)
+        self.0
+            .get(&(interface, address))
+            .copied()
+            .unwrap_or(Claim::Free)
     }
 
     /// The link was away: somebody else may be on it now.
     pub(crate) fn ask_again(&mut self, interface: u32) {
         let all = (interface, Ipv6Addr::UNSPECIFIED)..=(interface, Ipv6Addr::from(u128::MAX));
-        self.0.range_mut(all).for_each(|(_, claim)| *claim = Claim::Waiting);
+        self.0
+            .range_mut(all)
+            .for_each(|(_, claim)| *claim = Claim::Waiting);
     }
 
     /// Somebody else claims an address. Whether it was tentative, and is a duplicate from now on.
@@ -73,7 +86,11 @@ impl Claims {
 
     /// Lets time pass. Returns the addresses to ask about now, and the interfaces of which an address is free
     /// from now on. `ready` says whether an interface can send.
-    pub(crate) fn tick(&mut self, now: u64, ready: impl Fn(u32) -> bool) -> (Vec<(u32, Ipv6Addr)>, Vec<u32>) {
+    pub(crate) fn tick(
+        &mut self,
+        now: u64,
+        ready: impl Fn(u32) -> bool,
+    ) -> (Vec<(u32, Ipv6Addr)>, Vec<u32>) {
         let (mut ask, mut settled) = (Vec::new(), Vec::new());
         for (&(interface, address), claim) in &mut self.0 {
             match *claim {
@@ -109,7 +126,10 @@ mod tests {
         assert_eq!(claims.tick(5, |_| true), (vec![(3, ONE), (3, TWO)], vec![]));
         assert_eq!(claims.tick(RETRANS_TIMER, |_| true), (vec![], vec![]));
         assert_eq!(claims.tick(5 + RETRANS_TIMER, |_| true), (vec![], vec![3]));
-        assert_eq!((claims.get(3, ONE), claims.get(4, ONE)), (Claim::Free, Claim::Free));
+        assert_eq!(
+            (claims.get(3, ONE), claims.get(4, ONE)),
+            (Claim::Free, Claim::Free)
+        );
         claims.are(3, &[TWO]);
         assert_eq!(claims.of(3).collect::<Vec<_>>(), [(TWO, Claim::Free)]);
     }

@@ -35,7 +35,11 @@ fn push_view(stack: &LabelStack) -> Option<weir_api::LabelPush> {
         TtlMode::Pipe => weir_api::PushMode::Pipe,
         TtlMode::ShortPipe => weir_api::PushMode::ShortPipe,
     };
-    let push = weir_api::LabelPush { ttl_mode, traffic_class: stack.class, entropy_label: stack.entropy };
+    let push = weir_api::LabelPush {
+        ttl_mode,
+        traffic_class: stack.class,
+        entropy_label: stack.entropy,
+    };
     (!stack.labels.is_empty()).then_some(push)
 }
 
@@ -51,35 +55,57 @@ fn source_view(source: RouteSource) -> weir_api::RouteSource {
 impl Control {
     /// All routes that count among those of their prefix.
     pub(crate) fn all_routes(&self) -> Vec<weir_api::Route> {
-        let of_table = |table| Table::after(table, None).map(move |found| self.route_view(table, found));
-        self.tables_by_number().into_iter().flat_map(of_table).collect()
+        let of_table =
+            |table| Table::after(table, None).map(move |found| self.route_view(table, found));
+        self.tables_by_number()
+            .into_iter()
+            .flat_map(of_table)
+            .collect()
     }
 
     /// The routes that are asked for; what a long table costs is what is told of it.
     pub(crate) fn routes_where(&self, query: &RouteQuery) -> Vec<weir_api::Route> {
         let mut found = Vec::new();
         let tables = self.tables_by_number();
-        for table in tables.into_iter().filter(|table| query.table.is_none_or(|number| number == table.number)) {
+        for table in tables
+            .into_iter()
+            .filter(|table| query.table.is_none_or(|number| number == table.number))
+        {
             let after = query.after.filter(|after| after.table >= table.number);
             // Each prefix is told once: behind it is behind all its sources.
-            let behind = after.filter(|after| after.table == table.number).map(|after| after.prefix);
+            let behind = after
+                .filter(|after| after.table == table.number)
+                .map(|after| after.prefix);
             if after.is_some() && behind.is_none() {
                 continue;
             }
             let room = query.most.saturating_sub(found.len());
             let view = |route| self.route_view(table, route);
             match query.destinations {
-                Destinations::All if query.family == Some(Family::Ipv6) => found.extend(table.six_after(behind).take(room).map(view)),
+                Destinations::All if query.family == Some(Family::Ipv6) => {
+                    found.extend(table.six_after(behind).take(room).map(view))
+                }
                 Destinations::All => {
-                    let wanted = |route: &Found| query.family.is_none() || route.prefix.addr().is_ipv4();
+                    let wanted =
+                        |route: &Found| query.family.is_none() || route.prefix.addr().is_ipv4();
                     found.extend(table.after(behind).take_while(wanted).take(room).map(view));
                 }
                 Destinations::Prefix(prefix) => found.extend(table.get(prefix).map(view)),
-                Destinations::LongestMatch(address) => found.extend(table.longest_match(address).map(view)),
+                Destinations::LongestMatch(address) => {
+                    found.extend(table.longest_match(address).map(view))
+                }
             }
         }
-        found.retain(|route| query.family.is_none_or(|family| (family == Family::Ipv4) == route.prefix.addr().is_ipv4()));
-        found.retain(|route| query.after.is_none_or(|after| RouteKey::from(route) > after));
+        found.retain(|route| {
+            query
+                .family
+                .is_none_or(|family| (family == Family::Ipv4) == route.prefix.addr().is_ipv4())
+        });
+        found.retain(|route| {
+            query
+                .after
+                .is_none_or(|after| RouteKey::from(route) > after)
+        });
         found.truncate(query.most);
         found
     }
@@ -102,36 +128,67 @@ impl Control {
             number,
             routes: self.nexthops.users(number),
             buckets: self.nexthops.buckets(number).len() as u32,
-            resilient: self.nexthops.group(number).is_some_and(weir_fib::Group::is_resilient),
+            resilient: self
+                .nexthops
+                .group(number)
+                .is_some_and(weir_fib::Group::is_resilient),
         }
     }
 
     /// Adjacencies that are asked for.
-    pub(crate) fn adjacencies_where(&self, query: &weir_api::AdjacencyQuery) -> weir_api::Adjacencies {
+    pub(crate) fn adjacencies_where(
+        &self,
+        query: &weir_api::AdjacencyQuery,
+    ) -> weir_api::Adjacencies {
         let wanted = query.interface.as_ref().map(|name| self.index_of(name));
         let here = |adjacency: &Adjacency| match adjacency.kind {
             AdjacencyKind::Lookup => wanted.is_none(),
             _ => wanted.is_none_or(|wanted| wanted == adjacency.interface),
         };
-        let all = self.nexthops.adjacencies().filter(|(number, _)| query.after.is_none_or(|after| *number > after));
-        let all = all.filter(|(_, adjacency)| here(adjacency)).take(query.most);
-        weir_api::Adjacencies { adjacencies: all.map(|(number, adjacency)| self.adjacency_view(number, adjacency)).collect() }
+        let all = self
+            .nexthops
+            .adjacencies()
+            .filter(|(number, _)| query.after.is_none_or(|after| *number > after));
+        let all = all
+            .filter(|(_, adjacency)| here(adjacency))
+            .take(query.most);
+        weir_api::Adjacencies {
+            adjacencies: all
+                .map(|(number, adjacency)| self.adjacency_view(number, adjacency))
+                .collect(),
+        }
     }
 
     fn adjacency_view(&self, number: u32, adjacency: &Adjacency) -> weir_api::AdjacencyReply {
         let kind = adjacency.kind;
-        let sends = matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean | AdjacencyKind::Labelled);
-        let on_interface = sends || matches!(kind, AdjacencyKind::Local | AdjacencyKind::Pseudowire);
-        let entries = adjacency.labelled().map_or(&[][..], |labelled| labelled.entries());
+        let sends = matches!(
+            kind,
+            AdjacencyKind::Neighbor | AdjacencyKind::Glean | AdjacencyKind::Labelled
+        );
+        let on_interface =
+            sends || matches!(kind, AdjacencyKind::Local | AdjacencyKind::Pseudowire);
+        let entries = adjacency
+            .labelled()
+            .map_or(&[][..], |labelled| labelled.entries());
         weir_api::AdjacencyReply {
             number,
             kind: kind_view(kind),
             state: self.state_of(adjacency),
-            interface: self.name_of(adjacency.interface).filter(|_| on_interface).map(str::to_owned),
-            address: Some(adjacency.address).filter(|_| matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled)),
-            table: (kind == AdjacencyKind::Lookup).then(|| self.number_of_table(adjacency.interface)),
-            vrf: self.name_of_table(adjacency.interface).filter(|_| kind == AdjacencyKind::Lookup),
-            mac: adjacency.end().rewrite().map(|mac| MacAddr(mac).to_string()),
+            interface: self
+                .name_of(adjacency.interface)
+                .filter(|_| on_interface)
+                .map(str::to_owned),
+            address: Some(adjacency.address)
+                .filter(|_| matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled)),
+            table: (kind == AdjacencyKind::Lookup)
+                .then(|| self.number_of_table(adjacency.interface)),
+            vrf: self
+                .name_of_table(adjacency.interface)
+                .filter(|_| kind == AdjacencyKind::Lookup),
+            mac: adjacency
+                .end()
+                .rewrite()
+                .map(|mac| MacAddr(mac).to_string()),
             source_mac: sends.then(|| MacAddr(adjacency.source_mac()).to_string()),
             mtu: sends.then_some(adjacency.mtu),
             labels: entries.iter().map(|entry| entry >> LABEL_SHIFT).collect(),
@@ -141,22 +198,40 @@ impl Control {
 
     /// The number of a table in the configuration, from its place.
     pub(crate) fn number_of_table(&self, place: u32) -> u32 {
-        self.routing.get(place as usize).and_then(Option::as_ref).map_or(0, |table| table.number)
+        self.routing
+            .get(place as usize)
+            .and_then(Option::as_ref)
+            .map_or(0, |table| table.number)
     }
 
     /// The name of a table, from its place; the default one has none.
     pub(crate) fn name_of_table(&self, place: u32) -> Option<String> {
-        self.routing.get(place as usize).and_then(Option::as_ref)?.name.clone()
+        self.routing
+            .get(place as usize)
+            .and_then(Option::as_ref)?
+            .name
+            .clone()
     }
 
     /// What becomes of packets that take a path to an adjacency.
     fn state_of(&self, adjacency: &Adjacency) -> weir_api::Adjacency {
-        let down = self.tables.interface(adjacency.interface).is_none_or(|interface| !interface.can_send);
+        let down = self
+            .tables
+            .interface(adjacency.interface)
+            .is_none_or(|interface| !interface.can_send);
         match adjacency.kind {
-            AdjacencyKind::Neighbor | AdjacencyKind::Glean | AdjacencyKind::Labelled if down => weir_api::Adjacency::Down,
-            AdjacencyKind::Neighbor | AdjacencyKind::Labelled if adjacency.end().rewrite().is_some() => weir_api::Adjacency::Complete,
+            AdjacencyKind::Neighbor | AdjacencyKind::Glean | AdjacencyKind::Labelled if down => {
+                weir_api::Adjacency::Down
+            }
+            AdjacencyKind::Neighbor | AdjacencyKind::Labelled
+                if adjacency.end().rewrite().is_some() =>
+            {
+                weir_api::Adjacency::Complete
+            }
             AdjacencyKind::Neighbor | AdjacencyKind::Labelled => weir_api::Adjacency::Incomplete,
-            AdjacencyKind::Local | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => weir_api::Adjacency::Local,
+            AdjacencyKind::Local | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
+                weir_api::Adjacency::Local
+            }
             AdjacencyKind::Glean => weir_api::Adjacency::Glean,
             AdjacencyKind::Unreachable => weir_api::Adjacency::Unreachable,
             AdjacencyKind::Prohibit => weir_api::Adjacency::Prohibit,
@@ -166,26 +241,46 @@ impl Control {
 
     /// The paths of a group.
     pub(crate) fn path_views(&self, group: u32) -> Vec<weir_api::PathReply> {
-        let paths = self.nexthops.group(group).map_or(&[][..], |group| group.paths());
+        let paths = self
+            .nexthops
+            .group(group)
+            .map_or(&[][..], |group| group.paths());
         let buckets = self.nexthops.buckets(group);
         let share = |end: u32| buckets.iter().filter(|&&bucket| bucket == end).count() as u32;
-        paths.iter().zip(self.nexthops.ends(group)).map(|(path, &end)| self.path_view(path, end, share(end))).collect()
+        paths
+            .iter()
+            .zip(self.nexthops.ends(group))
+            .map(|(path, &end)| self.path_view(path, end, share(end)))
+            .collect()
     }
 
-    pub(crate) fn path_view(&self, path: &weir_fib::Path, end: u32, buckets: u32) -> weir_api::PathReply {
+    pub(crate) fn path_view(
+        &self,
+        path: &weir_fib::Path,
+        end: u32,
+        buckets: u32,
+    ) -> weir_api::PathReply {
         // With labels, the neighbour below them.
         let adjacency = self.nexthops.adjacency(path.adjacency);
         let kind = adjacency.map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind);
         let sends = matches!(kind, AdjacencyKind::Neighbor | AdjacencyKind::Glean);
         let over = self.nexthops.adjacency(end).filter(|_| sends);
         weir_api::PathReply {
-            next_hop: adjacency.filter(|_| kind == AdjacencyKind::Neighbor).map(|adjacency| adjacency.address),
-            interface: adjacency.and_then(|it| self.name_of(it.interface)).map(str::to_owned),
+            next_hop: adjacency
+                .filter(|_| kind == AdjacencyKind::Neighbor)
+                .map(|adjacency| adjacency.address),
+            interface: adjacency
+                .and_then(|it| self.name_of(it.interface))
+                .map(str::to_owned),
             weight: path.weight,
             buckets,
             adjacency_number: end,
-            adjacency: adjacency.map_or(weir_api::Adjacency::Drop, |adjacency| self.state_of(adjacency)),
-            mac: adjacency.and_then(|it| it.rewrite()).map(|mac| MacAddr(mac).to_string()),
+            adjacency: adjacency.map_or(weir_api::Adjacency::Drop, |adjacency| {
+                self.state_of(adjacency)
+            }),
+            mac: adjacency
+                .and_then(|it| it.rewrite())
+                .map(|mac| MacAddr(mac).to_string()),
             mtu: over.map(|it| it.mtu),
             labels: path.labels.labels.clone(),
             push: push_view(&path.labels),
@@ -196,13 +291,30 @@ impl Control {
     pub(crate) fn fib_summary(&self) -> weir_api::FibSummary {
         let (mut tables, mut memory_bytes) = (Vec::new(), 0);
         for table in self.tables_by_number() {
-            let families = [Family::Ipv4, Family::Ipv6].into_iter().zip(table.counts()).zip(table.memory());
+            let families = [Family::Ipv4, Family::Ipv6]
+                .into_iter()
+                .zip(table.counts())
+                .zip(table.memory());
             for ((family, counts), memory) in families {
                 let bytes = (memory.table + memory.routes) as u64;
                 memory_bytes += bytes;
-                let routes = RouteSource::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0);
-                let routes = routes.map(|(source, count)| weir_api::RouteCount { source: source_view(source), count }).collect();
-                tables.push(FibTable { table: table.number, vrf: table.name.clone(), family, routes, memory_bytes: bytes });
+                let routes = RouteSource::ALL
+                    .into_iter()
+                    .zip(counts)
+                    .filter(|(_, count)| *count > 0);
+                let routes = routes
+                    .map(|(source, count)| weir_api::RouteCount {
+                        source: source_view(source),
+                        count,
+                    })
+                    .collect();
+                tables.push(FibTable {
+                    table: table.number,
+                    vrf: table.name.clone(),
+                    family,
+                    routes,
+                    memory_bytes: bytes,
+                });
             }
         }
         weir_api::FibSummary {
@@ -218,7 +330,9 @@ impl Control {
         let (mut tentative, mut duplicate) = (Vec::new(), Vec::new());
         for (address, claim) in self.claims.of(index) {
             match claim {
-                crate::dad::Claim::Waiting | crate::dad::Claim::Asked(_) => tentative.push(address.into()),
+                crate::dad::Claim::Waiting | crate::dad::Claim::Asked(_) => {
+                    tentative.push(address.into())
+                }
                 crate::dad::Claim::Duplicate(_) => duplicate.push(address.into()),
                 crate::dad::Claim::Free => {}
             }
@@ -229,7 +343,10 @@ impl Control {
     /// All own addresses of an interface, the link-local one that was made among them.
     pub(crate) fn all_addresses(&self, index: u32, wanted: &weir_config::Interface) -> Vec<IpNet> {
         let mut all: Vec<IpNet> = wanted.addresses.iter().copied().collect();
-        let mac = self.tables.interface(index).map_or(MacAddr::ZERO, |interface| interface.mac);
+        let mac = self
+            .tables
+            .interface(index)
+            .map_or(MacAddr::ZERO, |interface| interface.mac);
         let made = crate::control::made_link_local(&self.config.with_borrowed(wanted), mac);
         all.extend(made.and_then(|address| IpNet::new(address.into(), 64).ok()));
         all

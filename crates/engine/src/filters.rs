@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use weir_acl::{Action, Addresses, Payload, Rule};
 use weir_api::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, Acls};
-use weir_config::{AccessList, Config, Family, Octets, Ports, PrefixList, Scope, Term, TermAction, Way};
+use weir_config::{
+    AccessList, Config, Family, Octets, Ports, PrefixList, Scope, Term, TermAction, Way,
+};
 use weir_nodes::{Filter, FilterCounters, FilterList};
 use weir_wire::IpProtocol;
 
@@ -26,16 +28,34 @@ pub(crate) struct Wording {
 impl Wording {
     /// What the lists of these names say in a configuration.
     fn of(config: &Config, names: &[String]) -> Wording {
-        let lists: Vec<_> = names.iter().filter_map(|name| Some((name.clone(), config.access_lists.get(name)?.clone()))).collect();
-        let scopes = lists.iter().flat_map(|(_, list)| &list.terms).flat_map(|term| [&term.source, &term.destination]);
-        let named = scopes.filter_map(|scope| if let Scope::List(name) = scope { config.prefix_lists.get_key_value(name) } else { None });
-        let prefix_lists = named.map(|(name, list)| (name.clone(), list.clone())).collect();
-        Wording { lists, prefix_lists }
+        let lists: Vec<_> = names
+            .iter()
+            .filter_map(|name| Some((name.clone(), config.access_lists.get(name)?.clone())))
+            .collect();
+        let scopes = lists
+            .iter()
+            .flat_map(|(_, list)| &list.terms)
+            .flat_map(|term| [&term.source, &term.destination]);
+        let named = scopes.filter_map(|scope| {
+            if let Scope::List(name) = scope {
+                config.prefix_lists.get_key_value(name)
+            } else {
+                None
+            }
+        });
+        let prefix_lists = named
+            .map(|(name, list)| (name.clone(), list.clone()))
+            .collect();
+        Wording {
+            lists,
+            prefix_lists,
+        }
     }
 
     fn build(&self) -> Result<FilterList, String> {
         let terms = self.lists.iter().flat_map(|(_, list)| &list.terms);
-        let built = FilterList::build(terms.map(|term| (action_of(term), rules(term, &self.prefix_lists))));
+        let built =
+            FilterList::build(terms.map(|term| (action_of(term), rules(term, &self.prefix_lists))));
         built.map_err(|error| {
             let names: Vec<&str> = self.lists.iter().map(|(name, _)| name.as_str()).collect();
             format!("access list {}: {error}", names.join(" and "))
@@ -44,7 +64,12 @@ impl Wording {
 
     /// The terms in the order of the built list, each with its list's name and its place there.
     pub(crate) fn terms(&self) -> impl Iterator<Item = (&str, usize, &Term)> {
-        self.lists.iter().flat_map(|(name, list)| list.terms.iter().enumerate().map(move |(place, term)| (name.as_str(), place, term)))
+        self.lists.iter().flat_map(|(name, list)| {
+            list.terms
+                .iter()
+                .enumerate()
+                .map(move |(place, term)| (name.as_str(), place, term))
+        })
     }
 }
 
@@ -73,10 +98,26 @@ fn rules(term: &Term, prefix_lists: &BTreeMap<String, PrefixList>) -> Vec<Rule> 
     };
     let addresses = |way: Way| match way {
         Way::Any => Addresses::Any,
-        Way::V4 { source, destination } => Addresses::V4 { source, destination },
-        Way::V6 { source, destination } => Addresses::V6 { source, destination },
+        Way::V4 {
+            source,
+            destination,
+        } => Addresses::V4 {
+            source,
+            destination,
+        },
+        Way::V6 {
+            source,
+            destination,
+        } => Addresses::V6 {
+            source,
+            destination,
+        },
     };
-    let rule = |way| Rule { action: action_of(term), addresses: addresses(way), payload: payload.clone() };
+    let rule = |way| Rule {
+        action: action_of(term),
+        addresses: addresses(way),
+        payload: payload.clone(),
+    };
     term.ways(prefix_lists).into_iter().map(rule).collect()
 }
 
@@ -85,18 +126,60 @@ fn asks(term: &Term) -> String {
     let mut words = Vec::new();
     let mut add = |key: &str, value: String, is_any: bool| {
         if !is_any {
-            words.push(if key.is_empty() { value } else { format!("{key} {value}") });
+            words.push(if key.is_empty() {
+                value
+            } else {
+                format!("{key} {value}")
+            });
         }
     };
-    add("", if term.family == Family::Ipv4 { "ipv4".into() } else { "ipv6".into() }, term.family == Family::Any);
-    add("", term.protocol.map(|protocol| protocol.to_string()).unwrap_or_default(), term.protocol.is_none());
+    add(
+        "",
+        if term.family == Family::Ipv4 {
+            "ipv4".into()
+        } else {
+            "ipv6".into()
+        },
+        term.family == Family::Any,
+    );
+    add(
+        "",
+        term.protocol
+            .map(|protocol| protocol.to_string())
+            .unwrap_or_default(),
+        term.protocol.is_none(),
+    );
     add("source", term.source.to_string(), term.source == Scope::Any);
-    add("source-port", term.source_port.to_string(), term.source_port == Ports::ANY);
-    add("destination", term.destination.to_string(), term.destination == Scope::Any);
-    add("destination-port", term.destination_port.to_string(), term.destination_port == Ports::ANY);
-    add("icmp-type", term.icmp_type.to_string(), term.icmp_type == Octets::ANY);
-    add("icmp-code", term.icmp_code.to_string(), term.icmp_code == Octets::ANY);
-    if words.is_empty() { "any".into() } else { words.join(" ") }
+    add(
+        "source-port",
+        term.source_port.to_string(),
+        term.source_port == Ports::ANY,
+    );
+    add(
+        "destination",
+        term.destination.to_string(),
+        term.destination == Scope::Any,
+    );
+    add(
+        "destination-port",
+        term.destination_port.to_string(),
+        term.destination_port == Ports::ANY,
+    );
+    add(
+        "icmp-type",
+        term.icmp_type.to_string(),
+        term.icmp_type == Octets::ANY,
+    );
+    add(
+        "icmp-code",
+        term.icmp_code.to_string(),
+        term.icmp_code == Octets::ANY,
+    );
+    if words.is_empty() {
+        "any".into()
+    } else {
+        words.join(" ")
+    }
 }
 
 /// Lists that are ready, by what they say.
@@ -120,16 +203,25 @@ impl BuiltLists {
             return Ok(None);
         }
         if let Some((wording, list)) = self.0.iter().find(|(known, _)| *known == wording) {
-            return Ok(Some(Bound { wording: wording.clone(), filter: list.clone() }));
+            return Ok(Some(Bound {
+                wording: wording.clone(),
+                filter: list.clone(),
+            }));
         }
         let list = Arc::new(wording.build()?);
         self.0.push((wording.clone(), list.clone()));
-        Ok(Some(Bound { wording, filter: list }))
+        Ok(Some(Bound {
+            wording,
+            filter: list,
+        }))
     }
 
     /// Takes over what somebody else built.
     fn take_over(&mut self, other: BuiltLists) {
-        let new = other.0.into_iter().filter(|(_, list)| !self.0.iter().any(|(_, known)| Arc::ptr_eq(known, list)));
+        let new = other
+            .0
+            .into_iter()
+            .filter(|(_, list)| !self.0.iter().any(|(_, known)| Arc::ptr_eq(known, list)));
         let new: Vec<_> = new.collect();
         self.0.extend(new);
     }
@@ -174,8 +266,12 @@ impl Control {
             self.bind_interface(&name)?;
         }
         let in_use = |list: &Arc<FilterList>| {
-            let all = self.interfaces.values().flat_map(|it| [&it.bindings.input, &it.bindings.output]);
-            all.flatten().any(|binding| Arc::ptr_eq(&binding.filter.list, list))
+            let all = self
+                .interfaces
+                .values()
+                .flat_map(|it| [&it.bindings.input, &it.bindings.output]);
+            all.flatten()
+                .any(|binding| Arc::ptr_eq(&binding.filter.list, list))
         };
         let used: Vec<bool> = self.lists.0.iter().map(|(_, list)| in_use(list)).collect();
         let mut used = used.into_iter();
@@ -184,8 +280,19 @@ impl Control {
     }
 
     fn bind_interface(&mut self, name: &str) -> Result<(), String> {
-        let Some(wanted) = self.config.interfaces.get(name).map(|interface| interface.acl.clone()) else { return Ok(()) };
-        let before = self.interfaces.get(name).map(|attached| attached.bindings.clone()).unwrap_or_default();
+        let Some(wanted) = self
+            .config
+            .interfaces
+            .get(name)
+            .map(|interface| interface.acl.clone())
+        else {
+            return Ok(());
+        };
+        let before = self
+            .interfaces
+            .get(name)
+            .map(|attached| attached.bindings.clone())
+            .unwrap_or_default();
         if wanted.is_empty() && before.input.is_none() && before.output.is_none() {
             return Ok(());
         }
@@ -207,14 +314,29 @@ impl Control {
     }
 
     /// What some names stand for now; as before when it says the same.
-    fn binding(&mut self, names: &[String], before: Option<&Binding>) -> Result<Option<Binding>, String> {
+    fn binding(
+        &mut self,
+        names: &[String],
+        before: Option<&Binding>,
+    ) -> Result<Option<Binding>, String> {
         let wording = Wording::of(&self.config, names);
         if let Some(before) = before.filter(|before| before.wording == wording) {
             return Ok(Some(before.clone()));
         }
-        let Some(bound) = self.lists.get(wording)? else { return Ok(None) };
-        let counters = Arc::new(FilterCounters::new(self.workers.len(), bound.filter.terms()));
-        Ok(Some(Binding { wording: bound.wording, filter: Filter { list: bound.filter, counters } }))
+        let Some(bound) = self.lists.get(wording)? else {
+            return Ok(None);
+        };
+        let counters = Arc::new(FilterCounters::new(
+            self.workers.len(),
+            bound.filter.terms(),
+        ));
+        Ok(Some(Binding {
+            wording: bound.wording,
+            filter: Filter {
+                list: bound.filter,
+                counters,
+            },
+        }))
     }
 }
 
@@ -233,7 +355,12 @@ impl Control {
         AclBinding {
             interface: interface.to_owned(),
             direction,
-            acls: binding.wording.lists.iter().map(|(name, _)| name.clone()).collect(),
+            acls: binding
+                .wording
+                .lists
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect(),
             permitted,
             denied,
             unmatched: binding.filter.counters.of(binding.filter.list.terms()).0,
@@ -244,12 +371,25 @@ impl Control {
 
     /// The part of all lists that is asked for.
     pub(crate) fn acls(&self, query: &AclQuery) -> Acls {
-        let wanted = |name: &str| query.interface.as_deref().is_none_or(|interface| interface == name);
+        let wanted = |name: &str| {
+            query
+                .interface
+                .as_deref()
+                .is_none_or(|interface| interface == name)
+        };
         let mut bound: Vec<(&str, AclDirection, &Binding)> = Vec::new();
         for (name, attached) in self.interfaces.iter().filter(|(name, _)| wanted(name)) {
             let Bindings { input, output } = &attached.bindings;
-            bound.extend(input.iter().map(|binding| (name.as_str(), AclDirection::Input, binding)));
-            bound.extend(output.iter().map(|binding| (name.as_str(), AclDirection::Output, binding)));
+            bound.extend(
+                input
+                    .iter()
+                    .map(|binding| (name.as_str(), AclDirection::Input, binding)),
+            );
+            bound.extend(
+                output
+                    .iter()
+                    .map(|binding| (name.as_str(), AclDirection::Output, binding)),
+            );
         }
         let mut met: BTreeMap<(&str, usize), (u64, u64)> = BTreeMap::new();
         for (_, _, binding) in &bound {
@@ -259,22 +399,65 @@ impl Control {
                 *sum = (sum.0 + packets, sum.1 + bytes);
             }
         }
-        let is_bound = |name: &str| query.interface.is_none() || met.range((name, 0)..).next().is_some_and(|((list, _), _)| *list == name);
-        let behind =
-            |name: &str, place: usize| query.after.as_ref().is_none_or(|after| (name, place) > (after.acl.as_str(), after.term as usize));
-        let lists =
-            self.config.access_lists.iter().filter(|(name, _)| query.acl.as_deref().is_none_or(|acl| acl == *name) && is_bound(name));
-        let all = lists.flat_map(|(name, list)| list.terms.iter().enumerate().map(move |(place, term)| (name.as_str(), place, term)));
-        let terms = all.filter(|(name, place, _)| behind(name, *place)).take(query.most).map(|(name, place, term)| {
-            let (packets, bytes) = met.get(&(name, place)).copied().unwrap_or_default();
-            let action = if term.action == TermAction::Permit { AclAction::Permit } else { AclAction::Deny };
-            let description = term.description.clone();
-            AclTerm { acl: name.to_owned(), term: place as u32, action, asks: asks(term), description, packets, bytes }
+        let is_bound = |name: &str| {
+            query.interface.is_none()
+                || met
+                    .range((name, 0)..)
+                    .next()
+                    .is_some_and(|((list, _), _)| *list == name)
+        };
+        let behind = |name: &str, place: usize| {
+            query
+                .after
+                .as_ref()
+                .is_none_or(|after| (name, place) > (after.acl.as_str(), after.term as usize))
+        };
+        let lists = self.config.access_lists.iter().filter(|(name, _)| {
+            query.acl.as_deref().is_none_or(|acl| acl == *name) && is_bound(name)
         });
+        let all = lists.flat_map(|(name, list)| {
+            list.terms
+                .iter()
+                .enumerate()
+                .map(move |(place, term)| (name.as_str(), place, term))
+        });
+        let terms = all
+            .filter(|(name, place, _)| behind(name, *place))
+            .take(query.most)
+            .map(|(name, place, term)| {
+                let (packets, bytes) = met.get(&(name, place)).copied().unwrap_or_default();
+                let action = if term.action == TermAction::Permit {
+                    AclAction::Permit
+                } else {
+                    AclAction::Deny
+                };
+                let description = term.description.clone();
+                AclTerm {
+                    acl: name.to_owned(),
+                    term: place as u32,
+                    action,
+                    asks: asks(term),
+                    description,
+                    packets,
+                    bytes,
+                }
+            });
         let terms = terms.collect();
-        let is_asked = |binding: &Binding| query.acl.as_ref().is_none_or(|acl| binding.wording.lists.iter().any(|(name, _)| name == acl));
+        let is_asked = |binding: &Binding| {
+            query
+                .acl
+                .as_ref()
+                .is_none_or(|acl| binding.wording.lists.iter().any(|(name, _)| name == acl))
+        };
         let first_page = query.after.is_none();
-        let bindings = bound.into_iter().filter(|(_, _, binding)| first_page && is_asked(binding));
-        Acls { bindings: bindings.map(|(name, direction, binding)| Control::binding_view(name, direction, binding)).collect(), terms }
+        let bindings = bound
+            .into_iter()
+            .filter(|(_, _, binding)| first_page && is_asked(binding));
+        Acls {
+            bindings: bindings
+                .map(|(name, direction, binding)| Control::binding_view(name, direction, binding))
+                .collect(),
+            terms,
+        }
     }
 }

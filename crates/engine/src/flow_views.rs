@@ -8,7 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_api::{ApiError, FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, SflowDirection, Timestamp};
+use weir_api::{
+    ApiError, FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, SflowDirection,
+    Timestamp,
+};
 use weir_config::{IpfixTransport, IpfixVersion};
 use weir_flowfmt::ipfix::Version;
 use weir_telemetry::exporter::fields::{Plan, SHAPES, Shape};
@@ -33,14 +36,19 @@ impl Control {
     /// Settings and counters.
     pub(crate) fn ipfix_view(&self) -> weir_api::Ipfix {
         let (side, config, stats) = (&self.ipfix, &self.ipfix.config, self.ipfix.stats());
-        let interface = |(name, metered): (&String, &weir_config::IpfixInterface)| weir_api::IpfixInterface {
-            interface: name.clone(),
-            index: self.index_of(name),
-            direction: direction(metered.direction),
-            records: metered.records.clone(),
-        };
+        let interface =
+            |(name, metered): (&String, &weir_config::IpfixInterface)| weir_api::IpfixInterface {
+                interface: name.clone(),
+                index: self.index_of(name),
+                direction: direction(metered.direction),
+                records: metered.records.clone(),
+            };
         let collector = |(place, it): (usize, &weir_config::IpfixCollector)| {
-            let stats = stats.collectors.get(place).map(|(_, stats)| stats.clone()).unwrap_or_default();
+            let stats = stats
+                .collectors
+                .get(place)
+                .map(|(_, stats)| stats.clone())
+                .unwrap_or_default();
             weir_api::IpfixCollector {
                 address: it.address,
                 port: it.port,
@@ -50,7 +58,12 @@ impl Control {
                     IpfixTransport::Tls => "tls",
                 }
                 .to_owned(),
-                version: if it.version == IpfixVersion::Ipfix { "ipfix" } else { "netflow9" }.to_owned(),
+                version: if it.version == IpfixVersion::Ipfix {
+                    "ipfix"
+                } else {
+                    "netflow9"
+                }
+                .to_owned(),
                 connected: stats.connected,
                 connections: stats.connections,
                 messages: stats.messages,
@@ -74,18 +87,33 @@ impl Control {
                 biflow: config.biflow,
             },
             interfaces: config.interfaces.iter().map(interface).collect(),
-            workers: (0..side.meters.len()).map(|worker| self.flow_worker(worker)).collect(),
+            workers: (0..side.meters.len())
+                .map(|worker| self.flow_worker(worker))
+                .collect(),
             taken: load(stats.taken),
             oldest_ms: stats.oldest / 1_000_000,
-            collectors: config.collectors.iter().enumerate().map(collector).collect(),
+            collectors: config
+                .collectors
+                .iter()
+                .enumerate()
+                .map(collector)
+                .collect(),
             templates: self.templates(),
         }
     }
 
     fn flow_worker(&self, worker: usize) -> FlowWorker {
         let past = self.ipfix.past.get(worker).cloned().unwrap_or_default();
-        let mut view = FlowWorker { worker: worker as u32, ..past };
-        self.ipfix.counts.get(worker).into_iter().flatten().for_each(|counts| add_counts(&mut view, counts));
+        let mut view = FlowWorker {
+            worker: worker as u32,
+            ..past
+        };
+        self.ipfix
+            .counts
+            .get(worker)
+            .into_iter()
+            .flatten()
+            .for_each(|counts| add_counts(&mut view, counts));
         if let Some(counters) = self.ipfix.meters.get(worker).map(MeterControl::counters) {
             view.ignored_packets = counters.ignored_packets.get();
             view.ignored_octets = counters.ignored_octets.get();
@@ -98,10 +126,18 @@ impl Control {
     fn templates(&self) -> Vec<weir_api::IpfixTemplate> {
         let mut templates = Vec::new();
         for (number, (name, parts)) in self.ipfix.sets().iter().enumerate() {
-            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else { continue };
+            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else {
+                continue;
+            };
             let plan = Plan::new(&set, Version::Ipfix, number as u8);
-            let both = |shape| plan.template_of_both(shape).filter(|_| self.ipfix.config.biflow);
-            for (shape, suffix, template) in SHAPES.into_iter().flat_map(|it| [(it, "", plan.template(it)), (it, "-biflow", both(it))]) {
+            let both = |shape| {
+                plan.template_of_both(shape)
+                    .filter(|_| self.ipfix.config.biflow)
+            };
+            for (shape, suffix, template) in SHAPES
+                .into_iter()
+                .flat_map(|it| [(it, "", plan.template(it)), (it, "-biflow", both(it))])
+            {
                 let Some(template) = template else { continue };
                 let kind = match shape {
                     Shape::Ip4 => "ipv4",
@@ -114,7 +150,11 @@ impl Control {
                     records: name.clone(),
                     kind: format!("{kind}{suffix}"),
                     octets: template.fixed().unwrap_or(0) as u32,
-                    elements: template.fields.iter().map(|field| field.name().into_owned()).collect(),
+                    elements: template
+                        .fields
+                        .iter()
+                        .map(|field| field.name().into_owned())
+                        .collect(),
                 });
             }
         }
@@ -123,11 +163,19 @@ impl Control {
 
     fn flow_entry(&self, worker: usize, record: &FlowRecord) -> FlowEntry {
         let (parts, sums, facts) = (record.key.parts(), &record.sums, &record.facts);
-        let name = |index: u32| (index != 0).then(|| self.name_of(index).map_or_else(|| index.to_string(), str::to_owned));
+        let name = |index: u32| {
+            (index != 0).then(|| {
+                self.name_of(index)
+                    .map_or_else(|| index.to_string(), str::to_owned)
+            })
+        };
         let mac = |octets: [u8; 6]| weir_wire::MacAddr(octets).to_string();
         let (source, destination) = match addresses(&parts) {
             Some((source, destination)) => (source.to_string(), destination.to_string()),
-            None => (mac(facts.source_mac_of(&parts)), mac(facts.destination_mac_of(&parts))),
+            None => (
+                mac(facts.source_mac_of(&parts)),
+                mac(facts.destination_mac_of(&parts)),
+            ),
         };
         let is_ip = parts.kind != Kind::L2;
         let some = |number: u16| (number != 0).then_some(number);
@@ -138,11 +186,17 @@ impl Control {
                 _ => Ipv6Addr::from(number).into(),
             })
         };
-        let time = |nanoseconds: u64| Timestamp::from_unix_ms((self.ipfix.wall() + nanoseconds) / 1_000_000);
+        let time = |nanoseconds: u64| {
+            Timestamp::from_unix_ms((self.ipfix.wall() + nanoseconds) / 1_000_000)
+        };
         FlowEntry {
             worker: worker as u32,
             records: self.ipfix.set_name(parts.set).to_owned(),
-            direction: if parts.egress { SflowDirection::Tx } else { SflowDirection::Rx },
+            direction: if parts.egress {
+                SflowDirection::Tx
+            } else {
+                SflowDirection::Rx
+            },
             source,
             destination,
             ethertype: (!is_ip).then_some(parts.source_port).and_then(some),
@@ -172,16 +226,28 @@ impl Router {
     pub(crate) fn flows_view(&self, query: &FlowQuery) -> Result<Flows, ApiError> {
         let (meters, interface) = {
             let control = self.control();
-            (control.ipfix.meters.clone(), query.interface.as_deref().map(|name| control.index_of(name)))
+            (
+                control.ipfix.meters.clone(),
+                query
+                    .interface
+                    .as_deref()
+                    .map(|name| control.index_of(name)),
+            )
         };
-        let filter = FlowFilter { prefix: query.prefix, interface, port: query.port };
+        let filter = FlowFilter {
+            prefix: query.prefix,
+            interface,
+            port: query.port,
+        };
         let order = match query.top {
             None => FlowOrder::None,
             Some(FlowMeasure::Octets) => FlowOrder::Octets,
             Some(FlowMeasure::Packets) => FlowOrder::Packets,
         };
         let number = ASKED.fetch_add(1, Ordering::Relaxed);
-        meters.iter().for_each(|meter| meter.ask(Question::new(number, filter, order, query.most)));
+        meters
+            .iter()
+            .for_each(|meter| meter.ask(Question::new(number, filter, order, query.most)));
         let until = Instant::now() + PATIENCE;
         let mut all = Vec::new();
         let mut matched = 0;
@@ -189,7 +255,11 @@ impl Router {
             let answer = self.wait_for(worker, meter, number, until)?;
             // A record that moved in a table that grew meanwhile was shown twice.
             let (mut seen, shown) = (HashSet::new(), answer.flows.len());
-            let flows: Vec<_> = answer.flows.into_iter().filter(|record| seen.insert(record.key)).collect();
+            let flows: Vec<_> = answer
+                .flows
+                .into_iter()
+                .filter(|record| seen.insert(record.key))
+                .collect();
             matched += answer.matched - (shown - flows.len()) as u64;
             all.extend(flows.into_iter().map(|record| (worker, record)));
         }
@@ -198,11 +268,26 @@ impl Router {
         }
         all.truncate(query.most);
         let control = self.control();
-        control.ipfix.knows.with_completion(&mut |completion| all.iter_mut().for_each(|(_, record)| completion.complete(record)));
-        Ok(Flows { flows: all.iter().map(|(worker, record)| control.flow_entry(*worker, record)).collect(), matched })
+        control.ipfix.knows.with_completion(&mut |completion| {
+            all.iter_mut()
+                .for_each(|(_, record)| completion.complete(record))
+        });
+        Ok(Flows {
+            flows: all
+                .iter()
+                .map(|(worker, record)| control.flow_entry(*worker, record))
+                .collect(),
+            matched,
+        })
     }
 
-    fn wait_for(&self, worker: usize, meter: &MeterControl, number: u64, until: Instant) -> Result<Answer, ApiError> {
+    fn wait_for(
+        &self,
+        worker: usize,
+        meter: &MeterControl,
+        number: u64,
+        until: Instant,
+    ) -> Result<Answer, ApiError> {
         loop {
             if let Some(answer) = meter.answer(number) {
                 return Ok(answer);
@@ -245,7 +330,11 @@ pub(crate) fn add_counts(view: &mut FlowWorker, counts: &Counts) {
 }
 
 fn load(load: Load) -> FlowLoad {
-    FlowLoad { flows: load.flows, packets: load.packets, octets: load.octets }
+    FlowLoad {
+        flows: load.flows,
+        packets: load.packets,
+        octets: load.octets,
+    }
 }
 
 fn direction(direction: weir_config::MeterDirection) -> SflowDirection {

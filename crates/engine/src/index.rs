@@ -23,12 +23,23 @@ pub(crate) struct Indexes {
 impl Indexes {
     /// Reads the numbers from `file`, if there is one. Lines that make no sense are left out.
     pub(crate) fn load(file: Option<&Path>) -> Indexes {
-        let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
-        let mut indexes = Indexes { numbers: BTreeMap::new(), next: 1, file: file.map(Path::to_owned), changed: false };
+        let text = file
+            .and_then(|file| std::fs::read_to_string(file).ok())
+            .unwrap_or_default();
+        let mut indexes = Indexes {
+            numbers: BTreeMap::new(),
+            next: 1,
+            file: file.map(Path::to_owned),
+            changed: false,
+        };
         let mut taken = BTreeSet::new();
         for line in text.lines().take(MOST) {
-            let Some((number, name)) = line.split_once(' ') else { continue };
-            let Ok(number) = number.parse::<u32>() else { continue };
+            let Some((number, name)) = line.split_once(' ') else {
+                continue;
+            };
+            let Ok(number) = number.parse::<u32>() else {
+                continue;
+            };
             if number > 0 && number < 1 << 24 && taken.insert(number) {
                 indexes.numbers.insert(name.to_owned(), number);
                 indexes.next = indexes.next.max(number + 1);
@@ -55,13 +66,17 @@ impl Indexes {
             return;
         }
         if let Err(error) = self.save() {
-            tracing::warn!("interface numbers could not be saved, they may change at the next start: {error}");
+            tracing::warn!(
+                "interface numbers could not be saved, they may change at the next start: {error}"
+            );
         }
     }
 
     /// Writes beside the file and renames, so that a crash leaves the old or the new one.
     fn save(&self) -> std::io::Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -84,7 +99,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("weir-index-{}", std::process::id()));
         let file = folder.join("ifindex");
         let mut indexes = Indexes::load(Some(&file));
-        assert_eq!((indexes.of("xe0"), indexes.of("xe1"), indexes.of("xe0")), (1, 2, 1));
+        assert_eq!(
+            (indexes.of("xe0"), indexes.of("xe1"), indexes.of("xe0")),
+            (1, 2, 1)
+        );
         indexes.keep();
         let mut again = Indexes::load(Some(&file));
         assert_eq!((again.of("xe1"), again.of("xe2")), (2, 3));

@@ -19,8 +19,8 @@ use weir_nodes::{FlowEnds, FlowWay, Tables};
 use weir_ring::Padded;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::exporter::{
-    CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Named, RecordSet,
-    RecordSets, TlsSettings, Transport,
+    CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, ExporterHandle, ExporterStats,
+    FlowSource, Knows, Named, RecordSet, RecordSets, TlsSettings, Transport,
 };
 use weir_telemetry::flows::key::{Kind, MOST_SETS, Parts};
 use weir_telemetry::flows::record::MPLS;
@@ -52,7 +52,10 @@ pub(crate) struct FlowKnows {
 impl FlowKnows {
     /// The next hops of a group that are resolved, by adjacency; none when they are not, or the group is gone.
     pub(crate) fn set_next_hops(&self, group: u32, next_hops: Vec<(u32, IpAddr)>) {
-        let mut all = self.next_hops.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .next_hops
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         match next_hops.is_empty() {
             true => drop(all.remove(&group)),
             false => drop(all.insert(group, next_hops)),
@@ -69,26 +72,50 @@ struct Names {
 
 impl Knows for FlowKnows {
     fn interfaces(&self) -> Vec<Named> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner).interfaces.clone()
+        self.names
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .interfaces
+            .clone()
     }
 
     fn vrfs(&self) -> Vec<Named> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner).vrfs.clone()
+        self.names
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .vrfs
+            .clone()
     }
 
     fn ignored(&self) -> (u64, u64) {
         let counters = self.meters.iter().map(MeterControl::counters);
-        counters.fold((0, 0), |(packets, octets), it| (packets + it.ignored_packets.get(), octets + it.ignored_octets.get()))
+        counters.fold((0, 0), |(packets, octets), it| {
+            (
+                packets + it.ignored_packets.get(),
+                octets + it.ignored_octets.get(),
+            )
+        })
     }
 
     fn with_completion(&self, work: &mut dyn FnMut(&dyn Complete)) {
-        let next_hops = self.next_hops.read().unwrap_or_else(PoisonError::into_inner);
+        let next_hops = self
+            .next_hops
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let numbers = self.numbers.read().unwrap_or_else(PoisonError::into_inner);
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.quiesce();
         match reader.guard() {
-            Some(guard) => work(&TablesNow { tables: Some(self.tables.load(&guard)), next_hops: &next_hops, numbers: &numbers }),
-            None => work(&TablesNow { tables: None, next_hops: &next_hops, numbers: &numbers }),
+            Some(guard) => work(&TablesNow {
+                tables: Some(self.tables.load(&guard)),
+                next_hops: &next_hops,
+                numbers: &numbers,
+            }),
+            None => work(&TablesNow {
+                tables: None,
+                next_hops: &next_hops,
+                numbers: &numbers,
+            }),
         }
         reader.offline();
     }
@@ -105,7 +132,11 @@ impl TablesNow<'_> {
     /// The next hop of the route, where that was resolved to the one that packets are handed to (RFC 4271, 5.1.3).
     fn resolved(&self, way: &FlowWay) -> Option<IpAddr> {
         let (group, adjacency) = way.path?;
-        let (_, next_hop) = self.next_hops.get(&group)?.iter().find(|(end, _)| *end == adjacency)?;
+        let (_, next_hop) = self
+            .next_hops
+            .get(&group)?
+            .iter()
+            .find(|(end, _)| *end == adjacency)?;
         Some(*next_hop)
     }
 }
@@ -117,7 +148,11 @@ impl Complete for TablesNow<'_> {
         let whole = record.sums.fragment & 0x20 == 0;
         let (is_labelled, label) = (parts.label & MPLS != 0, parts.label & !MPLS);
         let way = tables.way_of_flow(&FlowEnds {
-            seen_at: if parts.egress { parts.output } else { parts.input },
+            seen_at: if parts.egress {
+                parts.output
+            } else {
+                parts.input
+            },
             output: if parts.status == 0 { parts.output } else { 0 },
             vlans: (parts.vlan, parts.customer_vlan),
             // What it leaves with was pushed here.
@@ -138,7 +173,9 @@ impl Complete for TablesNow<'_> {
 /// The addresses of an IP flow.
 pub(crate) fn addresses(parts: &Parts) -> Option<(IpAddr, IpAddr)> {
     let address = |octets: [u8; 16]| match parts.kind {
-        Kind::Ip4 => Some(IpAddr::from([octets[12], octets[13], octets[14], octets[15]])),
+        Kind::Ip4 => Some(IpAddr::from([
+            octets[12], octets[13], octets[14], octets[15],
+        ])),
         Kind::Ip6 => Some(IpAddr::from(octets)),
         Kind::L2 => None,
     };
@@ -223,7 +260,14 @@ impl IpfixSide {
         seed: u64,
     ) -> IpfixSide {
         let (names, numbers, next_hops) = (RwLock::default(), RwLock::default(), RwLock::default());
-        let knows = FlowKnows { names, numbers, reader: Mutex::new(reader), tables, meters: meters.clone(), next_hops };
+        let knows = FlowKnows {
+            names,
+            numbers,
+            reader: Mutex::new(reader),
+            tables,
+            meters: meters.clone(),
+            next_hops,
+        };
         IpfixSide {
             config: weir_config::Ipfix::default(),
             settings,
@@ -259,7 +303,9 @@ impl IpfixSide {
                 && needed > there
             {
                 let (needed, there) = (needed >> 20, there >> 20);
-                return Err(format!("tables of {flows} flows need {needed} MiB, and {there} MiB are free; lower `ipfix.flows`"));
+                return Err(format!(
+                    "tables of {flows} flows need {needed} MiB, and {there} MiB are free; lower `ipfix.flows`"
+                ));
             }
         }
         let mut sources = Vec::new();
@@ -277,7 +323,10 @@ impl IpfixSide {
                 ring: RING,
             };
             let (table, ring) = Table::new(settings, self.seed);
-            sources.push(FlowSource { ring, counts: table.counts().clone() });
+            sources.push(FlowSource {
+                ring,
+                counts: table.counts().clone(),
+            });
             counts.push(table.counts().clone());
             meter.give(Some(Box::new(table)));
         }
@@ -289,7 +338,8 @@ impl IpfixSide {
             Some(exporter) => exporter.add_sources(sources),
             None => {
                 let exporter = Exporter::start(self.exporter_config(), sources, self.knows.clone());
-                self.exporter = Some(exporter.map_err(|error| format!("the exporter cannot start: {error}"))?);
+                self.exporter =
+                    Some(exporter.map_err(|error| format!("the exporter cannot start: {error}"))?);
                 self.told = None;
             }
         }
@@ -297,8 +347,17 @@ impl IpfixSide {
     }
 
     /// Interfaces have these numbers and names now: `index_of` tells the first.
-    pub(crate) fn number(&mut self, config: &weir_config::Config, index_of: impl Fn(&str) -> Option<u32>) {
-        let sets = self.config.sets_in_use().into_iter().map(|set| (set.to_owned(), self.config.parts_of(set))).collect::<Vec<_>>();
+    pub(crate) fn number(
+        &mut self,
+        config: &weir_config::Config,
+        index_of: impl Fn(&str) -> Option<u32>,
+    ) {
+        let sets = self
+            .config
+            .sets_in_use()
+            .into_iter()
+            .map(|set| (set.to_owned(), self.config.parts_of(set)))
+            .collect::<Vec<_>>();
         let nanoseconds = |seconds: u16| u64::from(seconds) * 1_000_000_000;
         let mut plan = MeterPlan {
             sampling: self.config.sampling_rate,
@@ -307,15 +366,21 @@ impl IpfixSide {
             ..MeterPlan::default()
         };
         for (name, metered) in &self.config.interfaces {
-            let Some(index) = index_of(name) else { continue };
+            let Some(index) = index_of(name) else {
+                continue;
+            };
             let parts = self.config.parts_of(&metered.records);
-            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else { continue };
+            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else {
+                continue;
+            };
             let number = self.sets.of(&metered.records, &parts, &sets);
             if metered.direction.rx() {
-                plan.rx.insert(index, Selection::new(set.elements(), number, false));
+                plan.rx
+                    .insert(index, Selection::new(set.elements(), number, false));
             }
             if metered.direction.tx() {
-                plan.tx.insert(index, Selection::new(set.elements(), number, true));
+                plan.tx
+                    .insert(index, Selection::new(set.elements(), number, true));
             }
         }
         if plan != self.plan {
@@ -323,10 +388,18 @@ impl IpfixSide {
             self.plan = plan;
         }
         let named = |(name, it): (&String, &weir_config::Interface)| {
-            Some(Named { number: index_of(name)?, name: name.clone(), description: it.description.clone().unwrap_or_default() })
+            Some(Named {
+                number: index_of(name)?,
+                name: name.clone(),
+                description: it.description.clone().unwrap_or_default(),
+            })
         };
         let interfaces = config.interfaces.iter().filter_map(named).collect();
-        self.knows.names.write().unwrap_or_else(PoisonError::into_inner).interfaces = interfaces;
+        self.knows
+            .names
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .interfaces = interfaces;
         self.tell_exporter();
     }
 
@@ -334,18 +407,36 @@ impl IpfixSide {
     pub(crate) fn name_tables(&mut self, tables: &[Option<crate::rib::Table>]) {
         let of = |table: &crate::rib::Table| Named {
             number: table.number,
-            name: table.name.as_deref().unwrap_or(weir_config::DEFAULT_TABLE).to_owned(),
+            name: table
+                .name
+                .as_deref()
+                .unwrap_or(weir_config::DEFAULT_TABLE)
+                .to_owned(),
             description: String::new(),
         };
         let mut vrfs: Vec<Named> = tables.iter().flatten().map(of).collect();
         vrfs.sort_by_key(|vrf| vrf.number);
-        self.knows.names.write().unwrap_or_else(PoisonError::into_inner).vrfs = vrfs;
-        let numbers = tables.iter().map(|table| table.as_ref().map_or(0, |table| table.number)).collect();
-        *self.knows.numbers.write().unwrap_or_else(PoisonError::into_inner) = numbers;
+        self.knows
+            .names
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .vrfs = vrfs;
+        let numbers = tables
+            .iter()
+            .map(|table| table.as_ref().map_or(0, |table| table.number))
+            .collect();
+        *self
+            .knows
+            .numbers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = numbers;
     }
 
     fn tell_exporter(&mut self) {
-        let told = Told { config: self.config.clone(), sets: self.sets.sets.clone() };
+        let told = Told {
+            config: self.config.clone(),
+            sets: self.sets.sets.clone(),
+        };
         if let Some(exporter) = &self.exporter
             && self.told.as_ref() != Some(&told)
         {
@@ -363,26 +454,51 @@ impl IpfixSide {
             active: Duration::from_secs(config.active_timeout.into()),
             idle: Duration::from_secs(config.idle_timeout.into()),
             biflow: config.biflow,
-            epoch: Epoch { wall: self.wall(), started: 0 },
-            collectors: config.collectors.iter().map(|collector| self.collector(collector)).collect(),
+            epoch: Epoch {
+                wall: self.wall(),
+                started: 0,
+            },
+            collectors: config
+                .collectors
+                .iter()
+                .map(|collector| self.collector(collector))
+                .collect(),
         }
     }
 
     fn collector(&self, collector: &IpfixCollector) -> CollectorConfig {
-        let wants = |name: &str| collector.records.is_empty() || collector.records.iter().any(|wanted| wanted == name);
-        let sets = self.sets.sets.iter().enumerate().filter(|(_, (name, _))| wants(name));
-        let sets = sets.filter_map(|(number, (_, parts))| Some((number as u8, RecordSet::new(parts.iter().map(String::as_str)).ok()?)));
-        let none = || TlsSettings { name: String::new(), roots: PathBuf::new(), identity: None };
+        let wants = |name: &str| {
+            collector.records.is_empty() || collector.records.iter().any(|wanted| wanted == name)
+        };
+        let sets = self
+            .sets
+            .sets
+            .iter()
+            .enumerate()
+            .filter(|(_, (name, _))| wants(name));
+        let sets = sets.filter_map(|(number, (_, parts))| {
+            Some((
+                number as u8,
+                RecordSet::new(parts.iter().map(String::as_str)).ok()?,
+            ))
+        });
+        let none = || TlsSettings {
+            name: String::new(),
+            roots: PathBuf::new(),
+            identity: None,
+        };
         CollectorConfig {
             address: SocketAddr::new(collector.address, collector.port),
             transport: match collector.transport {
                 IpfixTransport::Udp => Transport::Udp,
                 IpfixTransport::Tcp => Transport::Tcp,
-                IpfixTransport::Tls => Transport::Tls(collector.tls.as_ref().map_or_else(none, |tls| TlsSettings {
-                    name: tls.name.clone(),
-                    roots: tls.ca.clone(),
-                    identity: tls.certificate.clone().zip(tls.key.clone()),
-                })),
+                IpfixTransport::Tls => {
+                    Transport::Tls(collector.tls.as_ref().map_or_else(none, |tls| TlsSettings {
+                        name: tls.name.clone(),
+                        roots: tls.ca.clone(),
+                        identity: tls.certificate.clone().zip(tls.key.clone()),
+                    }))
+                }
             },
             version: match collector.version {
                 IpfixVersion::Ipfix => Version::Ipfix,
@@ -401,18 +517,28 @@ impl IpfixSide {
 
     /// Nanoseconds since 1970 when the router's clock was 0.
     pub(crate) fn wall(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(self.clock.now())
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
+        u64::try_from(now)
+            .unwrap_or(u64::MAX)
+            .saturating_sub(self.clock.now())
     }
 
     /// The names of record sets by their numbers.
     pub(crate) fn set_name(&self, number: u8) -> &str {
-        self.sets.sets.get(usize::from(number)).map_or("?", |(name, _)| name)
+        self.sets
+            .sets
+            .get(usize::from(number))
+            .map_or("?", |(name, _)| name)
     }
 
     /// What the exporter did.
     pub(crate) fn stats(&self) -> ExporterStats {
-        self.exporter.as_ref().map_or_else(|| self.last.clone(), ExporterHandle::stats)
+        self.exporter
+            .as_ref()
+            .map_or_else(|| self.last.clone(), ExporterHandle::stats)
     }
 
     /// Frees tables that are not in use any more, and keeps the sums of what they counted.
@@ -422,7 +548,9 @@ impl IpfixSide {
         });
         for (counts, past) in self.counts.iter_mut().zip(&mut self.past) {
             // Neither a table nor the exporter has it any more.
-            counts.extract_if(.., |counts| Arc::strong_count(counts) == 1).for_each(|counts| add_counts(past, &counts));
+            counts
+                .extract_if(.., |counts| Arc::strong_count(counts) == 1)
+                .for_each(|counts| add_counts(past, &counts));
         }
     }
 
@@ -442,8 +570,17 @@ impl IpfixSide {
 /// Octets of memory that can be had without swapping, as the kernel says (proc(5), `MemAvailable`).
 fn memory_available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(
+        line.trim()
+            .strip_suffix(" kB")?
+            .trim()
+            .parse::<u64>()
+            .ok()?
+            << 10,
+    )
 }
 
 #[cfg(test)]
@@ -458,31 +595,71 @@ mod tests {
         for (name, octets, shapes) in weir_config::IPFIX_ELEMENTS {
             // Records of IPv4 by IPv6 are there for the sake of a next hop of IPv6.
             let hop = "ipNextHopIPv6Address";
-            let of = |names: &[&str]| RecordSet::new(names.iter().copied()).unwrap_or_else(|error| panic!("{error}")).lengths();
+            let of = |names: &[&str]| {
+                RecordSet::new(names.iter().copied())
+                    .unwrap_or_else(|error| panic!("{error}"))
+                    .lengths()
+            };
             let [ip4, ip6, l2, _] = of(&[*name]);
             let [.., by_ip6] = of(&[*name, hop]);
-            let by_ip6 = by_ip6.map(|sum| if *name == hop { sum } else { sum - 16 }).filter(|sum| *sum > 0);
-            let expected: Vec<Option<u16>> = shapes.iter().map(|has| has.then_some(*octets)).collect();
+            let by_ip6 = by_ip6
+                .map(|sum| if *name == hop { sum } else { sum - 16 })
+                .filter(|sum| *sum > 0);
+            let expected: Vec<Option<u16>> =
+                shapes.iter().map(|has| has.then_some(*octets)).collect();
             assert_eq!([ip4, ip6, l2, by_ip6].as_slice(), expected, "{name}");
         }
-        assert_eq!(RecordSet::measured().count(), weir_config::IPFIX_ELEMENTS.len());
-        for (name, elements) in weir_config::RECORD_SETS.iter().zip(weir_config::SET_ELEMENTS) {
-            let numbers: Vec<u16> = elements.iter().map(|element| by_name(element).unwrap().number).collect();
-            assert_eq!(RecordSet::new([*name]).unwrap().elements(), numbers, "{name}");
+        assert_eq!(
+            RecordSet::measured().count(),
+            weir_config::IPFIX_ELEMENTS.len()
+        );
+        for (name, elements) in weir_config::RECORD_SETS
+            .iter()
+            .zip(weir_config::SET_ELEMENTS)
+        {
+            let numbers: Vec<u16> = elements
+                .iter()
+                .map(|element| by_name(element).unwrap().number)
+                .collect();
+            assert_eq!(
+                RecordSet::new([*name]).unwrap().elements(),
+                numbers,
+                "{name}"
+            );
         }
     }
 
     /// What the configuration takes for the longest template and record is what the exporter makes, of both directions too.
     #[test]
     fn lengths_are_the_exporters() {
-        for (set, biflow) in weir_config::RECORD_SETS.iter().flat_map(|set| [(*set, false), (*set, true)]) {
-            let plan = weir_telemetry::exporter::fields::Plan::new(&RecordSet::new([set]).unwrap(), Version::Ipfix, 0);
-            let config = weir_config::Ipfix { biflow, ..weir_config::Ipfix::default() };
+        for (set, biflow) in weir_config::RECORD_SETS
+            .iter()
+            .flat_map(|set| [(*set, false), (*set, true)])
+        {
+            let plan = weir_telemetry::exporter::fields::Plan::new(
+                &RecordSet::new([set]).unwrap(),
+                Version::Ipfix,
+                0,
+            );
+            let config = weir_config::Ipfix {
+                biflow,
+                ..weir_config::Ipfix::default()
+            };
             let specifiers = |field: &Field| if field.space == Space::Iana { 4 } else { 8 };
-            let of = |template: &Template| 16 + 4 + 4 + template.fields.iter().map(specifiers).sum::<u32>();
+            let of = |template: &Template| {
+                16 + 4 + 4 + template.fields.iter().map(specifiers).sum::<u32>()
+            };
             let template = plan.templates(biflow).map(of).max().unwrap();
-            let record = plan.templates(biflow).map(|template| 16 + 4 + template.fixed().unwrap() as u32).max().unwrap();
-            assert_eq!(config.longest(set, IpfixVersion::Ipfix), (template, record), "{set} {biflow}");
+            let record = plan
+                .templates(biflow)
+                .map(|template| 16 + 4 + template.fixed().unwrap() as u32)
+                .max()
+                .unwrap();
+            assert_eq!(
+                config.longest(set, IpfixVersion::Ipfix),
+                (template, record),
+                "{set} {biflow}"
+            );
         }
     }
 

@@ -22,8 +22,14 @@ pub(crate) struct Lengths {
 
 impl Lengths {
     /// Of these prefixes.
-    pub(crate) fn of(domain: &Domain, prefixes: impl Iterator<Item = IpNet>) -> Result<Lengths, FibError> {
-        let mut lengths = Lengths { four: Fib4Writer::new(domain)?, six: Fib6Writer::new(domain)? };
+    pub(crate) fn of(
+        domain: &Domain,
+        prefixes: impl Iterator<Item = IpNet>,
+    ) -> Result<Lengths, FibError> {
+        let mut lengths = Lengths {
+            four: Fib4Writer::new(domain)?,
+            six: Fib6Writer::new(domain)?,
+        };
         for prefix in prefixes {
             lengths.add(prefix)?;
         }

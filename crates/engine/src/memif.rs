@@ -12,17 +12,32 @@ use crate::control::{Attached, Control};
 impl Control {
     /// All memif ports, in the order of their interfaces.
     pub(crate) fn memifs(&self) -> Memifs {
-        let mut ports: Vec<_> =
-            self.interfaces.iter().filter_map(|(name, attached)| Some((attached.index, view(name, attached)?))).collect();
+        let mut ports: Vec<_> = self
+            .interfaces
+            .iter()
+            .filter_map(|(name, attached)| Some((attached.index, view(name, attached)?)))
+            .collect();
         ports.sort_by_key(|(index, _)| *index);
-        Memifs { ports: ports.into_iter().map(|(_, port)| port).collect() }
+        Memifs {
+            ports: ports.into_iter().map(|(_, port)| port).collect(),
+        }
     }
 }
 
 fn view(name: &str, attached: &Attached) -> Option<weir_api::Memif> {
     let port = attached.port.as_ref()?;
-    let MemifStatus { config, connected, connects, peer, interface, rx_rings, tx_rings, ring_size, regions, last_parting } =
-        attached.peer.as_ref()?.watch.status();
+    let MemifStatus {
+        config,
+        connected,
+        connects,
+        peer,
+        interface,
+        rx_rings,
+        tx_rings,
+        ring_size,
+        regions,
+        last_parting,
+    } = attached.peer.as_ref()?.watch.status();
     let said = |text: String| Some(text).filter(|text| connected && !text.is_empty());
     let role = match config.role {
         Role::Master => weir_api::MemifRole::Master,
@@ -43,7 +58,11 @@ fn view(name: &str, attached: &Attached) -> Option<weir_api::Memif> {
         queues: config.queues as u32,
         rx_rings: rx_rings as u32,
         tx_rings: tx_rings as u32,
-        ring_size: if connected { ring_size } else { config.ring_size } as u32,
+        ring_size: if connected {
+            ring_size
+        } else {
+            config.ring_size
+        } as u32,
         buffer_bytes: is_slave.then_some(config.buffer_size as u32),
         region_bytes: regions.into_iter().map(|bytes| bytes as u64).collect(),
         last_disconnect: last_parting,
@@ -56,8 +75,19 @@ fn disconnects(port: &dyn Port) -> Vec<MemifDisconnects> {
     let counters = port.counters();
     let of = |reason: Reason| {
         let named = |name: &str| name.strip_prefix("disconnect_") == Some(reason.name());
-        let count = counters.iter().find(|counter| named(&counter.name)).map_or(0, |counter| counter.value);
-        MemifDisconnects { reason: reason.name().to_owned(), sentence: reason.sentence().to_owned(), count }
+        let count = counters
+            .iter()
+            .find(|counter| named(&counter.name))
+            .map_or(0, |counter| counter.value);
+        MemifDisconnects {
+            reason: reason.name().to_owned(),
+            sentence: reason.sentence().to_owned(),
+            count,
+        }
     };
-    Reason::ALL.map(of).into_iter().filter(|reason| reason.count > 0).collect()
+    Reason::ALL
+        .map(of)
+        .into_iter()
+        .filter(|reason| reason.count > 0)
+        .collect()
 }

@@ -25,14 +25,26 @@ pub(crate) struct Memory {
 impl Memory {
     /// A pool for each node that a worker runs on.
     pub(crate) fn new(config: &Config) -> Result<Memory, PoolError> {
-        let hugepages = if config.buffers.hugepages == weir_config::Hugepages::Off { Hugepages::Off } else { Hugepages::Auto };
-        let wanted = PoolConfig { chunks: config.buffers.per_numa as usize, hugepages };
+        let hugepages = if config.buffers.hugepages == weir_config::Hugepages::Off {
+            Hugepages::Off
+        } else {
+            Hugepages::Auto
+        };
+        let wanted = PoolConfig {
+            chunks: config.buffers.per_numa as usize,
+            hugepages,
+        };
         Memory::on_nodes(Memory::nodes(config).into_iter(), wanted)
     }
 
     /// The nodes that pinned workers run on.
     pub(crate) fn nodes(config: &Config) -> BTreeSet<u32> {
-        config.workers.cores.iter().map(|&core| numa::node_of_core(usize::from(core))).collect()
+        config
+            .workers
+            .cores
+            .iter()
+            .map(|&core| numa::node_of_core(usize::from(core)))
+            .collect()
     }
 
     fn on_nodes(nodes: impl Iterator<Item = u32>, wanted: PoolConfig) -> Result<Memory, PoolError> {
@@ -47,20 +59,27 @@ impl Memory {
             None => Pool::new(wanted)?,
         };
         if pools.is_empty() {
-            pools.insert(numa::online_nodes().first().copied().unwrap_or(0), first.clone());
+            pools.insert(
+                numa::online_nodes().first().copied().unwrap_or(0),
+                first.clone(),
+            );
         }
         Ok(Memory { pools, first })
     }
 
     /// The pool of a worker on `core`.
     pub(crate) fn of_core(&self, core: Option<u16>) -> &Pool {
-        core.and_then(|core| self.pools.get(&numa::node_of_core(usize::from(core)))).unwrap_or(&self.first)
+        core.and_then(|core| self.pools.get(&numa::node_of_core(usize::from(core))))
+            .unwrap_or(&self.first)
     }
 
     /// The pool that a device's queues lend from.
     pub(crate) fn of_device(&self, device: Option<&Device>) -> &Pool {
-        let node = device.and_then(Device::linux_name).and_then(numa::node_of_device);
-        node.and_then(|node| self.pools.get(&node)).unwrap_or(&self.first)
+        let node = device
+            .and_then(Device::linux_name)
+            .and_then(numa::node_of_device);
+        node.and_then(|node| self.pools.get(&node))
+            .unwrap_or(&self.first)
     }
 
     /// For packets that the control side originates.
@@ -78,12 +97,18 @@ impl Memory {
 mod tests {
     use super::*;
 
-    const SMALL: PoolConfig = PoolConfig { chunks: 64, hugepages: Hugepages::Off };
+    const SMALL: PoolConfig = PoolConfig {
+        chunks: 64,
+        hugepages: Hugepages::Off,
+    };
 
     #[test]
     fn one_pool_a_node_and_each_once() {
         let memory = Memory::on_nodes([0, 1, 0, 1].into_iter(), SMALL).unwrap();
-        assert_eq!(memory.pools().map(|(node, _)| node).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(
+            memory.pools().map(|(node, _)| node).collect::<Vec<_>>(),
+            [0, 1]
+        );
         let mine = memory.any().alloc().unwrap();
         let others = memory.pools().nth(1).unwrap().1;
         assert!(memory.any().holds(&mine) && !others.holds(&mine));

@@ -104,7 +104,8 @@ impl NeighborTable {
 
     fn create(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) -> bool {
         if self.known.len() >= MOST {
-            let Some(&(_, oldest)) = self.unasked.first().or_else(|| self.unresolved.first()) else {
+            let Some(&(_, oldest)) = self.unasked.first().or_else(|| self.unresolved.first())
+            else {
                 self.refused += 1;
                 return false;
             };
@@ -112,7 +113,19 @@ impl NeighborTable {
         }
         self.births += 1;
         let (state, mac, born) = (NeighborState::Incomplete, MacAddr::ZERO, self.births);
-        self.known.insert(place, Neighbor { state, mac, since: now, asked: 0, last_asked: 0, routes: 0, born, unasked: false });
+        self.known.insert(
+            place,
+            Neighbor {
+                state,
+                mac,
+                since: now,
+                asked: 0,
+                last_asked: 0,
+                routes: 0,
+                born,
+                unasked: false,
+            },
+        );
         self.sort_in(place);
         deeds.push(Deed::Create(place));
         if self.unresolved.len() > MOST_UNRESOLVED
@@ -132,10 +145,18 @@ impl NeighborTable {
 
     /// Keeps the lists of those that may go right, after a neighbour changed.
     fn sort_in(&mut self, place: Place) {
-        let Some(neighbor) = self.known.get(&place) else { return };
-        let answers = !matches!(neighbor.state, NeighborState::Incomplete | NeighborState::Failed);
+        let Some(neighbor) = self.known.get(&place) else {
+            return;
+        };
+        let answers = !matches!(
+            neighbor.state,
+            NeighborState::Incomplete | NeighborState::Failed
+        );
         let unasked = answers && neighbor.unasked && neighbor.state != NeighborState::Static;
-        for (list, is_in) in [(&mut self.unresolved, !answers), (&mut self.unasked, unasked)] {
+        for (list, is_in) in [
+            (&mut self.unresolved, !answers),
+            (&mut self.unasked, unasked),
+        ] {
             if is_in && neighbor.routes == 0 {
                 list.insert((neighbor.born, place));
             } else {
@@ -157,7 +178,9 @@ impl NeighborTable {
         if !self.known.contains_key(&place) && !self.create(place, now, deeds) {
             return;
         }
-        let Some(neighbor) = self.known.get_mut(&place) else { return };
+        let Some(neighbor) = self.known.get_mut(&place) else {
+            return;
+        };
         if neighbor.state.is_usable() {
             return deeds.push(Deed::Release(place));
         }
@@ -168,12 +191,18 @@ impl NeighborTable {
 
     /// It said who it is.
     pub(crate) fn heard(&mut self, place: Place, said: Said, now: u64, deeds: &mut Vec<Deed>) {
-        let Said { mac, to_us, replaces } = said;
+        let Said {
+            mac,
+            to_us,
+            replaces,
+        } = said;
         let is_new = !self.known.contains_key(&place);
         if is_new && (!to_us || !self.create(place, now, deeds)) {
             return;
         }
-        let Some(neighbor) = self.known.get_mut(&place) else { return };
+        let Some(neighbor) = self.known.get_mut(&place) else {
+            return;
+        };
         if neighbor.state == NeighborState::Static {
             return;
         }
@@ -187,7 +216,8 @@ impl NeighborTable {
             return;
         }
         let moved = neighbor.mac != mac || neighbor.state != NeighborState::Reachable;
-        (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) = (NeighborState::Reachable, mac, now, 0);
+        (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) =
+            (NeighborState::Reachable, mac, now, 0);
         if moved {
             deeds.push(Deed::Update(place, NeighborState::Reachable, mac));
         }
@@ -196,11 +226,19 @@ impl NeighborTable {
     }
 
     /// The configuration says who it is; `None` takes that back.
-    pub(crate) fn set_static(&mut self, place: Place, mac: Option<MacAddr>, now: u64, deeds: &mut Vec<Deed>) {
+    pub(crate) fn set_static(
+        &mut self,
+        place: Place,
+        mac: Option<MacAddr>,
+        now: u64,
+        deeds: &mut Vec<Deed>,
+    ) {
         if !self.known.contains_key(&place) && !self.create(place, now, deeds) {
             return;
         }
-        let Some(neighbor) = self.known.get_mut(&place) else { return };
+        let Some(neighbor) = self.known.get_mut(&place) else {
+            return;
+        };
         (neighbor.since, neighbor.asked) = (now, 0);
         (neighbor.state, neighbor.mac) = match mac {
             Some(mac) => (NeighborState::Static, mac),
@@ -214,7 +252,9 @@ impl NeighborTable {
 
     /// Nobody needs it and nobody knows it: it goes, as if it had never been.
     fn drop_if_unneeded(&mut self, place: Place, deeds: &mut Vec<Deed>) {
-        if self.known.get(&place).is_some_and(|neighbor| neighbor.routes == 0 && neighbor.state == NeighborState::Incomplete) {
+        if self.known.get(&place).is_some_and(|neighbor| {
+            neighbor.routes == 0 && neighbor.state == NeighborState::Incomplete
+        }) {
             self.remove(place, deeds);
         }
     }
@@ -240,11 +280,18 @@ impl NeighborTable {
 
     /// The link was lost: whoever comes back may be somebody else. What is configured stays.
     pub(crate) fn unlearn(&mut self, interface: u32, now: u64, deeds: &mut Vec<Deed>) {
-        let here = self.known.iter_mut().filter(|(place, it)| place.interface == interface && it.state != NeighborState::Static);
+        let here = self.known.iter_mut().filter(|(place, it)| {
+            place.interface == interface && it.state != NeighborState::Static
+        });
         let mut changed = Vec::new();
         for (&place, neighbor) in here {
-            (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) = (NeighborState::Incomplete, MacAddr::ZERO, now, 0);
-            deeds.push(Deed::Update(place, NeighborState::Incomplete, MacAddr::ZERO));
+            (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) =
+                (NeighborState::Incomplete, MacAddr::ZERO, now, 0);
+            deeds.push(Deed::Update(
+                place,
+                NeighborState::Incomplete,
+                MacAddr::ZERO,
+            ));
             changed.push(place);
         }
         changed.into_iter().for_each(|place| self.sort_in(place));
@@ -252,14 +299,24 @@ impl NeighborTable {
 
     /// Everything on an interface that no longer has this neighbour's subnet goes.
     pub(crate) fn forget(&mut self, mut gone: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
-        let places: Vec<Place> = self.known.keys().copied().filter(|&place| gone(place)).collect();
+        let places: Vec<Place> = self
+            .known
+            .keys()
+            .copied()
+            .filter(|&place| gone(place))
+            .collect();
         for place in places {
             self.remove(place, deeds);
         }
     }
 
     /// Lets time pass. `used` says, and forgets, whether packets were sent to a neighbour.
-    pub(crate) fn tick(&mut self, now: u64, mut used: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
+    pub(crate) fn tick(
+        &mut self,
+        now: u64,
+        mut used: impl FnMut(Place) -> bool,
+        deeds: &mut Vec<Deed>,
+    ) {
         let (mut gone, mut failed) = (Vec::new(), Vec::new());
         for (&place, neighbor) in &mut self.known {
             let was = neighbor.state;
@@ -268,21 +325,30 @@ impl NeighborTable {
                 NeighborState::Incomplete => ask_again(place, neighbor, now, deeds),
                 NeighborState::Probe => ask_again(place, neighbor, now, deeds),
                 NeighborState::Reachable if age >= REACHABLE_TIME => {
-                    (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Stale, now, 0);
+                    (neighbor.state, neighbor.since, neighbor.asked) =
+                        (NeighborState::Stale, now, 0);
                     deeds.push(Deed::Update(place, NeighborState::Stale, neighbor.mac));
                     let _ = used(place);
                 }
                 NeighborState::Stale if used(place) => {
-                    (neighbor.state, neighbor.since, neighbor.asked, neighbor.last_asked) = (NeighborState::Probe, now, 1, now);
+                    (
+                        neighbor.state,
+                        neighbor.since,
+                        neighbor.asked,
+                        neighbor.last_asked,
+                    ) = (NeighborState::Probe, now, 1, now);
                     deeds.push(Deed::Update(place, NeighborState::Probe, neighbor.mac));
                     deeds.push(Deed::Probe(place, neighbor.mac));
                 }
-                NeighborState::Stale if age >= STALE_TIME && neighbor.routes == 0 => gone.push(place),
+                NeighborState::Stale if age >= STALE_TIME && neighbor.routes == 0 => {
+                    gone.push(place)
+                }
                 NeighborState::Failed if age >= FAILED_TIME => {
                     if neighbor.routes == 0 {
                         gone.push(place);
                     } else {
-                        (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Incomplete, now, 0);
+                        (neighbor.state, neighbor.since, neighbor.asked) =
+                            (NeighborState::Incomplete, now, 0);
                         deeds.push(Deed::Update(place, NeighborState::Incomplete, neighbor.mac));
                     }
                 }
@@ -320,17 +386,25 @@ fn ask_again(place: Place, neighbor: &mut Neighbor, now: u64, deeds: &mut Vec<De
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { interface: 1, address: IpAddr::V4(std::net::Ipv4Addr::new(0, 0, 0, 7)) };
+    const PLACE: Place = Place {
+        interface: 1,
+        address: IpAddr::V4(std::net::Ipv4Addr::new(0, 0, 0, 7)),
+    };
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
 
     fn said(to_us: bool) -> Said {
-        Said { mac: MAC, to_us, replaces: true }
+        Said {
+            mac: MAC,
+            to_us,
+            replaces: true,
+        }
     }
 
     /// Ticks once a tenth of a second up to `until`; returns what was to be done.
     fn pass(table: &mut NeighborTable, from: u64, until: u64, used: bool) -> Vec<Deed> {
         let mut deeds = Vec::new();
-        (from / 100_000_000..until / 100_000_000).for_each(|tenth| table.tick(tenth * 100_000_000, |_| used, &mut deeds));
+        (from / 100_000_000..until / 100_000_000)
+            .for_each(|tenth| table.tick(tenth * 100_000_000, |_| used, &mut deeds));
         deeds
     }
 
@@ -341,8 +415,19 @@ mod tests {
         assert_eq!(deeds, [Deed::Create(PLACE)]);
         let deeds = pass(&mut table, 0, 3 * SECOND, false);
         let failed = Deed::Update(PLACE, NeighborState::Failed, MacAddr::ZERO);
-        assert_eq!(deeds, [Deed::Ask(PLACE), Deed::Ask(PLACE), failed, Deed::Release(PLACE)]);
-        assert_eq!(pass(&mut table, 3 * SECOND, 9 * SECOND, false), [Deed::Remove(PLACE)]);
+        assert_eq!(
+            deeds,
+            [
+                Deed::Ask(PLACE),
+                Deed::Ask(PLACE),
+                failed,
+                Deed::Release(PLACE)
+            ]
+        );
+        assert_eq!(
+            pass(&mut table, 3 * SECOND, 9 * SECOND, false),
+            [Deed::Remove(PLACE)]
+        );
         assert!(table.get(PLACE).is_none());
     }
 
@@ -351,7 +436,13 @@ mod tests {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
         table.wanted(PLACE, 0, &mut deeds);
         table.heard(PLACE, said(true), SECOND, &mut deeds);
-        assert_eq!(deeds[1..], [Deed::Update(PLACE, NeighborState::Reachable, MAC), Deed::Release(PLACE)]);
+        assert_eq!(
+            deeds[1..],
+            [
+                Deed::Update(PLACE, NeighborState::Reachable, MAC),
+                Deed::Release(PLACE)
+            ]
+        );
         let deeds = pass(&mut table, SECOND, 32 * SECOND, true);
         assert!(deeds.contains(&Deed::Probe(PLACE, MAC)));
         let mut deeds = Vec::new();
@@ -363,7 +454,10 @@ mod tests {
     fn one_that_is_not_used_ages_out_and_one_with_a_route_stays() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
         table.heard(PLACE, said(true), 0, &mut deeds);
-        assert_eq!(pass(&mut table, 0, 640 * SECOND, false).last(), Some(&Deed::Remove(PLACE)));
+        assert_eq!(
+            pass(&mut table, 0, 640 * SECOND, false).last(),
+            Some(&Deed::Remove(PLACE))
+        );
         table.hold_for_route(PLACE, 0, &mut deeds);
         table.heard(PLACE, said(true), 0, &mut deeds);
         pass(&mut table, 0, 700 * SECOND, false);
@@ -378,7 +472,14 @@ mod tests {
         table.unlearn(2, 5, &mut deeds);
         assert!(deeds.is_empty());
         table.unlearn(1, 5, &mut deeds);
-        assert_eq!(deeds, [Deed::Update(PLACE, NeighborState::Incomplete, MacAddr::ZERO)]);
+        assert_eq!(
+            deeds,
+            [Deed::Update(
+                PLACE,
+                NeighborState::Incomplete,
+                MacAddr::ZERO
+            )]
+        );
     }
 
     #[test]
@@ -387,22 +488,46 @@ mod tests {
         table.heard(PLACE, said(false), 0, &mut deeds);
         assert!(table.get(PLACE).is_none());
         table.set_static(PLACE, Some(MAC), 0, &mut deeds);
-        table.heard(PLACE, Said { mac: MacAddr([2; 6]), ..said(true) }, 1, &mut deeds);
+        table.heard(
+            PLACE,
+            Said {
+                mac: MacAddr([2; 6]),
+                ..said(true)
+            },
+            1,
+            &mut deeds,
+        );
         assert_eq!(table.get(PLACE).unwrap().mac, MAC);
     }
 
     #[test]
     fn a_scan_evicts_the_oldest_that_did_not_answer_and_nobody_else() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        let place = |number: u32| Place { interface: 1, address: std::net::Ipv6Addr::from(u128::from(number)).into() };
+        let place = |number: u32| Place {
+            interface: 1,
+            address: std::net::Ipv6Addr::from(u128::from(number)).into(),
+        };
         table.heard(place(1), said(true), 0, &mut deeds);
         table.hold_for_route(place(2), 0, &mut deeds);
-        (10..10 + MOST_UNRESOLVED as u32).for_each(|number| table.wanted(place(number), 0, &mut deeds));
+        (10..10 + MOST_UNRESOLVED as u32)
+            .for_each(|number| table.wanted(place(number), 0, &mut deeds));
         assert_eq!(table.evicted, 0);
         deeds.clear();
         (1 << 20..(1 << 20) + 3).for_each(|number| table.wanted(place(number), 1, &mut deeds));
-        let gone: Vec<_> = deeds.iter().filter_map(|deed| if let Deed::Remove(place) = deed { Some(*place) } else { None }).collect();
-        assert_eq!((gone, table.evicted), (vec![place(10), place(11), place(12)], 3));
+        let gone: Vec<_> = deeds
+            .iter()
+            .filter_map(|deed| {
+                if let Deed::Remove(place) = deed {
+                    Some(*place)
+                } else {
+                    None
+                }
+            })
+            .collect();
+        assert_eq!(
+            (gone, table.evicted),
+            (vec![place(10), place(11), place(12)], 3)
+        );
         assert!(table.get(place(1)).is_some() && table.get(place(2)).is_some());
         assert_eq!(table.known.len(), MOST_UNRESOLVED + 2);
         // Once a route lets go, it is one of those.
@@ -413,7 +538,10 @@ mod tests {
     #[test]
     fn a_crowd_that_nobody_asked_for_makes_room_and_those_who_answered_stay() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        let place = |number: u32| Place { interface: 1, address: std::net::Ipv6Addr::from(u128::from(number)).into() };
+        let place = |number: u32| Place {
+            interface: 1,
+            address: std::net::Ipv6Addr::from(u128::from(number)).into(),
+        };
         // One that was asked for, one that was asked when it had grown stale, one for a route, and one that is configured.
         table.wanted(place(1), 0, &mut deeds);
         (1..=3).for_each(|number| table.heard(place(number), said(true), 0, &mut deeds));
@@ -423,17 +551,34 @@ mod tests {
         table.hold_for_route(place(3), 0, &mut deeds);
         table.set_static(place(4), Some(MAC), 0, &mut deeds);
         // Somebody speaks to us under more addresses than there is room for.
-        (10..10 + MOST as u32).for_each(|number| table.heard(place(number), said(true), 34 * SECOND, &mut deeds));
-        assert_eq!((table.known.len(), table.evicted, table.refused), (MOST, 4, 0));
+        (10..10 + MOST as u32)
+            .for_each(|number| table.heard(place(number), said(true), 34 * SECOND, &mut deeds));
+        assert_eq!(
+            (table.known.len(), table.evicted, table.refused),
+            (MOST, 4, 0)
+        );
         assert!((1..=4).all(|number| table.get(place(number)).is_some()));
-        assert!((10..14).all(|number| table.get(place(number)).is_none()) && table.get(place(14)).is_some());
+        assert!(
+            (10..14).all(|number| table.get(place(number)).is_none())
+                && table.get(place(14)).is_some()
+        );
         // Those whom packets wait for, who answer, whom a route needs and who are configured find room.
         deeds.clear();
         table.wanted(place(1 << 20), 35 * SECOND, &mut deeds);
-        assert_eq!(deeds, [Deed::Release(place(14)), Deed::Remove(place(14)), Deed::Create(place(1 << 20))]);
+        assert_eq!(
+            deeds,
+            [
+                Deed::Release(place(14)),
+                Deed::Remove(place(14)),
+                Deed::Create(place(1 << 20))
+            ]
+        );
         table.hold_for_route(place(2 << 20), 35 * SECOND, &mut deeds);
         table.set_static(place(3 << 20), Some(MAC), 35 * SECOND, &mut deeds);
-        assert_eq!((table.known.len(), table.evicted, table.refused), (MOST, 7, 0));
+        assert_eq!(
+            (table.known.len(), table.evicted, table.refused),
+            (MOST, 7, 0)
+        );
         assert_eq!(table.unasked.len() + 7, MOST);
         // A link that is lost makes all of them unknown; they are in one list at a time, and leave it when they go.
         table.unlearn(1, 36 * SECOND, &mut deeds);
@@ -445,17 +590,36 @@ mod tests {
     #[test]
     fn one_that_replaces_nothing_only_casts_doubt() {
         let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        let timid = |mac| Said { mac, to_us: true, replaces: false };
+        let timid = |mac| Said {
+            mac,
+            to_us: true,
+            replaces: false,
+        };
         table.heard(PLACE, timid(MAC), 0, &mut deeds);
-        assert_eq!(table.get(PLACE).unwrap().mac, MAC, "where nothing is known it is believed");
+        assert_eq!(
+            table.get(PLACE).unwrap().mac,
+            MAC,
+            "where nothing is known it is believed"
+        );
         deeds.clear();
         table.heard(PLACE, timid(MacAddr([2; 6])), 1, &mut deeds);
         assert_eq!(deeds, [Deed::Update(PLACE, NeighborState::Stale, MAC)]);
         table.heard(PLACE, timid(MacAddr([2; 6])), 2, &mut deeds);
-        assert_eq!((table.get(PLACE).unwrap().state, deeds.len()), (NeighborState::Stale, 1));
+        assert_eq!(
+            (table.get(PLACE).unwrap().state, deeds.len()),
+            (NeighborState::Stale, 1)
+        );
         table.heard(PLACE, timid(MAC), 3, &mut deeds);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
-        table.heard(PLACE, Said { mac: MacAddr([2; 6]), ..said(true) }, 4, &mut deeds);
+        table.heard(
+            PLACE,
+            Said {
+                mac: MacAddr([2; 6]),
+                ..said(true)
+            },
+            4,
+            &mut deeds,
+        );
         assert_eq!(table.get(PLACE).unwrap().mac, MacAddr([2; 6]));
     }
 }

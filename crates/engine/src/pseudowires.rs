@@ -21,25 +21,43 @@ pub(crate) struct LivePseudowire {
 impl Control {
     /// What workers need to know of an interface that is a pseudowire and has its labels.
     pub(crate) fn pseudowire_entry(&self, name: &str) -> Option<weir_port::pseudowire::Pseudowire> {
-        let (live, wanted) = (self.pseudowires.get(name)?, self.config.pseudowires.get(name)?);
+        let (live, wanted) = (
+            self.pseudowires.get(name)?,
+            self.config.pseudowires.get(name)?,
+        );
         let vlan = (wanted.kind == PseudowireType::Tagged).then_some(wanted.vlan);
-        Some(weir_port::pseudowire::Pseudowire::new(live.group, wanted.control_word, vlan))
+        Some(weir_port::pseudowire::Pseudowire::new(
+            live.group,
+            wanted.control_word,
+            vlan,
+        ))
     }
 
     pub(crate) fn add_pseudowire(&mut self, name: &str, wanted: &Pseudowire) -> Result<(), String> {
         let group = self.group_of(None, &wanted.labelled_via(), None)?;
-        let end = self.nexthops.add_adjacency(Adjacency::pseudowire(self.index_of(name)));
+        let end = self
+            .nexthops
+            .add_adjacency(Adjacency::pseudowire(self.index_of(name)));
         let incoming = self.single(end);
         // Nothing of an Ethernet frame goes by the label's time to live or class.
         let entry = Entry::new(incoming, TtlMode::Pipe, Payload::Either);
-        self.waiting_labels.push(WaitingLabel { label: wanted.local_label, entry });
-        self.pseudowires.insert(name.to_owned(), LivePseudowire { group, end });
+        self.waiting_labels.push(WaitingLabel {
+            label: wanted.local_label,
+            entry,
+        });
+        self.pseudowires
+            .insert(name.to_owned(), LivePseudowire { group, end });
         self.refresh(name);
         Ok(())
     }
 
     /// The label of this end stays.
-    pub(crate) fn change_pseudowire(&mut self, name: &str, from: &Pseudowire, to: &Pseudowire) -> Result<(), String> {
+    pub(crate) fn change_pseudowire(
+        &mut self,
+        name: &str,
+        from: &Pseudowire,
+        to: &Pseudowire,
+    ) -> Result<(), String> {
         let group = self.group_of(None, &to.labelled_via(), None)?;
         if let Some(live) = self.pseudowires.get_mut(name) {
             let old = std::mem::replace(&mut live.group, group);
@@ -64,9 +82,17 @@ impl Control {
     pub(crate) fn pseudowire_views(&self) -> weir_api::Pseudowires {
         let view = |(name, wanted): (&String, &Pseudowire)| {
             let index = self.index_of(name);
-            let paths = self.pseudowires.get(name).map_or_else(Vec::new, |live| self.path_views(live.group));
-            let carries = paths.iter().any(|path| path.adjacency == weir_api::Adjacency::Complete);
-            let is_up = self.tables.interface(index).is_some_and(|interface| interface.can_send);
+            let paths = self
+                .pseudowires
+                .get(name)
+                .map_or_else(Vec::new, |live| self.path_views(live.group));
+            let carries = paths
+                .iter()
+                .any(|path| path.adjacency == weir_api::Adjacency::Complete);
+            let is_up = self
+                .tables
+                .interface(index)
+                .is_some_and(|interface| interface.can_send);
             let view = weir_api::Pseudowire {
                 interface: name.clone(),
                 local_label: wanted.local_label,
@@ -81,6 +107,8 @@ impl Control {
         };
         let mut all: Vec<_> = self.config.pseudowires.iter().map(view).collect();
         all.sort_by_key(|(index, _)| *index);
-        weir_api::Pseudowires { pseudowires: all.into_iter().map(|(_, view)| view).collect() }
+        weir_api::Pseudowires {
+            pseudowires: all.into_iter().map(|(_, view)| view).collect(),
+        }
     }
 }

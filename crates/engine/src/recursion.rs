@@ -65,13 +65,20 @@ impl Recursion {
             return;
         }
         let inside = (table, prefix.network(), 0)..=(table, prefix.broadcast(), u32::MAX);
-        self.dirty.extend(self.watched.range(inside).map(|(.., group)| *group));
+        self.dirty
+            .extend(self.watched.range(inside).map(|(.., group)| *group));
     }
 
     /// The next hops of a group as they were configured, if any of them is to be resolved.
     pub(crate) fn next_hops(&self, group: u32) -> Vec<NextHop> {
-        let Some(list) = self.lists.get(&group) else { return Vec::new() };
-        let unresolved = list.unresolved.iter().copied().chain(std::iter::repeat(None));
+        let Some(list) = self.lists.get(&group) else {
+            return Vec::new();
+        };
+        let unresolved = list
+            .unresolved
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(None));
         let view = |(path, unresolved): (&weir_config::Path, _)| NextHop {
             address: path.next_hop,
             table: path.next_hop_table.clone(),
@@ -81,11 +88,17 @@ impl Recursion {
     }
 
     fn watch(&mut self, group: u32, asked: BTreeSet<(u32, IpAddr)>) {
-        let Some(list) = self.lists.get_mut(&group) else { return };
+        let Some(list) = self.lists.get_mut(&group) else {
+            return;
+        };
         for (table, address) in std::mem::replace(&mut list.asked, asked) {
             self.watched.remove(&(table, address, group));
         }
-        self.watched.extend(list.asked.iter().map(|&(table, address)| (table, address, group)));
+        self.watched.extend(
+            list.asked
+                .iter()
+                .map(|&(table, address)| (table, address, group)),
+        );
     }
 }
 
@@ -112,7 +125,12 @@ struct Found {
 
 impl Found {
     fn of(end: End, weight: u64, labels: LabelStack) -> Found {
-        Found { end, weight, labels, next_hop: None }
+        Found {
+            end,
+            weight,
+            labels,
+            next_hop: None,
+        }
     }
 }
 
@@ -132,9 +150,18 @@ impl Control {
             return Ok(number);
         }
         let nothing = Group::new([Path::to(DROP)]).map_err(|error| error.to_string())?;
-        let number = self.nexthops.acquire_own(nothing).map_err(|error| error.to_string())?;
+        let number = self
+            .nexthops
+            .acquire_own(nothing)
+            .map_err(|error| error.to_string())?;
         self.recursion.numbers.insert(key, number);
-        let list = List { table, via: via.clone(), holds: Vec::new(), asked: BTreeSet::new(), unresolved: Vec::new() };
+        let list = List {
+            table,
+            via: via.clone(),
+            holds: Vec::new(),
+            asked: BTreeSet::new(),
+            unresolved: Vec::new(),
+        };
         self.recursion.lists.insert(number, list);
         self.resolve(number);
         Ok(number)
@@ -148,11 +175,15 @@ impl Control {
         }
         self.recursion.watch(number, BTreeSet::new());
         self.recursion.dirty.remove(&number);
-        let Some(list) = self.recursion.lists.remove(&number) else { return };
+        let Some(list) = self.recursion.lists.remove(&number) else {
+            return;
+        };
         self.recursion.numbers.remove(&(list.table, list.via));
         self.ipfix.knows.set_next_hops(number, Vec::new());
         let mut deeds = Vec::new();
-        list.holds.into_iter().for_each(|place| self.neighbors.let_go(place, &mut deeds));
+        list.holds
+            .into_iter()
+            .for_each(|place| self.neighbors.let_go(place, &mut deeds));
         self.carry_out(deeds);
     }
 
@@ -167,25 +198,48 @@ impl Control {
 
     /// Writes into a group what its next hops resolve to now.
     fn resolve(&mut self, number: u32) {
-        let Some(list) = self.recursion.lists.get(&number) else { return };
+        let Some(list) = self.recursion.lists.get(&number) else {
+            return;
+        };
         let mut resolved = Resolved::default();
         let (table, via) = (list.table, list.via.clone());
         let unresolved = self.resolve_list(table, &via, &mut vec![number], &mut resolved);
-        let places: Vec<Place> =
-            resolved.ends.iter().filter_map(|found| if let End::Neighbor(place) = found.end { Some(place) } else { None }).collect();
+        let places: Vec<Place> = resolved
+            .ends
+            .iter()
+            .filter_map(|found| {
+                if let End::Neighbor(place) = found.end {
+                    Some(place)
+                } else {
+                    None
+                }
+            })
+            .collect();
         self.recursion.watch(number, resolved.asked);
         let (now, mut deeds) = (self.clock.now(), Vec::new());
-        places.iter().for_each(|place| self.neighbors.hold_for_route(*place, now, &mut deeds));
+        places
+            .iter()
+            .for_each(|place| self.neighbors.hold_for_route(*place, now, &mut deeds));
         self.carry_out(deeds);
-        let ways: Vec<(Path, Option<IpAddr>)> = resolved.ends.into_iter().filter_map(|found| self.way(found)).collect();
+        let ways: Vec<(Path, Option<IpAddr>)> = resolved
+            .ends
+            .into_iter()
+            .filter_map(|found| self.way(found))
+            .collect();
         let group = self.resolved_group(number, &ways, matches!(via, Via::Resilient(_)));
         self.nexthops.replace_own(number, group);
-        self.ipfix.knows.set_next_hops(number, self.next_hops_of(number, &ways));
-        let Some(list) = self.recursion.lists.get_mut(&number) else { return };
+        self.ipfix
+            .knows
+            .set_next_hops(number, self.next_hops_of(number, &ways));
+        let Some(list) = self.recursion.lists.get_mut(&number) else {
+            return;
+        };
         list.unresolved = unresolved;
         let before = std::mem::replace(&mut list.holds, places);
         let mut deeds: Vec<Deed> = Vec::new();
-        before.into_iter().for_each(|place| self.neighbors.let_go(place, &mut deeds));
+        before
+            .into_iter()
+            .for_each(|place| self.neighbors.let_go(place, &mut deeds));
         self.carry_out(deeds);
     }
 
@@ -195,10 +249,21 @@ impl Control {
             End::Neighbor(place) => self.adjacencies.get(&place).copied()?,
             End::Adjacency(adjacency) => adjacency,
         };
-        let to_neighbor = self.nexthops.adjacency(adjacency).is_some_and(|end| end.kind == AdjacencyKind::Neighbor);
+        let to_neighbor = self
+            .nexthops
+            .adjacency(adjacency)
+            .is_some_and(|end| end.kind == AdjacencyKind::Neighbor);
         // What leads nowhere pushes nothing; a stack that is too deep is no way.
-        let labels = if to_neighbor { found.labels } else { LabelStack::default() };
-        let path = Path { adjacency, weight: u32::try_from(found.weight).unwrap_or(u32::MAX), labels };
+        let labels = if to_neighbor {
+            found.labels
+        } else {
+            LabelStack::default()
+        };
+        let path = Path {
+            adjacency,
+            weight: u32::try_from(found.weight).unwrap_or(u32::MAX),
+            labels,
+        };
         (path.labels.labels.len() <= MAX_LABELS).then_some((path, found.next_hop))
     }
 
@@ -206,35 +271,67 @@ impl Control {
     fn next_hops_of(&self, number: u32, ways: &[(Path, Option<IpAddr>)]) -> Vec<(u32, IpAddr)> {
         let paths = self.nexthops.group(number).map_or(&[][..], Group::paths);
         let of = |path: &Path| {
-            let mut all =
-                ways.iter().filter(|(way, _)| (way.adjacency, &way.labels) == (path.adjacency, &path.labels)).map(|(_, hop)| *hop);
+            let mut all = ways
+                .iter()
+                .filter(|(way, _)| (way.adjacency, &way.labels) == (path.adjacency, &path.labels))
+                .map(|(_, hop)| *hop);
             let first = all.next()??;
             all.all(|other| other == Some(first)).then_some(first)
         };
-        paths.iter().zip(self.nexthops.ends(number)).filter_map(|(path, end)| Some((*end, of(path)?))).collect()
+        paths
+            .iter()
+            .zip(self.nexthops.ends(number))
+            .filter_map(|(path, end)| Some((*end, of(path)?)))
+            .collect()
     }
 
-    fn resolved_group(&self, number: u32, ways: &[(Path, Option<IpAddr>)], resilient: bool) -> Group {
+    fn resolved_group(
+        &self,
+        number: u32,
+        ways: &[(Path, Option<IpAddr>)],
+        resilient: bool,
+    ) -> Group {
         let mut paths: Vec<Path> = ways.iter().map(|(path, _)| path.clone()).collect();
         paths.sort_by_key(|path| std::cmp::Reverse(path.weight));
         paths.truncate(MAX_BUCKETS);
-        let group = if resilient { Group::resilient(paths, self.nexthops.group(number)) } else { Group::new(paths) };
+        let group = if resilient {
+            Group::resilient(paths, self.nexthops.group(number))
+        } else {
+            Group::new(paths)
+        };
         // Without a path it is as if there were no route.
-        group.or_else(|_| Group::new([Path::to(DROP)])).unwrap_or_else(|_| Group::nowhere())
+        group
+            .or_else(|_| Group::new([Path::to(DROP)]))
+            .unwrap_or_else(|_| Group::nowhere())
     }
 
     /// Adds what a list of paths in a table resolves to; says for each path why it leads nowhere, if it does.
-    fn resolve_list(&self, table: u32, via: &Via, way: &mut Vec<u32>, to: &mut Resolved) -> Vec<Option<Unresolved>> {
+    fn resolve_list(
+        &self,
+        table: u32,
+        via: &Via,
+        way: &mut Vec<u32>,
+        to: &mut Resolved,
+    ) -> Vec<Option<Unresolved>> {
         let mut unresolved = Vec::new();
         for path in via.paths() {
-            let mut own = Resolved { steps: to.steps, ..Resolved::default() };
+            let mut own = Resolved {
+                steps: to.steps,
+                ..Resolved::default()
+            };
             match &path.next_hop_table {
-                None => own.ends.extend(self.place(table, path).map(|place| Found::of(End::Neighbor(place), 1, LabelStack::default()))),
+                None => own.ends.extend(
+                    self.place(table, path)
+                        .map(|place| Found::of(End::Neighbor(place), 1, LabelStack::default())),
+                ),
                 Some(name) => self.resolve_next_hop(name, path.next_hop, way, &mut own),
             }
             to.asked.append(&mut own.asked);
             to.steps = own.steps;
-            let why = own.ends.is_empty().then(|| own.unresolved.unwrap_or(Unresolved::NoRoute));
+            let why = own
+                .ends
+                .is_empty()
+                .then(|| own.unresolved.unwrap_or(Unresolved::NoRoute));
             to.unresolved = why.or(to.unresolved);
             unresolved.push(why);
             let labels = crate::labels::pushed(path);
@@ -254,25 +351,52 @@ impl Control {
     }
 
     /// Adds what one next hop resolves to in a table.
-    fn resolve_next_hop(&self, table: &str, address: IpAddr, way: &mut Vec<u32>, to: &mut Resolved) {
-        let Some(table) = self.place_of_vrf(Some(table).filter(|name| *name != weir_config::DEFAULT_TABLE)) else { return };
+    fn resolve_next_hop(
+        &self,
+        table: &str,
+        address: IpAddr,
+        way: &mut Vec<u32>,
+        to: &mut Resolved,
+    ) {
+        let Some(table) =
+            self.place_of_vrf(Some(table).filter(|name| *name != weir_config::DEFAULT_TABLE))
+        else {
+            return;
+        };
         to.steps += 1;
         if to.steps > MOST_STEPS || to.ends.len() > MOST_ENDS {
             to.unresolved = Some(Unresolved::TooDeep);
             return;
         }
         to.asked.insert((table, address));
-        let Some(routes) = self.routing.get(table as usize).and_then(Option::as_ref) else { return };
-        let Some(found) = routes.longest_match(address) else { return };
+        let Some(routes) = self.routing.get(table as usize).and_then(Option::as_ref) else {
+            return;
+        };
+        let Some(found) = routes.longest_match(address) else {
+            return;
+        };
         match found.source {
             RouteSource::Local => to.unresolved = Some(Unresolved::OwnAddress),
             RouteSource::Connected | RouteSource::Neighbor => {
-                let end = self.nexthops.group(found.group).and_then(|group| self.nexthops.adjacency(group.paths().first()?.adjacency));
-                let interface = end.filter(|end| end.kind != AdjacencyKind::Local).map(|end| end.interface);
-                let end = |interface| Found::of(End::Neighbor(Place { interface, address }), 1, LabelStack::default());
+                let end = self
+                    .nexthops
+                    .group(found.group)
+                    .and_then(|group| self.nexthops.adjacency(group.paths().first()?.adjacency));
+                let interface = end
+                    .filter(|end| end.kind != AdjacencyKind::Local)
+                    .map(|end| end.interface);
+                let end = |interface| {
+                    Found::of(
+                        End::Neighbor(Place { interface, address }),
+                        1,
+                        LabelStack::default(),
+                    )
+                };
                 to.ends.extend(interface.map(end));
             }
-            RouteSource::Static if way.contains(&found.group) => to.unresolved = Some(Unresolved::Loop),
+            RouteSource::Static if way.contains(&found.group) => {
+                to.unresolved = Some(Unresolved::Loop)
+            }
             RouteSource::Static if way.len() > DEEPEST => to.unresolved = Some(Unresolved::TooDeep),
             RouteSource::Static => match self.recursion.lists.get(&found.group) {
                 Some(list) => {
@@ -281,8 +405,17 @@ impl Control {
                     way.pop();
                 }
                 None => {
-                    let paths = self.nexthops.group(found.group).map_or(&[][..], Group::paths);
-                    let end = |path: &Path| Found::of(End::Adjacency(path.adjacency), path.weight.into(), path.labels.clone());
+                    let paths = self
+                        .nexthops
+                        .group(found.group)
+                        .map_or(&[][..], Group::paths);
+                    let end = |path: &Path| {
+                        Found::of(
+                            End::Adjacency(path.adjacency),
+                            path.weight.into(),
+                            path.labels.clone(),
+                        )
+                    };
                     to.ends.extend(paths.iter().map(end));
                 }
             },
@@ -295,7 +428,10 @@ impl Control {
             Some(name) => self.index_of(name),
             None => self.subnets.find(table, path.next_hop, None)?.0,
         };
-        Some(Place { interface, address: path.next_hop })
+        Some(Place {
+            interface,
+            address: path.next_hop,
+        })
     }
 }
 

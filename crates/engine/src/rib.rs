@@ -26,7 +26,12 @@ pub(crate) enum RouteSource {
 }
 
 impl RouteSource {
-    pub(crate) const ALL: [RouteSource; 4] = [RouteSource::Local, RouteSource::Static, RouteSource::Connected, RouteSource::Neighbor];
+    pub(crate) const ALL: [RouteSource; 4] = [
+        RouteSource::Local,
+        RouteSource::Static,
+        RouteSource::Connected,
+        RouteSource::Neighbor,
+    ];
 }
 
 /// The route of a prefix that counts.
@@ -38,7 +43,11 @@ struct Best {
 
 impl Best {
     fn found(self, prefix: IpNet) -> Found {
-        Found { prefix, source: self.source, group: self.group }
+        Found {
+            prefix,
+            source: self.source,
+            group: self.group,
+        }
     }
 }
 
@@ -54,7 +63,11 @@ struct Rib<N> {
 
 impl<N: Ord + Copy> Rib<N> {
     fn new() -> Rib<N> {
-        Rib { best: BTreeMap::new(), hidden: BTreeMap::new(), counts: [0; RouteSource::ALL.len()] }
+        Rib {
+            best: BTreeMap::new(),
+            hidden: BTreeMap::new(),
+            counts: [0; RouteSource::ALL.len()],
+        }
     }
 
     /// Adds a route, or replaces the one of the same source, whose group is returned.
@@ -80,11 +93,21 @@ impl<N: Ord + Copy> Rib<N> {
         let best = self.best.get(&net).copied()?;
         let old = if best.source == source {
             let of_net = (net, RouteSource::Local)..=(net, RouteSource::Neighbor);
-            let next = self.hidden.range(of_net).next().map(|(&key, &group)| (key, group));
+            let next = self
+                .hidden
+                .range(of_net)
+                .next()
+                .map(|(&key, &group)| (key, group));
             match next {
                 Some((key, group)) => {
                     self.hidden.remove(&key);
-                    self.best.insert(net, Best { group, source: key.1 });
+                    self.best.insert(
+                        net,
+                        Best {
+                            group,
+                            source: key.1,
+                        },
+                    );
                 }
                 None => {
                     self.best.remove(&net);
@@ -103,7 +126,11 @@ impl<N: Ord + Copy> Rib<N> {
     /// The group of the route of a source, hidden or not.
     fn of(&self, net: N, source: RouteSource) -> Option<u32> {
         let best = self.best.get(&net)?;
-        if best.source == source { Some(best.group) } else { self.hidden.get(&(net, source)).copied() }
+        if best.source == source {
+            Some(best.group)
+        } else {
+            self.hidden.get(&(net, source)).copied()
+        }
     }
 
     fn get(&self, net: N) -> Option<Best> {
@@ -112,7 +139,9 @@ impl<N: Ord + Copy> Rib<N> {
 
     fn after(&self, net: Option<N>) -> impl Iterator<Item = (N, Best)> + '_ {
         let from = net.map_or(Bound::Unbounded, Bound::Excluded);
-        self.best.range((from, Bound::Unbounded)).map(|(net, best)| (*net, *best))
+        self.best
+            .range((from, Bound::Unbounded))
+            .map(|(net, best)| (*net, *best))
     }
 }
 
@@ -141,9 +170,21 @@ pub(crate) struct Table {
 
 impl Table {
     /// An empty table.
-    pub(crate) fn new(domain: &Domain, name: Option<String>, number: u32) -> Result<Table, FibError> {
+    pub(crate) fn new(
+        domain: &Domain,
+        name: Option<String>,
+        number: u32,
+    ) -> Result<Table, FibError> {
         let (fib4, fib6) = (Fib4Writer::new(domain)?, Fib6Writer::new(domain)?);
-        Ok(Table { name, number, fib4, fib6, four: Rib::new(), six: Rib::new(), lengths: None })
+        Ok(Table {
+            name,
+            number,
+            fib4,
+            fib6,
+            four: Rib::new(),
+            six: Rib::new(),
+            lengths: None,
+        })
     }
 
     /// Begins or ends to keep the lengths of prefixes.
@@ -151,7 +192,9 @@ impl Table {
         self.lengths = if on {
             Some({
                 // A neighbour has no prefix of its own: it is on the link's.
-                let routes = self.after(None).filter(|found| found.source != RouteSource::Neighbor);
+                let routes = self
+                    .after(None)
+                    .filter(|found| found.source != RouteSource::Neighbor);
                 Lengths::of(domain, routes.map(|found| found.prefix))?
             })
         } else {
@@ -167,9 +210,18 @@ impl Table {
 
     /// Adds a route, or replaces the one of the same source, whose group is returned. When the forwarding
     /// table is full, nothing has changed.
-    pub(crate) fn set(&mut self, prefix: IpNet, source: RouteSource, group: u32) -> Result<Option<u32>, FibError> {
+    pub(crate) fn set(
+        &mut self,
+        prefix: IpNet,
+        source: RouteSource,
+        group: u32,
+    ) -> Result<Option<u32>, FibError> {
         let hidden = self.get(prefix).is_some_and(|found| found.source < source);
-        if let Some(lengths) = self.lengths.as_mut().filter(|_| source != RouteSource::Neighbor) {
+        if let Some(lengths) = self
+            .lengths
+            .as_mut()
+            .filter(|_| source != RouteSource::Neighbor)
+        {
             lengths.add(prefix)?;
         }
         match prefix {
@@ -189,7 +241,11 @@ impl Table {
     }
 
     /// Takes the route of a source away, whose group is returned; what it hid shows again.
-    pub(crate) fn unset(&mut self, prefix: IpNet, source: RouteSource) -> Result<Option<u32>, FibError> {
+    pub(crate) fn unset(
+        &mut self,
+        prefix: IpNet,
+        source: RouteSource,
+    ) -> Result<Option<u32>, FibError> {
         let old = match prefix {
             IpNet::V4(net) => self.four.unset(net, source),
             IpNet::V6(net) => self.six.unset(net, source),
@@ -230,7 +286,11 @@ impl Table {
             IpNet::V4(net) => self.four.get(net),
             IpNet::V6(net) => self.six.get(net),
         };
-        best.map(|Best { group, source }| Found { prefix, source, group })
+        best.map(|Best { group, source }| Found {
+            prefix,
+            source,
+            group,
+        })
     }
 
     /// The route that packets to an address take.
@@ -250,13 +310,22 @@ impl Table {
             Some(IpNet::V6(_)) => None,
         };
         let four = four.map(|from| self.four.after(from)).into_iter().flatten();
-        four.map(|(net, best)| best.found(net.into())).chain(self.six_after(prefix))
+        four.map(|(net, best)| best.found(net.into()))
+            .chain(self.six_after(prefix))
     }
 
     /// The same of IPv6 alone.
     pub(crate) fn six_after(&self, prefix: Option<IpNet>) -> impl Iterator<Item = Found> + '_ {
-        let six = prefix.and_then(|prefix| if let IpNet::V6(net) = prefix { Some(net) } else { None });
-        self.six.after(six).map(|(net, best)| best.found(net.into()))
+        let six = prefix.and_then(|prefix| {
+            if let IpNet::V6(net) = prefix {
+                Some(net)
+            } else {
+                None
+            }
+        });
+        self.six
+            .after(six)
+            .map(|(net, best)| best.found(net.into()))
     }
 
     /// How many routes there are of each source, IPv4 and IPv6.
@@ -285,7 +354,11 @@ mod tests {
         let mut table = Table::new(&domain, None, 0).unwrap();
         for prefix in ["10.0.0.0/8", "2001:db8::/32"] {
             let prefix: IpNet = prefix.parse().unwrap();
-            let best = |table: &Table| table.longest_match(prefix.addr()).map(|found| (found.source, found.group));
+            let best = |table: &Table| {
+                table
+                    .longest_match(prefix.addr())
+                    .map(|found| (found.source, found.group))
+            };
             assert_eq!(table.set(prefix, RouteSource::Connected, 5), Ok(None));
             assert_eq!(table.set(prefix, RouteSource::Neighbor, 7), Ok(None));
             assert_eq!(best(&table), Some((RouteSource::Connected, 5)));
@@ -309,22 +382,43 @@ mod tests {
         let domain = Domain::new(1);
         let mut table = Table::new(&domain, None, 0).unwrap();
         let prefix = |text: &str| text.parse::<IpNet>().unwrap();
-        table.set(prefix("10.0.0.0/8"), RouteSource::Static, 1).unwrap();
+        table
+            .set(prefix("10.0.0.0/8"), RouteSource::Static, 1)
+            .unwrap();
         assert!(table.lengths().is_none());
         table.measure(&domain, true).unwrap();
         for net in ["10.1.0.0/16", "2001:db8::/32", "2001:db8:1::/48"] {
             table.set(prefix(net), RouteSource::Static, 1).unwrap();
         }
-        table.set(prefix("10.1.0.0/16"), RouteSource::Connected, 1).unwrap();
+        table
+            .set(prefix("10.1.0.0/16"), RouteSource::Connected, 1)
+            .unwrap();
         let lengths = |table: &Table| {
-            ["10.2.0.1", "10.1.0.1", "9.9.9.9", "2001:db8:1::1", "2001:db8::1", "::1"]
-                .map(|address| table.lengths().unwrap().length(address.parse().unwrap()))
+            [
+                "10.2.0.1",
+                "10.1.0.1",
+                "9.9.9.9",
+                "2001:db8:1::1",
+                "2001:db8::1",
+                "::1",
+            ]
+            .map(|address| table.lengths().unwrap().length(address.parse().unwrap()))
         };
         assert_eq!(lengths(&table), [8, 16, 0, 48, 32, 0]);
-        table.unset(prefix("10.1.0.0/16"), RouteSource::Static).unwrap();
-        table.unset(prefix("2001:db8:1::/48"), RouteSource::Static).unwrap();
-        assert_eq!(lengths(&table), [8, 16, 0, 32, 32, 0], "what another source still has stays");
-        table.unset(prefix("10.1.0.0/16"), RouteSource::Connected).unwrap();
+        table
+            .unset(prefix("10.1.0.0/16"), RouteSource::Static)
+            .unwrap();
+        table
+            .unset(prefix("2001:db8:1::/48"), RouteSource::Static)
+            .unwrap();
+        assert_eq!(
+            lengths(&table),
+            [8, 16, 0, 32, 32, 0],
+            "what another source still has stays"
+        );
+        table
+            .unset(prefix("10.1.0.0/16"), RouteSource::Connected)
+            .unwrap();
         assert_eq!((lengths(&table)[1], table.lengths().unwrap().len()), (8, 2));
         table.measure(&domain, false).unwrap();
         assert!(table.lengths().is_none());
@@ -334,11 +428,24 @@ mod tests {
     fn routes_come_in_order_and_go_on_from_anywhere() {
         let domain = Domain::new(1);
         let mut table = Table::new(&domain, None, 0).unwrap();
-        let all: Vec<IpNet> = ["0.0.0.0/0", "10.0.0.0/8", "10.0.0.0/16", "::/0", "2001:db8::/32"].map(|text| text.parse().unwrap()).into();
+        let all: Vec<IpNet> = [
+            "0.0.0.0/0",
+            "10.0.0.0/8",
+            "10.0.0.0/16",
+            "::/0",
+            "2001:db8::/32",
+        ]
+        .map(|text| text.parse().unwrap())
+        .into();
         for prefix in all.iter().rev() {
             table.set(*prefix, RouteSource::Static, 1).unwrap();
         }
-        let after = |prefix| table.after(prefix).map(|found| found.prefix).collect::<Vec<_>>();
+        let after = |prefix| {
+            table
+                .after(prefix)
+                .map(|found| found.prefix)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(after(None), all);
         for (place, prefix) in all.iter().enumerate() {
             assert_eq!(after(Some(*prefix)), all[place + 1..]);

@@ -164,11 +164,22 @@ impl Router {
     /// # Errors
     /// One sentence with what to do.
     pub fn start(config: &Config, options: &Options) -> Result<Router, StartError> {
-        let clock = options.trial.as_ref().map_or_else(Clock::start, Trial::clock);
+        let clock = options
+            .trial
+            .as_ref()
+            .map_or_else(Clock::start, Trial::clock);
         let memory = Memory::new(config)?;
         for (node, pool) in memory.pools() {
-            let pages = if pool.on_hugepages() { "on hugepages" } else { "on ordinary pages" };
-            tracing::info!("packet memory: {} buffers, {} MiB {pages}, NUMA node {node}", pool.chunks(), pool.mapped_bytes() >> 20);
+            let pages = if pool.on_hugepages() {
+                "on hugepages"
+            } else {
+                "on ordinary pages"
+            };
+            tracing::info!(
+                "packet memory: {} buffers, {} MiB {pages}, NUMA node {node}",
+                pool.chunks(),
+                pool.mapped_bytes() >> 20
+            );
         }
         let count = usize::from(config.workers.count).max(1);
         // The workers, the sFlow agent and the exporter of flows.
@@ -176,11 +187,24 @@ impl Router {
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
         let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
         let settings = TapSettings::default();
-        let (mut handles, mut ends, mut meters, mut threads) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut handles, mut ends, mut meters, mut threads) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut specs, mut drop_map) = (Vec::new(), None);
         for number in 0..count {
-            let seed = options.seed.map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
-            let parts = make_worker(number, config, &memory, &domain, &published, &waker, clock.clone(), &settings, seed)?;
+            let seed = options
+                .seed
+                .map_or_else(crate::ports::seed, |seed| seed.wrapping_add(number as u64));
+            let parts = make_worker(
+                number,
+                config,
+                &memory,
+                &domain,
+                &published,
+                &waker,
+                clock.clone(),
+                &settings,
+                seed,
+            )?;
             specs = parts.worker.graph.specs().to_vec();
             drop_map = Some(parts.worker.graph.drop_map());
             handles.push(parts.handle);
@@ -197,8 +221,10 @@ impl Router {
         }
         let desk = Desk::new();
         let events = desk.events().clone();
-        let control =
-            make_control(config, options, clock, memory, domain, published, handles, specs, drop_map, settings, ends, meters, events)?;
+        let control = make_control(
+            config, options, clock, memory, domain, published, handles, specs, drop_map, settings,
+            ends, meters, events,
+        )?;
         let inner = Inner {
             control: Mutex::new(control),
             started: SystemTime::now(),
@@ -229,12 +255,21 @@ impl Router {
     /// Starts the control thread and applies the first configuration.
     fn begin(&self, config: &Config, by_itself: bool) -> Result<(), StartError> {
         let weak = Arc::downgrade(&self.0);
-        self.control().sflow.reports.set(Some(Box::new(move || weak.upgrade().map_or_else(Vec::new, |inner| Router(inner).reports()))));
+        self.control().sflow.reports.set(Some(Box::new(move || {
+            weak.upgrade()
+                .map_or_else(Vec::new, |inner| Router(inner).reports())
+        })));
         if by_itself {
             let twin = self.clone();
-            let thread = std::thread::Builder::new().name("weir-control".into()).spawn(move || twin.control_loop());
+            let thread = std::thread::Builder::new()
+                .name("weir-control".into())
+                .spawn(move || twin.control_loop());
             let thread = thread.map_err(system("no thread for the control side"))?;
-            *self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
+            *self
+                .0
+                .thread
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
         }
         if let Err(error) = self.apply(config) {
             self.stop();
@@ -248,7 +283,10 @@ impl Router {
     }
 
     pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
-        self.0.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .control
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Brings the router to `wanted`, or leaves it as it was.
@@ -258,7 +296,10 @@ impl Router {
     pub fn apply(&self, wanted: &Config) -> Result<Applied, ApplyError> {
         // Long access lists take their time, which nobody shall have to wait for.
         let mut lists = self.control().built_lists();
-        lists.prepare(wanted).map_err(|reason| ApplyError { step: "build the access lists".into(), reason })?;
+        lists.prepare(wanted).map_err(|reason| ApplyError {
+            step: "build the access lists".into(),
+            reason,
+        })?;
         let mut control = self.control();
         control.take_lists(lists);
         control.apply(wanted)
@@ -267,8 +308,16 @@ impl Router {
     /// How far the router's threads have come. Waits for the control side's lock.
     #[must_use]
     pub fn pulse(&self) -> Pulse {
-        let workers = self.control().workers.iter().map(|worker| worker.stats.turns.get()).collect();
-        Pulse { workers, control: self.0.rounds.load(Ordering::Relaxed) }
+        let workers = self
+            .control()
+            .workers
+            .iter()
+            .map(|worker| worker.stats.turns.get())
+            .collect();
+        Pulse {
+            workers,
+            control: self.0.rounds.load(Ordering::Relaxed),
+        }
     }
 
     /// Makes the next change fail at its step `number`, counted from 0, so that tests see it undone.
@@ -282,10 +331,20 @@ impl Router {
         while !self.0.stopping.load(Ordering::Acquire) {
             self.0.rounds.fetch_add(1, Ordering::Relaxed);
             self.0.waker.will_sleep();
-            let events = self.control().workers.iter().any(|worker| !worker.events.is_empty());
+            let events = self
+                .control()
+                .workers
+                .iter()
+                .any(|worker| !worker.events.is_empty());
             if !events {
                 let bell = self.0.waker.bell();
-                let _ = poll(&mut [PollFd::from_borrowed_fd(bell, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 100_000_000 }));
+                let _ = poll(
+                    &mut [PollFd::from_borrowed_fd(bell, PollFlags::IN)],
+                    Some(&Timespec {
+                        tv_sec: 0,
+                        tv_nsec: 100_000_000,
+                    }),
+                );
             }
             self.0.waker.is_awake();
             self.watch_deadline();
@@ -301,7 +360,12 @@ impl Router {
         }
         self.end_all_captures();
         self.0.waker.wake();
-        let thread = self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let thread = self
+            .0
+            .thread
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -318,7 +382,10 @@ impl Router {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "what every worker shares, put together once")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what every worker shares, put together once"
+)]
 fn make_worker(
     number: usize,
     config: &Config,
@@ -368,9 +435,26 @@ fn make_worker(
     );
     let core = core.map(usize::from);
     let stats = worker.stats.clone();
-    let handle =
-        WorkerHandle { commands, returned, events, trace, captures, waker, stats, counters, core, sent: 0, thread: None, by_hand: None };
-    Ok(Parts { worker, handle, ends: TapEnds { samples, discards }, meter: meter_control })
+    let handle = WorkerHandle {
+        commands,
+        returned,
+        events,
+        trace,
+        captures,
+        waker,
+        stats,
+        counters,
+        core,
+        sent: 0,
+        thread: None,
+        by_hand: None,
+    };
+    Ok(Parts {
+        worker,
+        handle,
+        ends: TapEnds { samples, discards },
+        meter: meter_control,
+    })
 }
 
 /// Gives each pair of workers a ring each way.
@@ -382,13 +466,20 @@ fn connect(handles: &mut [WorkerHandle]) {
             }
             let (ring, end) = spsc::ring(HANDOFF);
             let waker = handles[to].waker.clone();
-            handles[from].tell(Command::HandoffTo { worker: to, ring, waker });
+            handles[from].tell(Command::HandoffTo {
+                worker: to,
+                ring,
+                waker,
+            });
             handles[to].tell(Command::HandoffFrom(end));
         }
     }
 }
 
-fn start_thread(worker: Worker, core: Option<usize>) -> Result<std::thread::JoinHandle<()>, StartError> {
+fn start_thread(
+    worker: Worker,
+    core: Option<usize>,
+) -> Result<std::thread::JoinHandle<()>, StartError> {
     let name = format!("weir-worker-{}", worker.number);
     let (tell, told) = std::sync::mpsc::channel();
     let body = move || {
@@ -399,17 +490,27 @@ fn start_thread(worker: Worker, core: Option<usize>) -> Result<std::thread::Join
             worker.run();
         }
     };
-    let thread = std::thread::Builder::new().name(name).spawn(body).map_err(system("no thread for a worker"))?;
+    let thread = std::thread::Builder::new()
+        .name(name)
+        .spawn(body)
+        .map_err(system("no thread for a worker"))?;
     match told.recv() {
         Ok(Err(source)) => {
-            let what = format!("worker cannot be pinned to core {}; choose one of {:?}", core.unwrap_or(0), weir_cpu::allowed_cores());
+            let what = format!(
+                "worker cannot be pinned to core {}; choose one of {:?}",
+                core.unwrap_or(0),
+                weir_cpu::allowed_cores()
+            );
             Err(StartError::System { what, source })
         }
         _ => Ok(thread),
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "what the control side owns, put together once")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what the control side owns, put together once"
+)]
 fn make_control(
     config: &Config,
     options: &Options,
@@ -425,18 +526,44 @@ fn make_control(
     meters: Vec<MeterControl>,
     events: EventBus,
 ) -> Result<Control, StartError> {
-    let default = Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
+    let default =
+        Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
     let mut nexthops = NexthopTable::new();
     let nowhere = Nowhere::new(&mut nexthops);
-    let (fib4, fib6) = (vec![default.fib4.fib().clone()], vec![default.fib6.fib().clone()]);
-    let tables = Tables { fib4, fib6, ..Tables::default() };
-    let reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
+    let (fib4, fib6) = (
+        vec![default.fib4.fib().clone()],
+        vec![default.fib6.fib().clone()],
+    );
+    let tables = Tables {
+        fib4,
+        fib6,
+        ..Tables::default()
+    };
+    let reader = domain
+        .register()
+        .map_err(|error| StartError::Internal(error.to_string()))?;
     let reports = ReportSource::new(reader, published.clone());
-    reports.know(specs.iter().map(|spec| spec.name).collect(), workers.iter().map(|worker| worker.counters.clone()).collect());
-    let flow_reader = domain.register().map_err(|error| StartError::Internal(error.to_string()))?;
+    reports.know(
+        specs.iter().map(|spec| spec.name).collect(),
+        workers
+            .iter()
+            .map(|worker| worker.counters.clone())
+            .collect(),
+    );
+    let flow_reader = domain
+        .register()
+        .map_err(|error| StartError::Internal(error.to_string()))?;
     let seed = options.seed.unwrap_or_else(crate::ports::seed);
-    let ipfix = IpfixSide::new(settings.meters, meters, flow_reader, published.clone(), clock.clone(), seed);
-    let sflow = SflowSide::start(settings.sflow, ends, reports).map_err(system("the sFlow agent cannot start"))?;
+    let ipfix = IpfixSide::new(
+        settings.meters,
+        meters,
+        flow_reader,
+        published.clone(),
+        clock.clone(),
+        seed,
+    );
+    let sflow = SflowSide::start(settings.sflow, ends, reports)
+        .map_err(system("the sFlow agent cannot start"))?;
     let mut control = Control {
         clock,
         config: Config::start_of(config),
@@ -469,7 +596,8 @@ fn make_control(
         indexes: Indexes::load(options.index_file.as_deref()),
         workers,
         specs,
-        drop_map: drop_map.ok_or_else(|| StartError::Internal("a router has at least one worker".into()))?,
+        drop_map: drop_map
+            .ok_or_else(|| StartError::Internal("a router has at least one worker".into()))?,
         drops_of_the_gone: BTreeMap::new(),
         lists: Default::default(),
         sflow,
@@ -533,7 +661,13 @@ impl Control {
     pub(crate) fn take_traces(&mut self) {
         for worker in 0..self.workers.len() {
             for _ in 0..TRACE_STEPS {
-                let Some(step) = self.workers.get_mut(worker).and_then(|worker| worker.trace.pop()) else { break };
+                let Some(step) = self
+                    .workers
+                    .get_mut(worker)
+                    .and_then(|worker| worker.trace.pop())
+                else {
+                    break;
+                };
                 self.trace.take(worker, step);
             }
         }
@@ -554,14 +688,18 @@ impl Control {
     /// they end, and their ports close.
     fn stop_workers(&mut self) {
         self.cease_all_advertising();
-        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Drain));
+        self.workers
+            .iter_mut()
+            .for_each(|worker| worker.tell(Command::Drain));
         for _ in 0..3 {
             self.workers.iter_mut().for_each(|worker| {
                 worker.pass_a_turn();
             });
         }
         self.flush_flows();
-        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Stop));
+        self.workers
+            .iter_mut()
+            .for_each(|worker| worker.tell(Command::Stop));
         for worker in &mut self.workers {
             drop(worker.by_hand.take());
             if let Some(thread) = worker.thread.take() {

@@ -39,8 +39,13 @@ impl Control {
 
     /// Makes a table, in the first place that is free.
     pub(crate) fn create_vrf(&mut self, name: &str, vrf: &Vrf) -> Result<(), String> {
-        let table = Table::new(&self.domain, Some(name.to_owned()), vrf.table).map_err(|error| error.to_string())?;
-        let place = self.routing.iter().position(Option::is_none).unwrap_or(self.routing.len());
+        let table = Table::new(&self.domain, Some(name.to_owned()), vrf.table)
+            .map_err(|error| error.to_string())?;
+        let place = self
+            .routing
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(self.routing.len());
         if place == self.routing.len() {
             self.routing.push(None);
         }
@@ -54,9 +59,14 @@ impl Control {
 
     /// Takes a table away in which nothing is left.
     pub(crate) fn delete_vrf(&mut self, name: &str) {
-        let Some(place) = self.vrf_places.remove(name) else { return };
+        let Some(place) = self.vrf_places.remove(name) else {
+            return;
+        };
         if let Some(slot) = self.routing.get_mut(place as usize) {
-            debug_assert!(slot.as_ref().is_none_or(Table::is_empty), "the plan empties a table before it goes");
+            debug_assert!(
+                slot.as_ref().is_none_or(Table::is_empty),
+                "the plan empties a table before it goes"
+            );
             *slot = None;
         }
         while self.routing.last().is_some_and(Option::is_none) {
@@ -68,7 +78,12 @@ impl Control {
     /// Gives a table another number; nothing in it changes.
     pub(crate) fn change_vrf(&mut self, name: &str, to: &Vrf) {
         let place = self.vrf_places.get(name).copied().unwrap_or(0);
-        if let Some(table) = self.routing.get_mut(place as usize).and_then(Option::as_mut).filter(|_| place > 0) {
+        if let Some(table) = self
+            .routing
+            .get_mut(place as usize)
+            .and_then(Option::as_mut)
+            .filter(|_| place > 0)
+        {
             table.number = to.table;
         }
     }
@@ -76,23 +91,39 @@ impl Control {
     /// Puts the forwarding tables into the master tables. A place that is free shows the default table: no
     /// interface carries it.
     fn show_tables(&mut self) {
-        let Some(default) = self.routing.first().and_then(Option::as_ref) else { return };
+        let Some(default) = self.routing.first().and_then(Option::as_ref) else {
+            return;
+        };
         let fill = |place: &Option<Table>| {
             let table = place.as_ref().unwrap_or(default);
             (table.fib4.fib().clone(), table.fib6.fib().clone())
         };
         (self.tables.fib4, self.tables.fib6) = self.routing.iter().map(fill).unzip();
-        let lengths = |place: &Option<Table>| Some(place.as_ref().unwrap_or(default).lengths()?.tables());
-        (self.tables.lengths4, self.tables.lengths6) = self.routing.iter().map_while(lengths).unzip();
+        let lengths =
+            |place: &Option<Table>| Some(place.as_ref().unwrap_or(default).lengths()?.tables());
+        (self.tables.lengths4, self.tables.lengths6) =
+            self.routing.iter().map_while(lengths).unzip();
         self.stale = true;
     }
 
     /// Keeps the lengths of prefixes while some interface is sampled, and only then.
     pub(crate) fn measure_prefixes(&mut self) -> Result<(), String> {
-        let wanted = self.config.interfaces.values().any(|interface| interface.sflow) || self.config.ipfix.needs_prefixes();
+        let wanted = self
+            .config
+            .interfaces
+            .values()
+            .any(|interface| interface.sflow)
+            || self.config.ipfix.needs_prefixes();
         let mut changed = false;
-        for table in self.routing.iter_mut().flatten().filter(|table| table.lengths().is_some() != wanted) {
-            table.measure(&self.domain, wanted).map_err(|error| error.to_string())?;
+        for table in self
+            .routing
+            .iter_mut()
+            .flatten()
+            .filter(|table| table.lengths().is_some() != wanted)
+        {
+            table
+                .measure(&self.domain, wanted)
+                .map_err(|error| error.to_string())?;
             changed = true;
         }
         if changed {
@@ -108,12 +139,22 @@ impl Control {
             if self.stale || self.nexthops.is_changed() {
                 self.publish();
             }
-            for Waiting { table, prefix, source, group } in std::mem::take(&mut self.waiting_routes) {
+            for Waiting {
+                table,
+                prefix,
+                source,
+                group,
+            } in std::mem::take(&mut self.waiting_routes)
+            {
                 result = result.and(self.set_route(table, prefix, source, group));
             }
             // What next hops resolve to may have changed with the routes, and make routes to neighbours.
             let again = self.resolve_again();
-            if !again && !self.stale && !self.nexthops.is_changed() && self.waiting_routes.is_empty() {
+            if !again
+                && !self.stale
+                && !self.nexthops.is_changed()
+                && self.waiting_routes.is_empty()
+            {
                 break;
             }
         }
@@ -132,23 +173,47 @@ impl Control {
 
     /// Adds a route, at once when workers know its group, else with the next [`Control::settle`]: so
     /// a thousand routes of one change need one publication.
-    pub(crate) fn set_route_soon(&mut self, table: u32, prefix: IpNet, source: RouteSource, group: u32) -> Result<(), String> {
+    pub(crate) fn set_route_soon(
+        &mut self,
+        table: u32,
+        prefix: IpNet,
+        source: RouteSource,
+        group: u32,
+    ) -> Result<(), String> {
         if self.waiting_routes.is_empty() && !self.nexthops.is_changed() {
             return self.set_route(table, prefix, source, group);
         }
-        self.waiting_routes.push(Waiting { table, prefix, source, group });
+        self.waiting_routes.push(Waiting {
+            table,
+            prefix,
+            source,
+            group,
+        });
         Ok(())
     }
 
     /// The group that consists of one adjacency.
     pub(crate) fn single(&mut self, adjacency: u32) -> u32 {
-        Group::new([Path::to(adjacency)]).ok().and_then(|group| self.nexthops.acquire(group).ok()).unwrap_or(weir_fib::DROP)
+        Group::new([Path::to(adjacency)])
+            .ok()
+            .and_then(|group| self.nexthops.acquire(group).ok())
+            .unwrap_or(weir_fib::DROP)
     }
 
     /// Adds a route or replaces the one of the same source; takes effect at once. The group must be
     /// published already.
-    fn set_route(&mut self, table: u32, prefix: IpNet, source: RouteSource, group: u32) -> Result<(), String> {
-        let Some(routes) = self.routing.get_mut(table as usize).and_then(Option::as_mut) else {
+    fn set_route(
+        &mut self,
+        table: u32,
+        prefix: IpNet,
+        source: RouteSource,
+        group: u32,
+    ) -> Result<(), String> {
+        let Some(routes) = self
+            .routing
+            .get_mut(table as usize)
+            .and_then(Option::as_mut)
+        else {
             self.release_group(group);
             return Err(format!("route {prefix}: its table is gone"));
         };
@@ -169,7 +234,13 @@ impl Control {
         if !self.waiting_routes.is_empty() {
             self.settle_or_log();
         }
-        let Some(routes) = self.routing.get_mut(table as usize).and_then(Option::as_mut) else { return };
+        let Some(routes) = self
+            .routing
+            .get_mut(table as usize)
+            .and_then(Option::as_mut)
+        else {
+            return;
+        };
         match routes.unset(prefix, source) {
             Ok(Some(old)) => self.release_group(old),
             Ok(None) => {}

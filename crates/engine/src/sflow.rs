@@ -10,8 +10,8 @@ use weir_flowfmt::sflow::encode::Encoding;
 use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::agent::{
-    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Hop, Indices, InterfaceReport, KernelPath, Labels, Reports,
-    Target, Way, Ways,
+    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Hop, Indices,
+    InterfaceReport, KernelPath, Labels, Reports, Target, Way, Ways,
 };
 use weir_telemetry::discards::{DiscardSettings, DiscardSource};
 use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
@@ -38,16 +38,28 @@ struct Graph {
 
 impl ReportSource {
     pub(crate) fn new(reader: Reader, tables: Arc<Published<Tables>>) -> ReportSource {
-        ReportSource { reporter: RwLock::default(), reader: Mutex::new(reader), tables, graph: RwLock::default() }
+        ReportSource {
+            reporter: RwLock::default(),
+            reader: Mutex::new(reader),
+            tables,
+            graph: RwLock::default(),
+        }
     }
 
     /// The graph's nodes and the workers' counts of drops, once they are there.
-    pub(crate) fn know(&self, nodes: Vec<&'static str>, counters: Vec<Arc<weir_graph::WorkerCounters>>) {
+    pub(crate) fn know(
+        &self,
+        nodes: Vec<&'static str>,
+        counters: Vec<Arc<weir_graph::WorkerCounters>>,
+    ) {
         *self.graph.write().unwrap_or_else(PoisonError::into_inner) = Graph { nodes, counters };
     }
 
     pub(crate) fn set(&self, reporter: Option<Reporter>) {
-        *self.reporter.write().unwrap_or_else(PoisonError::into_inner) = reporter;
+        *self
+            .reporter
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = reporter;
     }
 }
 
@@ -59,7 +71,11 @@ impl Reports for ReportSource {
 
     fn dropped(&self) -> u64 {
         let graph = self.graph.read().unwrap_or_else(PoisonError::into_inner);
-        graph.counters.iter().map(|counters| counters.totals.dropped.get()).sum()
+        graph
+            .counters
+            .iter()
+            .map(|counters| counters.totals.dropped.get())
+            .sum()
     }
 
     fn node(&self, number: u16) -> &'static str {
@@ -84,13 +100,21 @@ struct TablesNow<'a>(&'a Tables);
 
 impl Ways for TablesNow<'_> {
     fn way(&self, asked: &Asked<'_>) -> Way {
-        let way = self.0.way_of(asked.input, asked.start, asked.length, asked.departure);
+        let way = self
+            .0
+            .way_of(asked.input, asked.start, asked.length, asked.departure);
         Way {
             input: way.input,
             output: way.output,
             tags: way.tags,
-            hop: way.hop.map(|hop| Hop { next: hop.next, prefixes: hop.prefixes }),
-            labels: (Labels::new(way.labels.0.entries()), Labels::new(way.labels.1.entries())),
+            hop: way.hop.map(|hop| Hop {
+                next: hop.next,
+                prefixes: hop.prefixes,
+            }),
+            labels: (
+                Labels::new(way.labels.0.entries()),
+                Labels::new(way.labels.1.entries()),
+            ),
         }
     }
 }
@@ -100,7 +124,11 @@ struct Nowhere;
 
 impl Ways for Nowhere {
     fn way(&self, asked: &Asked<'_>) -> Way {
-        Way { input: asked.input, output: asked.departure.map_or(0, |(port, _)| port), ..Way::default() }
+        Way {
+            input: asked.input,
+            output: asked.departure.map_or(0, |(port, _)| port),
+            ..Way::default()
+        }
     }
 }
 
@@ -114,7 +142,10 @@ pub(crate) struct SflowSettings {
 impl Default for SflowSettings {
     /// Nothing is sampled, no discard is told.
     fn default() -> SflowSettings {
-        SflowSettings { sampling: Settings::new(0, 128), discards: Arc::default() }
+        SflowSettings {
+            sampling: Settings::new(0, 128),
+            discards: Arc::default(),
+        }
     }
 }
 
@@ -146,11 +177,21 @@ pub(crate) struct SflowSide {
 
 impl SflowSide {
     /// Starts the agent with nothing to send to.
-    pub(crate) fn start(settings: SflowSettings, ends: Vec<TapEnds>, reports: ReportSource) -> std::io::Result<SflowSide> {
-        let (sources, discarded): (Vec<_>, _) = ends.into_iter().map(|ends| (ends.samples, ends.discards)).unzip();
+    pub(crate) fn start(
+        settings: SflowSettings,
+        ends: Vec<TapEnds>,
+        reports: ReportSource,
+    ) -> std::io::Result<SflowSide> {
+        let (sources, discarded): (Vec<_>, _) = ends
+            .into_iter()
+            .map(|ends| (ends.samples, ends.discards))
+            .unzip();
         let config = weir_config::Sflow::default();
         let reports = Arc::new(reports);
-        let counters = sources.iter().map(|source| source.counters.clone()).collect();
+        let counters = sources
+            .iter()
+            .map(|source| source.counters.clone())
+            .collect();
         let agent = Agent::start(agent_config(&config, None), sources, reports.clone())?;
         agent.add_discards(discarded);
         Ok(SflowSide {
@@ -171,24 +212,49 @@ impl SflowSide {
 
     /// Takes new settings; workers and agent see them at once.
     /// The agent first, so that no sample is told by what went before.
-    pub(crate) fn configure(&mut self, config: &weir_config::Sflow, agent: Option<IpAddr>, index_of: impl Fn(&str) -> Option<u32>) {
+    pub(crate) fn configure(
+        &mut self,
+        config: &weir_config::Sflow,
+        agent: Option<IpAddr>,
+        index_of: impl Fn(&str) -> Option<u32>,
+    ) {
         self.config = config.clone();
         self.agent_address = self.or_the_machines(agent);
         self.number(index_of);
         self.tell_agent();
-        self.settings.sampling.set(config.sampling_rate, config.header_bytes);
-        self.settings.discards.set(config.drop_limit, config.header_bytes);
+        self.settings
+            .sampling
+            .set(config.sampling_rate, config.header_bytes);
+        self.settings
+            .discards
+            .set(config.drop_limit, config.header_bytes);
     }
 
     /// Interfaces have these numbers now: those that are sampled or told in another way than usual are known by number.
     /// To be told of each before it is sampled.
     pub(crate) fn number(&mut self, index_of: impl Fn(&str) -> Option<u32>) {
-        let numbers: BTreeMap<u32, String> =
-            self.config.interfaces.keys().filter_map(|name| Some((index_of(name)?, name.clone()))).collect();
-        let sampling = |name: &String| Sampling { rate: self.config.rate_of(name), header: self.config.header_of(name) };
-        let others: BTreeMap<u32, Sampling> = numbers.iter().map(|(&index, name)| (index, sampling(name))).collect();
-        let polling: BTreeMap<u32, u32> = numbers.iter().map(|(&index, name)| (index, self.config.polling_of(name))).collect();
-        let pairs = numbers.iter().filter_map(|(&index, name)| Some((index, self.config.os_index_of(name)?))).collect();
+        let numbers: BTreeMap<u32, String> = self
+            .config
+            .interfaces
+            .keys()
+            .filter_map(|name| Some((index_of(name)?, name.clone())))
+            .collect();
+        let sampling = |name: &String| Sampling {
+            rate: self.config.rate_of(name),
+            header: self.config.header_of(name),
+        };
+        let others: BTreeMap<u32, Sampling> = numbers
+            .iter()
+            .map(|(&index, name)| (index, sampling(name)))
+            .collect();
+        let polling: BTreeMap<u32, u32> = numbers
+            .iter()
+            .map(|(&index, name)| (index, self.config.polling_of(name)))
+            .collect();
+        let pairs = numbers
+            .iter()
+            .filter_map(|(&index, name)| Some((index, self.config.os_index_of(name)?)))
+            .collect();
         if (&polling, &pairs) != (&self.polling, &self.pairs) {
             (self.polling, self.pairs) = (polling, pairs);
             self.tell_agent();
@@ -212,7 +278,11 @@ impl SflowSide {
 
     /// By which numbers interfaces are told.
     pub(crate) fn indices(&self) -> Indices {
-        Indices { pairs: self.pairs.clone(), linux: self.config.os_index, offset: self.config.if_offset }
+        Indices {
+            pairs: self.pairs.clone(),
+            linux: self.config.os_index,
+            offset: self.config.if_offset,
+        }
     }
 
     /// Own addresses changed: the agent may go by another one.
@@ -238,7 +308,9 @@ impl SflowSide {
         }
         let found = weir_netlink::route::Route::open().and_then(|mut route| route.addresses());
         match found {
-            Ok(addresses) => self.config.machines_agent(addresses.iter().map(|it| (it.index, it.address))),
+            Ok(addresses) => self
+                .config
+                .machines_agent(addresses.iter().map(|it| (it.index, it.address))),
             Err(error) => {
                 tracing::warn!("sFlow: what addresses this machine has is not known: {error}");
                 None
@@ -257,7 +329,9 @@ impl SflowSide {
 
     /// What the agent did.
     pub(crate) fn stats(&self) -> AgentStats {
-        self.agent.as_ref().map_or_else(|| self.last.clone(), AgentHandle::stats)
+        self.agent
+            .as_ref()
+            .map_or_else(|| self.last.clone(), AgentHandle::stats)
     }
 
     /// Sends what is still there and ends the agent.
@@ -287,7 +361,10 @@ fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConf
         drop_limit: config.drop_limit,
         collectors: config.collectors.iter().map(destination).collect(),
         host: Some(PathBuf::from("/")),
-        dns_sd: config.dns_sd.as_ref().map(|wanted| DnsSd { domain: wanted.domain.clone(), servers: Vec::new() }),
+        dns_sd: config.dns_sd.as_ref().map(|wanted| DnsSd {
+            domain: wanted.domain.clone(),
+            servers: Vec::new(),
+        }),
         indices: Indices::default(),
         kernel: config.psample.as_ref().map(kernel_path),
     }
@@ -302,9 +379,16 @@ fn destination(collector: &weir_config::Collector) -> Destination {
         dscp: collector.dscp,
         device: collector.dev.clone(),
     };
-    Destination { target, drops: collector.drops }
+    Destination {
+        target,
+        drops: collector.drops,
+    }
 }
 
 fn kernel_path(wanted: &weir_config::Psample) -> KernelPath {
-    KernelPath { group: wanted.group, egress_group: wanted.egress_group, namespace: wanted.namespace.clone() }
+    KernelPath {
+        group: wanted.group,
+        egress_group: wanted.egress_group,
+        namespace: wanted.namespace.clone(),
+    }
 }

@@ -26,9 +26,22 @@ impl Router {
         let control = self.control();
         let drops = control.drops();
         // What was lost on the way out is a discard of the interface that it should have left by.
-        let coming_in: Vec<_> = drops.iter().filter(|drop| control.pair(drop.place).0 != PORT_TX).collect();
-        let discards = |index: u32| coming_in.iter().filter(|drop| drop.interface == index).map(|drop| drop.count).sum();
-        control.interfaces.iter().map(|(name, attached)| control.report(name, attached, discards(attached.index))).collect()
+        let coming_in: Vec<_> = drops
+            .iter()
+            .filter(|drop| control.pair(drop.place).0 != PORT_TX)
+            .collect();
+        let discards = |index: u32| {
+            coming_in
+                .iter()
+                .filter(|drop| drop.interface == index)
+                .map(|drop| drop.count)
+                .sum()
+        };
+        control
+            .interfaces
+            .iter()
+            .map(|(name, attached)| control.report(name, attached, discards(attached.index)))
+            .collect()
     }
 }
 
@@ -95,7 +108,13 @@ impl Control {
             marker_responses_tx: UNKNOWN_COUNTER_32,
             ..LagCounters::default()
         };
-        let Some(status) = self.bonds.get(bond).and_then(|talk| talk.aggregate.status(index)) else { return Some(unknown) };
+        let Some(status) = self
+            .bonds
+            .get(bond)
+            .and_then(|talk| talk.aggregate.status(index))
+        else {
+            return Some(unknown);
+        };
         Some(LagCounters {
             actor_system: status.actor.system.0,
             partner_system: status.partner.system.0,
@@ -123,12 +142,23 @@ fn kind(wanted: &weir_config::Interface) -> u32 {
 /// What driver and device count of an Ethernet's faults.
 fn of_the_driver(attached: &Attached) -> Option<weir_flowfmt::sflow::EthernetCounters> {
     let counters = attached.port.as_ref()?.counters();
-    let named = counters.into_iter().filter(|counter| matches!(counter.source, Source::Ethtool | Source::Kernel));
-    ethernet_counters(&named.map(|counter| (counter.name, counter.value)).collect::<Vec<_>>())
+    let named = counters
+        .into_iter()
+        .filter(|counter| matches!(counter.source, Source::Ethtool | Source::Kernel));
+    ethernet_counters(
+        &named
+            .map(|counter| (counter.name, counter.value))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The VLAN of a sub-interface, both directions together, as the record has it.
-fn vlan(wanted: &weir_config::Interface, rx: DirectionSums, tx: DirectionSums, discards: u64) -> Option<VlanCounters> {
+fn vlan(
+    wanted: &weir_config::Interface,
+    rx: DirectionSums,
+    tx: DirectionSums,
+    discards: u64,
+) -> Option<VlanCounters> {
     let (_, vlan) = wanted.sub_interface()?.encapsulation.outer()?;
     let both = |rx: u64, tx: u64| rx.wrapping_add(tx);
     Some(VlanCounters {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_api::{
-    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding, SflowInterface, SflowKernel, SflowSettings,
-    SflowShare, SflowWorker,
+    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding,
+    SflowInterface, SflowKernel, SflowSettings, SflowShare, SflowWorker,
 };
 use weir_flowfmt::sflow::reasons;
 use weir_graph::DropReason;
@@ -21,16 +21,26 @@ impl Control {
     /// All of it, as of now.
     pub(crate) fn sflow_view(&self) -> Sflow {
         let (config, stats) = (&self.sflow.config, self.sflow.stats());
-        let discovery =
-            config.dns_sd.as_ref().map(|wanted| SflowDiscovery { domain: wanted.domain.clone(), trouble: stats.discovery.clone() });
+        let discovery = config.dns_sd.as_ref().map(|wanted| SflowDiscovery {
+            domain: wanted.domain.clone(),
+            trouble: stats.discovery.clone(),
+        });
         Sflow {
             settings: settings(config),
             agent: self.sflow.agent_address,
-            collectors: stats.collectors.iter().map(|it| collector(config, it)).collect(),
+            collectors: stats
+                .collectors
+                .iter()
+                .map(|it| collector(config, it))
+                .collect(),
             discovery,
             kernel: self.kernel_path(&stats),
             workers: self.sflow_workers(&stats),
-            interfaces: self.interfaces.iter().filter_map(|(name, attached)| self.sampled(name, attached, &stats)).collect(),
+            interfaces: self
+                .interfaces
+                .iter()
+                .filter_map(|(name, attached)| self.sampled(name, attached, &stats))
+                .collect(),
             drops: self.discarded(&stats),
             samples_sent: stats.samples_sent.iter().sum(),
             samples_lost: stats.samples_lost,
@@ -43,25 +53,50 @@ impl Control {
 
     fn sflow_workers(&self, stats: &AgentStats) -> Vec<SflowWorker> {
         let workers = self.sflow.counters.iter().enumerate();
-        let worker =
-            |(number, counters): (usize, &std::sync::Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>)| SflowWorker {
-                worker: number as u32,
-                samples_taken: counters.taken.get(),
-                samples_sent: stats.samples_sent.get(number).copied().unwrap_or(0),
-                samples_dropped: counters.lost.get(),
-            };
+        let worker = |(number, counters): (
+            usize,
+            &std::sync::Arc<weir_ring::Padded<weir_telemetry::sampler::SamplerCounters>>,
+        )| SflowWorker {
+            worker: number as u32,
+            samples_taken: counters.taken.get(),
+            samples_sent: stats.samples_sent.get(number).copied().unwrap_or(0),
+            samples_dropped: counters.lost.get(),
+        };
         workers.map(worker).collect()
     }
 
     /// An interface that is sampled now, whether the agent has seen it yet or not.
-    fn sampled(&self, name: &str, attached: &Attached, stats: &AgentStats) -> Option<SflowInterface> {
-        self.config.interfaces.get(name).filter(|wanted| wanted.sflow)?;
+    fn sampled(
+        &self,
+        name: &str,
+        attached: &Attached,
+        stats: &AgentStats,
+    ) -> Option<SflowInterface> {
+        self.config
+            .interfaces
+            .get(name)
+            .filter(|wanted| wanted.sflow)?;
         let config = &self.sflow.config;
-        let stats = stats.interfaces.iter().find(|stats| stats.ifindex == attached.index);
+        let stats = stats
+            .interfaces
+            .iter()
+            .find(|stats| stats.ifindex == attached.index);
         let share = |worker: usize| {
-            let own = stats.and_then(|stats| stats.workers.get(worker)).copied().unwrap_or_default();
-            let dropped = self.sflow.counters.get(worker).map_or(0, |counters| counters.lost.of(attached.index));
-            SflowShare { worker: worker as u32, pool: own.pool, samples: own.samples, dropped }
+            let own = stats
+                .and_then(|stats| stats.workers.get(worker))
+                .copied()
+                .unwrap_or_default();
+            let dropped = self
+                .sflow
+                .counters
+                .get(worker)
+                .map_or(0, |counters| counters.lost.of(attached.index));
+            SflowShare {
+                worker: worker as u32,
+                pool: own.pool,
+                samples: own.samples,
+                dropped,
+            }
         };
         let workers: Vec<SflowShare> = (0..self.sflow.counters.len()).map(share).collect();
         Some(SflowInterface {
@@ -84,7 +119,10 @@ impl Control {
         let mut kinds: BTreeMap<(u32, &str, &str), (DropReason, u64)> = BTreeMap::new();
         for drop in self.drops() {
             let (node, reason) = self.pair(drop.place);
-            kinds.entry((drop.interface, node, reason.name())).or_insert((reason, 0)).1 += drop.count;
+            kinds
+                .entry((drop.interface, node, reason.name()))
+                .or_insert((reason, 0))
+                .1 += drop.count;
         }
         for attached in self.interfaces.values() {
             let (node, reason) = RX_MISS;
@@ -98,25 +136,35 @@ impl Control {
         for it in &stats.discards {
             // What came by an interface before workers knew it is counted for none.
             let own = kinds.contains_key(&(it.ifindex, it.node, it.reason));
-            *told.entry((if own { it.ifindex } else { NO_INTERFACE }, it.node, it.reason)).or_default() += it.told;
+            *told
+                .entry((
+                    if own { it.ifindex } else { NO_INTERFACE },
+                    it.node,
+                    it.reason,
+                ))
+                .or_default() += it.told;
         }
-        let row = |((index, node, reason), (why, dropped)): ((u32, &str, &str), (DropReason, u64))| {
-            let code = u32::from(discard_code(why));
-            SflowDrop {
-                interface: self.name_of(index).map(str::to_owned),
-                node: node.to_owned(),
-                reason: reason.to_owned(),
-                code,
-                standard: reasons::name(code).unwrap_or("unknown").to_owned(),
-                dropped,
-                told: told.get(&(index, node, reason)).copied().unwrap_or(0),
-            }
-        };
+        let row =
+            |((index, node, reason), (why, dropped)): ((u32, &str, &str), (DropReason, u64))| {
+                let code = u32::from(discard_code(why));
+                SflowDrop {
+                    interface: self.name_of(index).map(str::to_owned),
+                    node: node.to_owned(),
+                    reason: reason.to_owned(),
+                    code,
+                    standard: reasons::name(code).unwrap_or("unknown").to_owned(),
+                    dropped,
+                    told: told.get(&(index, node, reason)).copied().unwrap_or(0),
+                }
+            };
         kinds.into_iter().map(row).collect()
     }
 
     fn kernel_path(&self, stats: &AgentStats) -> Option<SflowKernel> {
-        let (wanted, stats) = (self.sflow.config.psample.as_ref()?, stats.kernel.clone().unwrap_or_default());
+        let (wanted, stats) = (
+            self.sflow.config.psample.as_ref()?,
+            stats.kernel.clone().unwrap_or_default(),
+        );
         Some(SflowKernel {
             group: wanted.group,
             egress_group: wanted.egress_group,
@@ -159,7 +207,13 @@ fn direction(direction: weir_config::SflowDirection) -> SflowDirection {
 fn collector(config: &weir_config::Sflow, stats: &CollectorStats) -> SflowCollector {
     let target = &stats.target;
     let is_listed = |it: &weir_config::Collector| {
-        (it.address.to_string(), it.port, &it.namespace, &it.dev) == (target.host.clone(), target.port, &target.namespace, &target.device)
+        (it.address.to_string(), it.port, &it.namespace, &it.dev)
+            == (
+                target.host.clone(),
+                target.port,
+                &target.namespace,
+                &target.device,
+            )
     };
     SflowCollector {
         host: target.host.clone(),

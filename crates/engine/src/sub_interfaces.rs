@@ -15,46 +15,82 @@ impl Control {
     /// The names of an interface's sub-interfaces that there are.
     pub(crate) fn sub_interfaces_of(&self, parent: &str) -> Vec<String> {
         // All names that begin with the parent's and a dot; a slash is what comes after that.
-        let names = self.config.interfaces.range(format!("{parent}.")..format!("{parent}/"));
-        let own = names.filter(|(_, it)| it.sub_interface().is_some_and(|sub| sub.parent == parent));
-        own.map(|(name, _)| name.clone()).filter(|name| self.interfaces.contains_key(name)).collect()
+        let names = self
+            .config
+            .interfaces
+            .range(format!("{parent}.")..format!("{parent}/"));
+        let own =
+            names.filter(|(_, it)| it.sub_interface().is_some_and(|sub| sub.parent == parent));
+        own.map(|(name, _)| name.clone())
+            .filter(|name| self.interfaces.contains_key(name))
+            .collect()
     }
 
     /// What workers are told of a sub-interface.
     pub(crate) fn tagging(&self, sub: &weir_config::SubInterface) -> SubInterface {
-        let (parent, encapsulation) = (self.index_of(&sub.parent), encapsulation(&sub.encapsulation));
+        let (parent, encapsulation) = (
+            self.index_of(&sub.parent),
+            encapsulation(&sub.encapsulation),
+        );
         match &sub.tag_rewrite {
             None => SubInterface::new(parent, encapsulation),
-            Some(rewrite) => SubInterface::with_rewrite(parent, encapsulation, rewrite.pop, pushed(rewrite)),
+            Some(rewrite) => {
+                SubInterface::with_rewrite(parent, encapsulation, rewrite.pop, pushed(rewrite))
+            }
         }
     }
 
     /// Whether an interface's parent can send; the interface's own link and queues when it has none.
     pub(crate) fn can_send(&self, name: &str) -> bool {
-        let parent = self.config.interfaces.get(name).and_then(weir_config::Interface::sub_interface);
+        let parent = self
+            .config
+            .interfaces
+            .get(name)
+            .and_then(weir_config::Interface::sub_interface);
         match parent {
-            Some(sub) => self.tables.interface(self.index_of(&sub.parent)).is_some_and(|parent| parent.can_send),
-            None => self.interfaces.get(name).is_some_and(|attached| attached.link.up && attached.tx_queues > 0),
+            Some(sub) => self
+                .tables
+                .interface(self.index_of(&sub.parent))
+                .is_some_and(|parent| parent.can_send),
+            None => self
+                .interfaces
+                .get(name)
+                .is_some_and(|attached| attached.link.up && attached.tx_queues > 0),
         }
     }
 
     /// A sub-interface takes over from its parent, and what follows is done.
     pub(crate) fn take_after_parent(&mut self, name: &str) {
-        let Some(sub) = self.config.interfaces.get(name).and_then(weir_config::Interface::sub_interface) else { return };
-        let parent = self.index_of(&sub.parent);
-        let (Some(link), Some(mac)) =
-            (self.interfaces.get(&sub.parent).map(|it| it.link), self.tables.interface(parent).map(|parent| parent.mac))
+        let Some(sub) = self
+            .config
+            .interfaces
+            .get(name)
+            .and_then(weir_config::Interface::sub_interface)
         else {
             return;
         };
+        let parent = self.index_of(&sub.parent);
+        let (Some(link), Some(mac)) = (
+            self.interfaces.get(&sub.parent).map(|it| it.link),
+            self.tables.interface(parent).map(|parent| parent.mac),
+        ) else {
+            return;
+        };
         let index = self.index_of(name);
-        let known = |control: &Control| control.tables.interface(index).map(|it| (it.can_send, it.mac));
+        let known = |control: &Control| {
+            control
+                .tables
+                .interface(index)
+                .map(|it| (it.can_send, it.mac))
+        };
         let before = known(self);
         if let Some(attached) = self.interfaces.get_mut(name) {
             (attached.link, attached.mac) = (link, mac);
         }
         self.refresh_alone(name);
-        let (Some((could, was)), Some((can, is))) = (before, known(self)) else { return };
+        let (Some((could, was)), Some((can, is))) = (before, known(self)) else {
+            return;
+        };
         if was != is {
             self.refresh_adjacencies(index);
         }
@@ -97,12 +133,24 @@ impl Control {
 
 fn encapsulation(tags: &weir_config::Encapsulation) -> Encapsulation {
     let (service, outer) = tags.outer().unwrap_or_default();
-    Encapsulation { service, outer, inner: tags.inner_dot1q, exact: tags.exact_match }
+    Encapsulation {
+        service,
+        outer,
+        inner: tags.inner_dot1q,
+        exact: tags.exact_match,
+    }
 }
 
 fn pushed(rewrite: &TagRewrite) -> TagStack {
-    let outer = rewrite.dot1ad.map(|vlan| (EtherType::QINQ, vlan)).or(rewrite.dot1q.map(|vlan| (EtherType::VLAN, vlan)));
-    let Some((announced, vlan)) = outer else { return TagStack::EMPTY };
+    let outer = rewrite
+        .dot1ad
+        .map(|vlan| (EtherType::QINQ, vlan))
+        .or(rewrite.dot1q.map(|vlan| (EtherType::VLAN, vlan)));
+    let Some((announced, vlan)) = outer else {
+        return TagStack::EMPTY;
+    };
     let stack = TagStack::EMPTY.with(announced, vlan);
-    rewrite.inner_dot1q.map_or(stack, |inner| stack.with(EtherType::VLAN, inner))
+    rewrite
+        .inner_dot1q
+        .map_or(stack, |inner| stack.with(EtherType::VLAN, inner))
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weir_graph::{NodeSpec, TraceStep, Verdict, VerdictKind};
-use weir_wire::{ArpPacket, EtherType, EthernetHeader, IpProtocol, Ipv4Header, TcpHeader, UdpHeader};
+use weir_wire::{
+    ArpPacket, EtherType, EthernetHeader, IpProtocol, Ipv4Header, TcpHeader, UdpHeader,
+};
 
 use crate::clock::Clock;
 
@@ -39,7 +41,11 @@ impl TraceStore {
             None => {
                 self.next += 1;
                 self.open.insert(key, self.next);
-                self.packets.push_back(Followed { worker, number: self.next, steps: Vec::new() });
+                self.packets.push_back(Followed {
+                    worker,
+                    number: self.next,
+                    steps: Vec::new(),
+                });
                 if let Some(filter) = self.filters.first_mut() {
                     filter.left = filter.left.saturating_sub(1);
                 }
@@ -51,7 +57,11 @@ impl TraceStore {
             let oldest = self.packets.front().map_or(0, |packet| packet.number);
             self.open.retain(|_, &mut number| number >= oldest);
         }
-        if let Some(packet) = self.packets.iter_mut().rev().find(|packet| packet.number == number)
+        if let Some(packet) = self
+            .packets
+            .iter_mut()
+            .rev()
+            .find(|packet| packet.number == number)
             && packet.steps.len() < MOST_STEPS
         {
             packet.steps.push(step);
@@ -66,11 +76,19 @@ impl TraceStore {
     }
 
     /// Everything that was recorded, for people.
-    pub(crate) fn show<'a>(&self, specs: &[NodeSpec], clock: &Clock, name_of: impl Fn(u32) -> Option<&'a str>) -> weir_api::Trace {
+    pub(crate) fn show<'a>(
+        &self,
+        specs: &[NodeSpec],
+        clock: &Clock,
+        name_of: impl Fn(u32) -> Option<&'a str>,
+    ) -> weir_api::Trace {
         let packet = |followed: &Followed| {
             let first = followed.steps.first()?;
             let step = |step: &TraceStep| weir_api::TraceStep {
-                node: specs.get(step.node as usize).map_or("?", |spec| spec.name).to_owned(),
+                node: specs
+                    .get(step.node as usize)
+                    .map_or("?", |spec| spec.name)
+                    .to_owned(),
                 description: describe(step),
                 verdict: verdict(specs, step, &name_of),
             };
@@ -83,14 +101,23 @@ impl TraceStore {
                 steps: followed.steps.iter().map(step).collect(),
             })
         };
-        weir_api::Trace { filters: self.filters.clone(), packets: self.packets.iter().filter_map(packet).collect() }
+        weir_api::Trace {
+            filters: self.filters.clone(),
+            packets: self.packets.iter().filter_map(packet).collect(),
+        }
     }
 }
 
-fn verdict<'a>(specs: &[NodeSpec], step: &TraceStep, name_of: &impl Fn(u32) -> Option<&'a str>) -> String {
+fn verdict<'a>(
+    specs: &[NodeSpec],
+    step: &TraceStep,
+    name_of: &impl Fn(u32) -> Option<&'a str>,
+) -> String {
     match Verdict::from_bits(step.verdict).kind() {
         VerdictKind::To(next) => {
-            let nexts = specs.get(step.node as usize).map_or(&[][..], |spec| spec.nexts);
+            let nexts = specs
+                .get(step.node as usize)
+                .map_or(&[][..], |spec| spec.nexts);
             format!("to {}", nexts.get(next.0 as usize).unwrap_or(&"?"))
         }
         VerdictKind::Out => match name_of(step.aux) {
@@ -107,8 +134,16 @@ fn verdict<'a>(specs: &[NodeSpec], step: &TraceStep, name_of: &impl Fn(u32) -> O
 /// The headers that a step kept, in a line each.
 fn describe(step: &TraceStep) -> String {
     let bytes = step.bytes.get(..step.kept as usize).unwrap_or(&[]);
-    let Some((ethernet, rest)) = EthernetHeader::read(bytes) else { return format!("{} bytes", step.len) };
-    let mut text = format!("{} -> {} {} {} bytes", ethernet.source, ethernet.destination, ethernet.ethertype(), step.len);
+    let Some((ethernet, rest)) = EthernetHeader::read(bytes) else {
+        return format!("{} bytes", step.len);
+    };
+    let mut text = format!(
+        "{} -> {} {} {} bytes",
+        ethernet.source,
+        ethernet.destination,
+        ethernet.ethertype(),
+        step.len
+    );
     if ethernet.ethertype() == EtherType::IPV4
         && let Some((header, _)) = Ipv4Header::read(rest)
     {
@@ -118,8 +153,15 @@ fn describe(step: &TraceStep) -> String {
     if ethernet.ethertype() == EtherType::ARP
         && let Some((arp, _)) = ArpPacket::read(rest)
     {
-        let (sender, target) = (std::net::Ipv4Addr::from(arp.sender()), std::net::Ipv4Addr::from(arp.target()));
-        text.push_str(&format!("\noperation {} {sender} at {} to {target}", arp.operation(), arp.sender_mac));
+        let (sender, target) = (
+            std::net::Ipv4Addr::from(arp.sender()),
+            std::net::Ipv4Addr::from(arp.target()),
+        );
+        text.push_str(&format!(
+            "\noperation {} {sender} at {} to {target}",
+            arp.operation(),
+            arp.sender_mac
+        ));
     }
     text
 }
@@ -127,15 +169,30 @@ fn describe(step: &TraceStep) -> String {
 fn describe_ipv4(header: &Ipv4Header, l3: &[u8]) -> String {
     let payload = l3.get(header.header_len()..).unwrap_or(&[]);
     let ports = match header.protocol() {
-        IpProtocol::UDP => UdpHeader::read(payload).map(|(udp, _)| (udp.source(), udp.destination())),
-        IpProtocol::TCP => TcpHeader::read(payload).map(|(tcp, _)| (tcp.source(), tcp.destination())),
+        IpProtocol::UDP => {
+            UdpHeader::read(payload).map(|(udp, _)| (udp.source(), udp.destination()))
+        }
+        IpProtocol::TCP => {
+            TcpHeader::read(payload).map(|(tcp, _)| (tcp.source(), tcp.destination()))
+        }
         _ => None,
     };
     let (source, destination) = (header.source_addr(), header.destination_addr());
     let ends = match ports {
-        Some((from, to)) if !header.is_later_fragment() => format!("{source}:{from} -> {destination}:{to}"),
+        Some((from, to)) if !header.is_later_fragment() => {
+            format!("{source}:{from} -> {destination}:{to}")
+        }
         _ => format!("{source} -> {destination}"),
     };
-    let fragment = if header.is_fragment() { format!(" fragment at {}", u32::from(header.fragment_offset()) * 8) } else { String::new() };
-    format!("{ends} {} ttl {} length {}{fragment}", header.protocol(), header.ttl, header.total_len())
+    let fragment = if header.is_fragment() {
+        format!(" fragment at {}", u32::from(header.fragment_offset()) * 8)
+    } else {
+        String::new()
+    };
+    format!(
+        "{ends} {} ttl {} length {}{fragment}",
+        header.protocol(),
+        header.ttl,
+        header.total_len()
+    )
 }

@@ -30,8 +30,13 @@ pub struct Trial {
 impl Trial {
     /// A trial at time 0 whose devices `open` may replace.
     #[must_use]
-    pub fn new(open: impl Fn(&Device) -> Option<Result<Box<dyn Port>, OpenError>> + Send + Sync + 'static) -> Trial {
-        Trial { now: Arc::default(), open: Arc::new(open) }
+    pub fn new(
+        open: impl Fn(&Device) -> Option<Result<Box<dyn Port>, OpenError>> + Send + Sync + 'static,
+    ) -> Trial {
+        Trial {
+            now: Arc::default(),
+            open: Arc::new(open),
+        }
     }
 
     /// Sets the router's clock, in nanoseconds since its start.
@@ -58,7 +63,11 @@ impl Options {
     /// Options of a router on trial, the same at every run.
     #[must_use]
     pub fn on_trial(trial: &Trial) -> Options {
-        Options { trial: Some(trial.clone()), seed: Some(1), ..Options::default() }
+        Options {
+            trial: Some(trial.clone()),
+            seed: Some(1),
+            ..Options::default()
+        }
     }
 }
 
@@ -68,9 +77,21 @@ impl Router {
     pub fn breathe(&self) -> bool {
         self.watch_deadline();
         let mut control = self.control();
-        let moved: usize = control.workers.iter_mut().map(|worker| worker.turn_by_hand().unwrap_or(0)).sum();
-        let told = control.workers.iter().any(|worker| !worker.events.is_empty());
+        let moved: usize = control
+            .workers
+            .iter_mut()
+            .map(|worker| worker.turn_by_hand().unwrap_or(0))
+            .sum();
+        let told = control
+            .workers
+            .iter()
+            .any(|worker| !worker.events.is_empty());
         control.round();
-        moved > 0 || told || control.workers.iter().any(|worker| !worker.commands.is_empty())
+        moved > 0
+            || told
+            || control
+                .workers
+                .iter()
+                .any(|worker| !worker.commands.is_empty())
     }
 }

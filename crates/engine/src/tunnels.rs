@@ -17,9 +17,18 @@ impl Control {
         if !std::mem::take(&mut self.tunnels_changed) {
             return;
         }
-        let entries = self.tables.interfaces.iter().flatten().map(|entry| &entry.interface);
-        let tunnels: Vec<_> = entries.filter_map(|interface| Some((interface.vxlan.clone()?, interface.index))).collect();
-        self.tables.vxlan = Arc::new(VxlanTable::new(tunnels.iter().map(|(tunnel, index)| (&**tunnel, *index))));
+        let entries = self
+            .tables
+            .interfaces
+            .iter()
+            .flatten()
+            .map(|entry| &entry.interface);
+        let tunnels: Vec<_> = entries
+            .filter_map(|interface| Some((interface.vxlan.clone()?, interface.index)))
+            .collect();
+        self.tables.vxlan = Arc::new(VxlanTable::new(
+            tunnels.iter().map(|(tunnel, index)| (&**tunnel, *index)),
+        ));
     }
 
     pub(crate) fn vxlan_views(&self) -> weir_api::VxlanTunnels {
@@ -39,12 +48,16 @@ impl Control {
                 route: self.route_to(tunnel.remote),
             })
         });
-        weir_api::VxlanTunnels { tunnels: tunnels.collect() }
+        weir_api::VxlanTunnels {
+            tunnels: tunnels.collect(),
+        }
     }
 
     /// The route by which packets to an address leave, in the default table.
     fn route_to(&self, address: IpAddr) -> Option<weir_api::Route> {
         let table = self.routing.first()?.as_ref()?;
-        table.longest_match(address).map(|found| self.route_view(table, found))
+        table
+            .longest_match(address)
+            .map(|found| self.route_view(table, found))
     }
 }

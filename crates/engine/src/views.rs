@@ -47,10 +47,22 @@ impl Control {
         let mut all = Vec::new();
         for (worker, handle) in self.workers.iter().enumerate() {
             let mut take = |interface: u32, count: &dyn Fn(usize) -> u64| {
-                let counts = (0..places).map(|place| (place, count(place))).filter(|(_, count)| *count > 0);
-                all.extend(counts.map(|(place, count)| Drop { worker, interface, place, count }));
+                let counts = (0..places)
+                    .map(|place| (place, count(place)))
+                    .filter(|(_, count)| *count > 0);
+                all.extend(counts.map(|(place, count)| Drop {
+                    worker,
+                    interface,
+                    place,
+                    count,
+                }));
             };
-            let gone = |place: usize| self.drops_of_the_gone.get(&(worker, place)).copied().unwrap_or(0);
+            let gone = |place: usize| {
+                self.drops_of_the_gone
+                    .get(&(worker, place))
+                    .copied()
+                    .unwrap_or(0)
+            };
             take(0, &|place| handle.counters.orphans.get(place) + gone(place));
             for attached in self.interfaces.values() {
                 if let Some(counters) = attached.drops.get(worker) {
@@ -62,7 +74,11 @@ impl Control {
     }
 
     pub(crate) fn pair(&self, place: usize) -> (&'static str, DropReason) {
-        self.drop_map.pairs().get(place).copied().unwrap_or(("?", DropReason::LoopLimit))
+        self.drop_map
+            .pairs()
+            .get(place)
+            .copied()
+            .unwrap_or(("?", DropReason::LoopLimit))
     }
 }
 
@@ -87,9 +103,16 @@ pub(crate) fn broken(attached: &Attached) -> u64 {
 }
 
 fn lost(attached: &Attached, names: &[&str]) -> u64 {
-    let counters = attached.port.as_ref().map_or_else(Vec::new, |port| port.counters());
-    let ours = counters.iter().filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
-    ours.filter(|counter| names.iter().any(|name| counter.name.starts_with(name))).map(|counter| counter.value).sum()
+    let counters = attached
+        .port
+        .as_ref()
+        .map_or_else(Vec::new, |port| port.counters());
+    let ours = counters
+        .iter()
+        .filter(|counter| matches!(counter.source, Source::Driver | Source::Xdp));
+    ours.filter(|counter| names.iter().any(|name| counter.name.starts_with(name)))
+        .map(|counter| counter.value)
+        .sum()
 }
 
 fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
@@ -104,7 +127,10 @@ fn traffic(now: DirectionSums, before: DirectionSums) -> weir_api::Traffic {
 
 impl Router {
     fn baselines(&self) -> std::sync::MutexGuard<'_, Baselines> {
-        self.0.baselines.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .baselines
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The balance of packets since the start; exact once the router is stopped.
@@ -112,11 +138,17 @@ impl Router {
     pub fn balance(&self) -> weir_api::Totals {
         let control = self.control();
         let sum = |which: fn(&weir_graph::Totals) -> &weir_ring::counter::Counter| -> u64 {
-            control.workers.iter().map(|worker| which(&worker.counters.totals).get()).sum()
+            control
+                .workers
+                .iter()
+                .map(|worker| which(&worker.counters.totals).get())
+                .sum()
         };
         let mut drops = BTreeMap::new();
         for drop in control.drops() {
-            *drops.entry(control.pair(drop.place).1.name().to_owned()).or_insert(0) += drop.count;
+            *drops
+                .entry(control.pair(drop.place).1.name().to_owned())
+                .or_insert(0) += drop.count;
         }
         weir_api::Totals {
             packets_in: sum(|totals| &totals.input),
@@ -132,7 +164,12 @@ impl Router {
 
 impl weir_api::Router for Router {
     fn version(&self) -> Reply<weir_api::Version> {
-        let started = self.0.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let started = self
+            .0
+            .started
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
         Ok(weir_api::Version {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: option_env!("WEIR_COMMIT").map(str::to_owned),
@@ -148,8 +185,11 @@ impl weir_api::Router for Router {
         let control = self.control();
         let baselines = self.baselines();
         let drops = control.drops();
-        let mut interfaces: Vec<_> =
-            control.interfaces.iter().map(|(name, attached)| interface_view(&control, &baselines, &drops, name, attached)).collect();
+        let mut interfaces: Vec<_> = control
+            .interfaces
+            .iter()
+            .map(|(name, attached)| interface_view(&control, &baselines, &drops, name, attached))
+            .collect();
         interfaces.sort_by_key(|interface| interface.index);
         Ok(weir_api::Interfaces { interfaces })
     }
@@ -188,7 +228,9 @@ impl weir_api::Router for Router {
         };
         let mut ports: Vec<_> = control.interfaces.iter().filter_map(port).collect();
         ports.sort_by_key(|(index, _)| *index);
-        Ok(weir_api::Hardware { ports: ports.into_iter().map(|(_, port)| port).collect() })
+        Ok(weir_api::Hardware {
+            ports: ports.into_iter().map(|(_, port)| port).collect(),
+        })
     }
 
     fn rx_placement(&self) -> Reply<weir_api::RxPlacement> {
@@ -196,8 +238,17 @@ impl weir_api::Router for Router {
         let mut queues = Vec::new();
         for (name, attached) in &control.interfaces {
             for (queue, &worker) in attached.placement.iter().enumerate() {
-                let core = control.workers.get(worker).and_then(|worker| worker.core).map(|core| core as u32);
-                queues.push(weir_api::RxQueuePlacement { interface: name.clone(), queue: queue as u32, worker: worker as u32, core });
+                let core = control
+                    .workers
+                    .get(worker)
+                    .and_then(|worker| worker.core)
+                    .map(|core| core as u32);
+                queues.push(weir_api::RxQueuePlacement {
+                    interface: name.clone(),
+                    queue: queue as u32,
+                    worker: worker as u32,
+                    core,
+                });
             }
         }
         Ok(weir_api::RxPlacement { queues })
@@ -223,8 +274,15 @@ impl weir_api::Router for Router {
         Ok(self.control().bond_views())
     }
 
-    fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Reply<weir_api::MplsFib> {
-        Ok(weir_api::MplsFib { labels: self.control().labels_where(label, after, most) })
+    fn mpls_fib(
+        &self,
+        label: Option<u32>,
+        after: Option<u32>,
+        most: usize,
+    ) -> Reply<weir_api::MplsFib> {
+        Ok(weir_api::MplsFib {
+            labels: self.control().labels_where(label, after, most),
+        })
     }
 
     fn vxlan_tunnels(&self) -> Reply<weir_api::VxlanTunnels> {
@@ -245,10 +303,20 @@ impl weir_api::Router for Router {
         let worker = |(number, handle): (usize, &crate::handle::WorkerHandle)| {
             let node = |(place, spec): (usize, &weir_graph::NodeSpec)| {
                 let counters = handle.counters.nodes.get(place)?;
-                let before = baselines.nodes.get(&(number, place)).copied().unwrap_or_default();
+                let before = baselines
+                    .nodes
+                    .get(&(number, place))
+                    .copied()
+                    .unwrap_or_default();
                 let calls = counters.calls.get() - before.0;
-                let reply =
-                    || weir_api::NodeRuntime::new(spec.name, calls, counters.packets.get() - before.1, counters.clocks.get() - before.2);
+                let reply = || {
+                    weir_api::NodeRuntime::new(
+                        spec.name,
+                        calls,
+                        counters.packets.get() - before.1,
+                        counters.clocks.get() - before.2,
+                    )
+                };
                 (calls > 0).then(reply)
             };
             let turns = baselines.turns.get(&number).copied().unwrap_or_default();
@@ -274,7 +342,11 @@ impl weir_api::Router for Router {
         let baselines = self.baselines();
         let counter = |drop: Drop| {
             let (node, reason) = control.pair(drop.place);
-            let before = baselines.drops.get(&(true, drop.worker, drop.interface, drop.place)).copied().unwrap_or(0);
+            let before = baselines
+                .drops
+                .get(&(true, drop.worker, drop.interface, drop.place))
+                .copied()
+                .unwrap_or(0);
             let count = drop.count.saturating_sub(before);
             (count > 0).then(|| weir_api::DropCounter {
                 worker: Some(drop.worker as u32),
@@ -290,33 +362,40 @@ impl weir_api::Router for Router {
                 count,
             })
         };
-        Ok(weir_api::Errors { errors: control.drops().into_iter().filter_map(counter).collect() })
+        Ok(weir_api::Errors {
+            errors: control.drops().into_iter().filter_map(counter).collect(),
+        })
     }
 
     fn neighbors(&self) -> Reply<weir_api::Neighbors> {
         let control = self.control();
         let now = control.clock.now();
-        let neighbor = |(place, neighbor): (&crate::neighbors::Place, &crate::neighbors::Neighbor)| {
-            let state = match neighbor.state {
-                NeighborState::Incomplete => weir_api::NeighborState::Incomplete,
-                NeighborState::Failed => weir_api::NeighborState::Failed,
-                NeighborState::Reachable => weir_api::NeighborState::Reachable,
-                NeighborState::Stale => weir_api::NeighborState::Stale,
-                NeighborState::Probe => weir_api::NeighborState::Probing,
-                NeighborState::Static => weir_api::NeighborState::Static,
+        let neighbor =
+            |(place, neighbor): (&crate::neighbors::Place, &crate::neighbors::Neighbor)| {
+                let state = match neighbor.state {
+                    NeighborState::Incomplete => weir_api::NeighborState::Incomplete,
+                    NeighborState::Failed => weir_api::NeighborState::Failed,
+                    NeighborState::Reachable => weir_api::NeighborState::Reachable,
+                    NeighborState::Stale => weir_api::NeighborState::Stale,
+                    NeighborState::Probe => weir_api::NeighborState::Probing,
+                    NeighborState::Static => weir_api::NeighborState::Static,
+                };
+                let known = neighbor.state.is_usable();
+                let aged = neighbor.state != NeighborState::Static;
+                Some(weir_api::Neighbor {
+                    interface: control.name_of(place.interface)?.to_owned(),
+                    address: place.address,
+                    mac: known.then(|| neighbor.mac.to_string()),
+                    state,
+                    age: aged.then(|| now.saturating_sub(neighbor.since) as f64 / 1e9),
+                })
             };
-            let known = neighbor.state.is_usable();
-            let aged = neighbor.state != NeighborState::Static;
-            Some(weir_api::Neighbor {
-                interface: control.name_of(place.interface)?.to_owned(),
-                address: place.address,
-                mac: known.then(|| neighbor.mac.to_string()),
-                state,
-                age: aged.then(|| now.saturating_sub(neighbor.since) as f64 / 1e9),
-            })
-        };
         let neighbors = control.neighbors.iter().filter_map(neighbor).collect();
-        Ok(weir_api::Neighbors { neighbors, refused: control.neighbors.refused, evicted: control.neighbors.evicted })
+        Ok(weir_api::Neighbors {
+            neighbors,
+            refused: control.neighbors.refused,
+            evicted: control.neighbors.evicted,
+        })
     }
 
     fn acls_where(&self, query: &weir_api::AclQuery) -> Reply<weir_api::Acls> {
@@ -324,17 +403,25 @@ impl weir_api::Router for Router {
         if let Some(acl) = &query.acl
             && !control.config.access_lists.contains_key(acl)
         {
-            return Err(ApiError::unknown("access list", acl, control.config.access_lists.keys().map(String::as_str)));
+            return Err(ApiError::unknown(
+                "access list",
+                acl,
+                control.config.access_lists.keys().map(String::as_str),
+            ));
         }
         Ok(control.acls(query))
     }
 
     fn routes(&self) -> Reply<weir_api::Routes> {
-        Ok(weir_api::Routes { routes: self.control().all_routes() })
+        Ok(weir_api::Routes {
+            routes: self.control().all_routes(),
+        })
     }
 
     fn routes_where(&self, query: &RouteQuery) -> Reply<weir_api::Routes> {
-        Ok(weir_api::Routes { routes: self.control().routes_where(query) })
+        Ok(weir_api::Routes {
+            routes: self.control().routes_where(query),
+        })
     }
 
     fn ipfix(&self) -> Reply<weir_api::Ipfix> {
@@ -352,7 +439,9 @@ impl weir_api::Router for Router {
     fn trace(&self) -> Reply<weir_api::Trace> {
         let mut control = self.control();
         control.take_traces();
-        Ok(control.trace.show(&control.specs, &control.clock, |index| control.name_of(index)))
+        Ok(control.trace.show(&control.specs, &control.clock, |index| {
+            control.name_of(index)
+        }))
     }
 
     fn trace_add(&self, request: &weir_api::TraceRequest) -> Reply<()> {
@@ -368,26 +457,46 @@ impl weir_api::Router for Router {
         let interface = match &request.interface {
             Some(name) => {
                 let known = control.interfaces.keys().map(String::as_str);
-                let attached = control.interfaces.get(name).ok_or_else(|| ApiError::unknown("interface", name, known))?;
+                let attached = control
+                    .interfaces
+                    .get(name)
+                    .ok_or_else(|| ApiError::unknown("interface", name, known))?;
                 Some(attached.index)
             }
             None => None,
         };
-        control.trace.filters.push(weir_api::TraceFilter { request: request.clone(), left: request.count });
-        let wanted = weir_graph::TraceRequest { node, interface, count: request.count };
-        control.workers.iter_mut().for_each(|worker| worker.tell(Command::Trace(Some(wanted))));
+        control.trace.filters.push(weir_api::TraceFilter {
+            request: request.clone(),
+            left: request.count,
+        });
+        let wanted = weir_graph::TraceRequest {
+            node,
+            interface,
+            count: request.count,
+        };
+        control
+            .workers
+            .iter_mut()
+            .for_each(|worker| worker.tell(Command::Trace(Some(wanted))));
         Ok(())
     }
 
     fn trace_clear(&self) -> Reply<()> {
         let mut control = self.control();
-        control.workers.iter_mut().for_each(|worker| worker.tell(Command::Trace(None)));
+        control
+            .workers
+            .iter_mut()
+            .for_each(|worker| worker.tell(Command::Trace(None)));
         control.take_traces();
         control.trace.clear();
         Ok(())
     }
 
-    fn capture(&self, request: &weir_api::CaptureRequest, caller: &Caller) -> Reply<weir_api::CaptureStream> {
+    fn capture(
+        &self,
+        request: &weir_api::CaptureRequest,
+        caller: &Caller,
+    ) -> Reply<weir_api::CaptureStream> {
         self.begin_capture(request, caller)
     }
 
@@ -410,9 +519,15 @@ impl weir_api::Router for Router {
 
     fn buffers(&self) -> Reply<weir_api::Buffers> {
         let control = self.control();
-        let failures = control.interfaces.values().filter_map(|attached| attached.port.as_ref());
-        let failures: u64 =
-            failures.flat_map(|port| port.counters()).filter(|it| it.name.starts_with("rx_no_buffer")).map(|it| it.value).sum();
+        let failures = control
+            .interfaces
+            .values()
+            .filter_map(|attached| attached.port.as_ref());
+        let failures: u64 = failures
+            .flat_map(|port| port.counters())
+            .filter(|it| it.name.starts_with("rx_no_buffer"))
+            .map(|it| it.value)
+            .sum();
         let pool = |(node, pool): (u32, &weir_buf::Pool)| weir_api::BufferPool {
             pool: node,
             buffers: pool.chunks() as u64,
@@ -421,7 +536,9 @@ impl weir_api::Router for Router {
             hugepages: pool.on_hugepages(),
             failures,
         };
-        Ok(weir_api::Buffers { pools: control.memory.pools().map(pool).collect() })
+        Ok(weir_api::Buffers {
+            pools: control.memory.pools().map(pool).collect(),
+        })
     }
 
     fn fib_summary(&self) -> Reply<weir_api::FibSummary> {
@@ -448,7 +565,11 @@ impl weir_api::Router for Router {
         self.diff(request)
     }
 
-    fn config_apply(&self, request: &weir_api::ApplyRequest, caller: &Caller) -> Reply<weir_api::Applied> {
+    fn config_apply(
+        &self,
+        request: &weir_api::ApplyRequest,
+        caller: &Caller,
+    ) -> Reply<weir_api::Applied> {
         self.apply_file(request, caller)
     }
 
@@ -456,7 +577,11 @@ impl weir_api::Router for Router {
         self.confirm(caller)
     }
 
-    fn config_rollback(&self, request: &weir_api::RollbackRequest, caller: &Caller) -> Reply<weir_api::Applied> {
+    fn config_rollback(
+        &self,
+        request: &weir_api::RollbackRequest,
+        caller: &Caller,
+    ) -> Reply<weir_api::Applied> {
         self.roll_back(request, caller)
     }
 
@@ -468,11 +593,20 @@ impl weir_api::Router for Router {
         self.revision_view(revision)
     }
 
-    fn sflow_patch(&self, patch: &weir_api::SflowPatch, caller: &Caller) -> Reply<weir_api::Applied> {
+    fn sflow_patch(
+        &self,
+        patch: &weir_api::SflowPatch,
+        caller: &Caller,
+    ) -> Reply<weir_api::Applied> {
         self.patch_sflow(patch, caller)
     }
 
-    fn interface_patch(&self, name: &str, patch: &weir_api::InterfacePatch, caller: &Caller) -> Reply<weir_api::Applied> {
+    fn interface_patch(
+        &self,
+        name: &str,
+        patch: &weir_api::InterfacePatch,
+        caller: &Caller,
+    ) -> Reply<weir_api::Applied> {
         self.patch_interface(name, patch, caller)
     }
 
@@ -486,23 +620,36 @@ impl weir_api::Router for Router {
         let errors = what == Clear::Errors;
         if errors || what == Clear::Interfaces {
             for drop in control.drops() {
-                baselines.drops.insert((errors, drop.worker, drop.interface, drop.place), drop.count);
+                baselines.drops.insert(
+                    (errors, drop.worker, drop.interface, drop.place),
+                    drop.count,
+                );
             }
         }
         match what {
             Clear::Errors => {}
             Clear::Interfaces => {
                 for attached in control.interfaces.values() {
-                    baselines
-                        .interfaces
-                        .insert(attached.index, (attached.counters.rx(), attached.counters.tx(), attached.counters.tx_lost()));
+                    baselines.interfaces.insert(
+                        attached.index,
+                        (
+                            attached.counters.rx(),
+                            attached.counters.tx(),
+                            attached.counters.tx_lost(),
+                        ),
+                    );
                 }
             }
             Clear::Runtime => {
                 for (number, handle) in control.workers.iter().enumerate() {
-                    baselines.turns.insert(number, (handle.stats.turns.get(), handle.stats.busy.get()));
+                    baselines
+                        .turns
+                        .insert(number, (handle.stats.turns.get(), handle.stats.busy.get()));
                     for (place, node) in handle.counters.nodes.iter().enumerate() {
-                        baselines.nodes.insert((number, place), (node.calls.get(), node.packets.get(), node.clocks.get()));
+                        baselines.nodes.insert(
+                            (number, place),
+                            (node.calls.get(), node.packets.get(), node.clocks.get()),
+                        );
                     }
                 }
                 baselines.runtime_since = Some(SystemTime::now());
@@ -513,16 +660,45 @@ impl weir_api::Router for Router {
 }
 
 fn encapsulation_view(of: &weir_config::Encapsulation) -> weir_api::Encapsulation {
-    let weir_config::Encapsulation { dot1q, dot1ad, inner_dot1q, exact_match } = *of;
-    weir_api::Encapsulation { dot1q, dot1ad, inner_dot1q, exact_match }
+    let weir_config::Encapsulation {
+        dot1q,
+        dot1ad,
+        inner_dot1q,
+        exact_match,
+    } = *of;
+    weir_api::Encapsulation {
+        dot1q,
+        dot1ad,
+        inner_dot1q,
+        exact_match,
+    }
 }
 
-fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name: &str, attached: &Attached) -> weir_api::Interface {
-    let wanted = control.config.interfaces.get(name).cloned().unwrap_or_default();
-    let before = baselines.interfaces.get(&attached.index).copied().unwrap_or_default();
+fn interface_view(
+    control: &Control,
+    baselines: &Baselines,
+    drops: &[Drop],
+    name: &str,
+    attached: &Attached,
+) -> weir_api::Interface {
+    let wanted = control
+        .config
+        .interfaces
+        .get(name)
+        .cloned()
+        .unwrap_or_default();
+    let before = baselines
+        .interfaces
+        .get(&attached.index)
+        .copied()
+        .unwrap_or_default();
     let mut by: BTreeMap<usize, u64> = BTreeMap::new();
     for drop in drops.iter().filter(|drop| drop.interface == attached.index) {
-        let before = baselines.drops.get(&(false, drop.worker, drop.interface, drop.place)).copied().unwrap_or(0);
+        let before = baselines
+            .drops
+            .get(&(false, drop.worker, drop.interface, drop.place))
+            .copied()
+            .unwrap_or(0);
         *by.entry(drop.place).or_default() += drop.count.saturating_sub(before);
     }
     let drops_by: Vec<_> = by
@@ -530,11 +706,18 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         .filter(|(_, count)| *count > 0)
         .map(|(place, count)| {
             let (node, reason) = control.pair(place);
-            weir_api::InterfaceDrop { node: node.to_owned(), reason: reason.name().to_owned(), count }
+            weir_api::InterfaceDrop {
+                node: node.to_owned(),
+                reason: reason.name().to_owned(),
+                count,
+            }
         })
         .collect();
     let (tentative, duplicate) = control.unused_addresses(attached.index);
-    let mac = control.tables.interface(attached.index).map_or(attached.mac, |interface| interface.mac);
+    let mac = control
+        .tables
+        .interface(attached.index)
+        .map_or(attached.mac, |interface| interface.mac);
     weir_api::Interface {
         name: name.to_owned(),
         index: attached.index,
@@ -546,9 +729,15 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
             Some(weir_config::Device::Pseudowire) => weir_api::InterfaceKind::Pseudowire,
             _ => weir_api::InterfaceKind::Port,
         },
-        parent: wanted.bond.clone().or(wanted.sub_interface().map(|sub| sub.parent.clone())),
+        parent: wanted
+            .bond
+            .clone()
+            .or(wanted.sub_interface().map(|sub| sub.parent.clone())),
         device: attached.port.as_ref().map(|port| port.device().to_owned()),
-        driver: wanted.device.as_ref().map(|device| device.driver().to_owned()),
+        driver: wanted
+            .device
+            .as_ref()
+            .map(|device| device.driver().to_owned()),
         mac: Some(mac.to_string()),
         mtu: u32::from(wanted.mtu),
         admin: (wanted.state == AdminState::Up).into(),
@@ -561,9 +750,19 @@ fn interface_view(control: &Control, baselines: &Baselines, drops: &[Drop], name
         vrf: wanted.vrf.clone(),
         unnumbered: wanted.unnumbered.clone(),
         l2xc: wanted.l2xc.clone(),
-        encapsulation: wanted.sub_interface().map(|sub| encapsulation_view(&sub.encapsulation)),
-        tag_rewrite: wanted.sub_interface().and_then(|sub| sub.tag_rewrite).map(|rewrite| rewrite.to_string()),
-        bridge_domain: control.config.bridges.iter().find(|(_, bridge)| bridge.interfaces.contains(name)).map(|(name, _)| name.clone()),
+        encapsulation: wanted
+            .sub_interface()
+            .map(|sub| encapsulation_view(&sub.encapsulation)),
+        tag_rewrite: wanted
+            .sub_interface()
+            .and_then(|sub| sub.tag_rewrite)
+            .map(|rewrite| rewrite.to_string()),
+        bridge_domain: control
+            .config
+            .bridges
+            .iter()
+            .find(|(_, bridge)| bridge.interfaces.contains(name))
+            .map(|(name, _)| name.clone()),
         mpls: wanted.mpls,
         urpf: wanted.urpf.map(|urpf| urpf.to_string()),
         sflow: wanted.sflow,

@@ -23,7 +23,10 @@ impl Waker {
     /// When the process has no descriptor left.
     pub(crate) fn new() -> std::io::Result<Waker> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Waker { sleeping: AtomicBool::new(false), bell })
+        Ok(Waker {
+            sleeping: AtomicBool::new(false),
+            bell,
+        })
     }
 
     /// Says that the caller is about to sleep; it must look for work once more after this.

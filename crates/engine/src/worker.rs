@@ -28,9 +28,17 @@ use crate::waker::Waker;
 /// What the control side tells a worker.
 pub(crate) enum Command {
     /// Serve this receive queue.
-    AddRx { interface: u32, number: usize, queue: Box<dyn RxQueue> },
+    AddRx {
+        interface: u32,
+        number: usize,
+        queue: Box<dyn RxQueue>,
+    },
     /// Send what leaves by this interface through this queue.
-    AddTx { interface: u32, number: usize, queue: Box<dyn TxQueue> },
+    AddTx {
+        interface: u32,
+        number: usize,
+        queue: Box<dyn TxQueue>,
+    },
     /// Hand what leaves by this interface to that worker.
     HandTo { interface: u32, worker: usize },
     /// Give back all queues of this interface.
@@ -38,7 +46,11 @@ pub(crate) enum Command {
     /// Take packets from another worker through this ring.
     HandoffFrom(Consumer<Pkt>),
     /// Pass packets to another worker through this ring.
-    HandoffTo { worker: usize, ring: Producer<Pkt>, waker: Arc<Waker> },
+    HandoffTo {
+        worker: usize,
+        ring: Producer<Pkt>,
+        waker: Arc<Waker>,
+    },
     /// Let packets that wait under the key go on.
     Release(HoldKey),
     /// Send a packet out of the interface in its `aux` word.
@@ -128,14 +140,23 @@ const EXPIRY_INTERVAL: u64 = 10_000_000;
 /// time a packet at 50 thousand a second (`weir bench afxdp`), for a TCP stream that is no faster.
 const NAP: Duration = Duration::from_micros(50);
 /// The longest sleep in poll(2).
-const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const LONGEST_SLEEP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 /// Queues without a descriptor are asked this often while asleep.
-const ASKING_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+const ASKING_INTERVAL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
 /// How many descriptors one poll looks at.
 const MOST_POLLED: usize = 64;
 
 impl Worker {
-    #[expect(clippy::too_many_arguments, reason = "the parts of a worker, each from somewhere else")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a worker, each from somewhere else"
+    )]
     pub(crate) fn new(
         number: usize,
         graph: Graph<Tables>,
@@ -167,7 +188,22 @@ impl Worker {
             to_send: Vec::new(),
         };
         let stats = Arc::default();
-        Worker { number, graph, cache, reader, tables, commands, returned, events, control, waker, stats, clock, sleeps, lane }
+        Worker {
+            number,
+            graph,
+            cache,
+            reader,
+            tables,
+            commands,
+            returned,
+            events,
+            control,
+            waker,
+            stats,
+            clock,
+            sleeps,
+            lane,
+        }
     }
 
     /// The thread's body: turns until told to stop.
@@ -206,13 +242,37 @@ impl Worker {
             self.obey(command);
             self.stats.done.fetch_add(1, Ordering::Release);
         }
-        let Worker { number, graph, cache, reader, tables, events, control, clock, lane, stats, .. } = self;
-        let Some(guard) = reader.guard() else { return 0 };
-        let mut env = Env { world: tables.load(&guard), now: clock.now(), cache, events, event_sent: false };
+        let Worker {
+            number,
+            graph,
+            cache,
+            reader,
+            tables,
+            events,
+            control,
+            clock,
+            lane,
+            stats,
+            ..
+        } = self;
+        let Some(guard) = reader.guard() else {
+            return 0;
+        };
+        let mut env = Env {
+            world: tables.load(&guard),
+            now: clock.now(),
+            cache,
+            events,
+            event_sent: false,
+        };
         for packet in lane.to_send.drain(..) {
             graph.originate_out(env.world, packet);
         }
-        let inhaled = if lane.draining { 0 } else { lane.inhale(graph, &mut env) };
+        let inhaled = if lane.draining {
+            0
+        } else {
+            lane.inhale(graph, &mut env)
+        };
         if env.now >= lane.next_expiry || lane.draining {
             lane.next_expiry = env.now + EXPIRY_INTERVAL;
             graph.expire(&mut env);
@@ -235,12 +295,30 @@ impl Worker {
     fn obey(&mut self, command: Command) {
         let lane = &mut self.lane;
         match command {
-            Command::AddRx { interface, number, queue } => lane.rx.push(Rx { interface, number, queue }),
-            Command::AddTx { interface, number, queue } => drop(lane.set_way(interface, Way::Here(PortTx { interface, queue }, number))),
-            Command::HandTo { interface, worker } => drop(lane.set_way(interface, Way::Worker(worker))),
+            Command::AddRx {
+                interface,
+                number,
+                queue,
+            } => lane.rx.push(Rx {
+                interface,
+                number,
+                queue,
+            }),
+            Command::AddTx {
+                interface,
+                number,
+                queue,
+            } => drop(lane.set_way(interface, Way::Here(PortTx { interface, queue }, number))),
+            Command::HandTo { interface, worker } => {
+                drop(lane.set_way(interface, Way::Worker(worker)))
+            }
             Command::Remove { interface } => self.remove(interface),
             Command::HandoffFrom(ring) => lane.handoff_in.push(ring),
-            Command::HandoffTo { worker, ring, waker } => {
+            Command::HandoffTo {
+                worker,
+                ring,
+                waker,
+            } => {
                 if lane.handoff_out.len() <= worker {
                     lane.handoff_out.resize_with(worker + 1, || None);
                 }
@@ -279,14 +357,17 @@ impl Worker {
     /// Waits for a queue or the bell. Offline meanwhile: tables may be freed.
     fn sleep(&mut self) {
         self.waker.will_sleep();
-        let work = !self.commands.is_empty() || self.lane.handoff_in.iter().any(|ring| !ring.is_empty());
+        let work =
+            !self.commands.is_empty() || self.lane.handoff_in.iter().any(|ring| !ring.is_empty());
         if !work {
             self.reader.offline();
             for rx in &mut self.lane.rx {
                 rx.queue.before_sleep();
             }
             let bell = self.waker.bell();
-            let mut polled = std::array::from_fn::<_, MOST_POLLED, _>(|_| PollFd::from_borrowed_fd(bell, PollFlags::IN));
+            let mut polled = std::array::from_fn::<_, MOST_POLLED, _>(|_| {
+                PollFd::from_borrowed_fd(bell, PollFlags::IN)
+            });
             let mut count = 1;
             let mut longest = LONGEST_SLEEP;
             for rx in &self.lane.rx {
@@ -295,7 +376,9 @@ impl Worker {
                         polled[count] = PollFd::from_borrowed_fd(readable, PollFlags::IN);
                         count += 1;
                     }
-                    _ if !rx.queue.is_exhausted() && !rx.queue.is_dead() => longest = ASKING_INTERVAL,
+                    _ if !rx.queue.is_exhausted() && !rx.queue.is_dead() => {
+                        longest = ASKING_INTERVAL
+                    }
                     _ => {}
                 }
             }
@@ -328,13 +411,23 @@ impl Lane {
     }
 
     fn take_handoffs(&mut self, graph: &mut Graph<Tables>) -> usize {
-        self.handoff_in.iter_mut().map(|ring| ring.pop_many(VECTOR, |packet| graph.hand_in(packet))).sum()
+        self.handoff_in
+            .iter_mut()
+            .map(|ring| ring.pop_many(VECTOR, |packet| graph.hand_in(packet)))
+            .sum()
     }
 
     /// Sends what leaves; returns how many packets that was.
-    fn exhale(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, worker: usize) -> usize {
+    fn exhale(
+        &mut self,
+        graph: &mut Graph<Tables>,
+        env: &mut Env<'_, Tables>,
+        worker: usize,
+    ) -> usize {
         let mut all = 0;
-        let Some(mut leaving) = graph.next_leaving() else { return 0 };
+        let Some(mut leaving) = graph.next_leaving() else {
+            return 0;
+        };
         let began = weir_cpu::tsc();
         loop {
             let (interface, packets) = (leaving.0, &mut leaving.1);
@@ -357,13 +450,23 @@ impl Lane {
     fn note_lost(&self, env: &Env<'_, Tables>, worker: usize, interface: u32, dropped: u64) {
         let lost = self.counters.totals.dropped.get() - dropped;
         if lost > 0
-            && let Some(counters) = env.world.interface(interface).and_then(|it| it.counters.of(worker))
+            && let Some(counters) = env
+                .world
+                .interface(interface)
+                .and_then(|it| it.counters.of(worker))
         {
             counters.tx_lost.add(lost);
         }
     }
 
-    fn send(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>, worker: usize, interface: u32, packets: &mut Vector) {
+    fn send(
+        &mut self,
+        graph: &mut Graph<Tables>,
+        env: &mut Env<'_, Tables>,
+        worker: usize,
+        interface: u32,
+        packets: &mut Vector,
+    ) {
         match self.ways.get_mut(interface as usize) {
             Some(Way::Here(port, _)) => transmit(graph, env, self.port_tx, worker, port, packets),
             Some(Way::Worker(other)) => {
@@ -387,7 +490,9 @@ impl Lane {
                     graph.drop_all(env, self.port_tx, DropReason::HandoffFull, packets);
                 }
             }
-            Some(Way::None) | None => graph.drop_all(env, self.port_tx, DropReason::TxDown, packets),
+            Some(Way::None) | None => {
+                graph.drop_all(env, self.port_tx, DropReason::TxDown, packets)
+            }
         }
     }
 
@@ -404,11 +509,27 @@ impl Lane {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.reader.quiesce();
-        let Worker { number, graph, cache, reader, tables, events, clock, lane, .. } = self;
+        let Worker {
+            number,
+            graph,
+            cache,
+            reader,
+            tables,
+            events,
+            clock,
+            lane,
+            ..
+        } = self;
         if let Some(guard) = reader.guard() {
             let world: &Tables = tables.load(&guard);
             let _ = world.drop_taps();
-            let mut env = Env { world, now: clock.now(), cache, events, event_sent: false };
+            let mut env = Env {
+                world,
+                now: clock.now(),
+                cache,
+                events,
+                event_sent: false,
+            };
             lane.take_handoffs(graph);
             lane.exhale(graph, &mut env, *number);
             lane.flush(env.cache);

@@ -28,8 +28,17 @@ neighbors:
 ";
 
 fn start(rate: u32) -> Router {
-    let config = check("weir.yaml", &CONFIG.replace("RATE", &rate.to_string())).unwrap().0;
-    Router::start(&config, &Options { seed: Some(7), ..Options::default() }).unwrap()
+    let config = check("weir.yaml", &CONFIG.replace("RATE", &rate.to_string()))
+        .unwrap()
+        .0;
+    Router::start(
+        &config,
+        &Options {
+            seed: Some(7),
+            ..Options::default()
+        },
+    )
+    .unwrap()
 }
 
 fn capture(router: &Router, request: &CaptureRequest) -> CaptureStream {
@@ -43,7 +52,13 @@ fn whole(mut stream: CaptureStream) -> (Vec<Captured>, Tally) {
         tally.read(&piece);
         bytes.extend(piece);
     }
-    (Reader::new(Cursor::new(bytes)).unwrap().map(Result::unwrap).collect(), tally)
+    (
+        Reader::new(Cursor::new(bytes))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect(),
+        tally,
+    )
 }
 
 #[track_caller]
@@ -58,19 +73,46 @@ fn wait_for(what: impl Fn() -> bool) {
 #[test]
 fn a_capture_ends_at_its_limits() {
     let router = start(3000);
-    let (packets, tally) = whole(capture(&router, &CaptureRequest { rx: true, packets: Some(50), ..CaptureRequest::default() }));
-    assert_eq!((packets.len(), tally.packets, tally.is_whole), (50, 50, true));
-    assert!(packets.windows(2).all(|pair| pair[0].timestamp_ns <= pair[1].timestamp_ns));
-    let request = CaptureRequest { rx: true, tx: true, bytes: Some(20_000), snap_bytes: Some(34), ..CaptureRequest::default() };
+    let (packets, tally) = whole(capture(
+        &router,
+        &CaptureRequest {
+            rx: true,
+            packets: Some(50),
+            ..CaptureRequest::default()
+        },
+    ));
+    assert_eq!(
+        (packets.len(), tally.packets, tally.is_whole),
+        (50, 50, true)
+    );
+    assert!(
+        packets
+            .windows(2)
+            .all(|pair| pair[0].timestamp_ns <= pair[1].timestamp_ns)
+    );
+    let request = CaptureRequest {
+        rx: true,
+        tx: true,
+        bytes: Some(20_000),
+        snap_bytes: Some(34),
+        ..CaptureRequest::default()
+    };
     let mut stream = capture(&router, &request);
     let (mut length, mut tally) = (0, Tally::default());
     while let Some(piece) = stream.wait() {
         length += piece.len();
         tally.read(&piece);
     }
-    assert!((19_000..=20_000).contains(&length) && tally.is_whole, "{length}");
+    assert!(
+        (19_000..=20_000).contains(&length) && tally.is_whole,
+        "{length}"
+    );
     let began = Instant::now();
-    let request = CaptureRequest { drop: true, milliseconds: Some(300), ..CaptureRequest::default() };
+    let request = CaptureRequest {
+        drop: true,
+        milliseconds: Some(300),
+        ..CaptureRequest::default()
+    };
     let (packets, _) = whole(capture(&router, &request));
     assert!(began.elapsed() >= Duration::from_millis(300) && !packets.is_empty());
     // Only the stream without a route is 100 long and dropped, from wherever it is.
@@ -81,25 +123,53 @@ fn a_capture_ends_at_its_limits() {
 #[test]
 fn drops_are_told_by_reason() {
     let router = start(3000);
-    let request =
-        CaptureRequest { drop: true, reasons: vec!["ip4-martian-source".to_owned()], packets: Some(5), ..CaptureRequest::default() };
+    let request = CaptureRequest {
+        drop: true,
+        reasons: vec!["ip4-martian-source".to_owned()],
+        packets: Some(5),
+        ..CaptureRequest::default()
+    };
     let (packets, _) = whole(capture(&router, &request));
-    assert!(packets.iter().all(|packet| packet.data[26..30] == [127, 0, 0, 9]));
-    let unknown = CaptureRequest { drop: true, reasons: vec!["nonsense".to_owned()], ..CaptureRequest::default() };
-    assert_eq!(router.capture(&unknown, &Caller::router()).unwrap_err().code, ErrorCode::NotFound);
+    assert!(
+        packets
+            .iter()
+            .all(|packet| packet.data[26..30] == [127, 0, 0, 9])
+    );
+    let unknown = CaptureRequest {
+        drop: true,
+        reasons: vec!["nonsense".to_owned()],
+        ..CaptureRequest::default()
+    };
+    assert_eq!(
+        router
+            .capture(&unknown, &Caller::router())
+            .unwrap_err()
+            .code,
+        ErrorCode::NotFound
+    );
     router.stop();
 }
 
 #[test]
 fn a_reader_that_does_not_read_costs_packets_of_its_capture_only() {
     let router = start(200_000);
-    let slow = capture(&router, &CaptureRequest { rx: true, ..CaptureRequest::default() });
+    let slow = capture(
+        &router,
+        &CaptureRequest {
+            rx: true,
+            ..CaptureRequest::default()
+        },
+    );
     let lost = || router.captures().unwrap().captures[0].lost_packets;
     wait_for(|| lost() > 1000);
     // Nobody waits for it: packets pass, and another capture has all of its own.
     let before = router.balance().packets_out;
     wait_for(|| router.balance().packets_out > before + 10_000);
-    let request = CaptureRequest { drop: true, packets: Some(100), ..CaptureRequest::default() };
+    let request = CaptureRequest {
+        drop: true,
+        packets: Some(100),
+        ..CaptureRequest::default()
+    };
     let (packets, tally) = whole(capture(&router, &request));
     assert_eq!((packets.len(), tally.lost), (100, 0));
     // It reads at last, and is told what it missed.
@@ -108,11 +178,14 @@ fn a_reader_that_does_not_read_costs_packets_of_its_capture_only() {
     std::thread::sleep(Duration::from_millis(50));
     let told = router.capture_end(number).unwrap();
     let (packets, tally) = reader.join().unwrap();
-    assert!(tally.is_whole && tally.lost >= told.lost_packets && packets.len() as u64 == tally.packets);
+    assert!(
+        tally.is_whole && tally.lost >= told.lost_packets && packets.len() as u64 == tally.packets
+    );
     router.stop();
     let totals = router.balance();
     let entered = totals.packets_in + totals.originated + totals.replicated;
-    let left = totals.packets_out + totals.drops.values().sum::<u64>() + totals.consumed + totals.held;
+    let left =
+        totals.packets_out + totals.drops.values().sum::<u64>() + totals.consumed + totals.held;
     assert_eq!(entered, left, "{totals:?}");
 }
 
@@ -120,7 +193,15 @@ fn a_reader_that_does_not_read_costs_packets_of_its_capture_only() {
 fn who_goes_away_leaves_nothing_behind() {
     let router = start(3000);
     for number in 1..=20 {
-        let stream = capture(&router, &CaptureRequest { rx: true, tx: true, drop: true, ..CaptureRequest::default() });
+        let stream = capture(
+            &router,
+            &CaptureRequest {
+                rx: true,
+                tx: true,
+                drop: true,
+                ..CaptureRequest::default()
+            },
+        );
         assert_eq!(stream.number, number);
         drop(stream);
         wait_for(|| router.captures().unwrap().captures.is_empty());
@@ -133,30 +214,61 @@ fn who_goes_away_leaves_nothing_behind() {
 fn there_are_so_many_at_once_and_no_more() {
     let router = start(3000);
     let most = router.captures().unwrap().most;
-    let request = CaptureRequest { rx: true, ..CaptureRequest::default() };
+    let request = CaptureRequest {
+        rx: true,
+        ..CaptureRequest::default()
+    };
     let mut streams: Vec<_> = (0..most).map(|_| capture(&router, &request)).collect();
-    assert_eq!(router.capture(&request, &Caller::router()).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(
+        router
+            .capture(&request, &Caller::router())
+            .unwrap_err()
+            .code,
+        ErrorCode::Conflict
+    );
     drop(streams.pop());
     wait_for(|| router.captures().unwrap().captures.len() as u32 == most - 1);
     streams.push(capture(&router, &request));
     // The router's end is the captures', and each is told whole.
-    let readers: Vec<_> = streams.into_iter().map(|stream| std::thread::spawn(move || whole(stream))).collect();
+    let readers: Vec<_> = streams
+        .into_iter()
+        .map(|stream| std::thread::spawn(move || whole(stream)))
+        .collect();
     router.stop();
     for reader in readers {
         let (packets, tally) = reader.join().unwrap();
         assert!(tally.is_whole && packets.len() as u64 == tally.packets);
     }
-    assert_eq!(router.capture(&request, &Caller::router()).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(
+        router
+            .capture(&request, &Caller::router())
+            .unwrap_err()
+            .code,
+        ErrorCode::Conflict
+    );
 }
 
 #[test]
 fn an_interface_that_comes_later_is_captured_too() {
     let router = start(3000);
-    let stream = capture(&router, &CaptureRequest { tx: true, ..CaptureRequest::default() });
+    let stream = capture(
+        &router,
+        &CaptureRequest {
+            tx: true,
+            ..CaptureRequest::default()
+        },
+    );
     let reader = std::thread::spawn(move || whole(stream));
     let text = CONFIG.replace("RATE", "3000").replace("right", "middle");
     router.apply(&check("weir.yaml", &text).unwrap().0).unwrap();
-    let sent = || router.interfaces().unwrap().interfaces.iter().any(|it| it.name == "middle" && it.tx.packets > 10);
+    let sent = || {
+        router
+            .interfaces()
+            .unwrap()
+            .interfaces
+            .iter()
+            .any(|it| it.name == "middle" && it.tx.packets > 10)
+    };
     wait_for(sent);
     router.capture_end(1).unwrap();
     let (packets, _) = reader.join().unwrap();

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_api::{
-    ApplyRequest, Caller, ConfigText, DiffRequest, Edit, ErrorCode, InterfacePatch, LockReason, RollbackRequest, Router as _, SflowPatch,
-    UpDown,
+    ApplyRequest, Caller, ConfigText, DiffRequest, Edit, ErrorCode, InterfacePatch, LockReason,
+    RollbackRequest, Router as _, SflowPatch, UpDown,
 };
 use weir_config::check;
 use weir_engine::{Options, Router, Startup};
 
-const ONE: &str = "interfaces: { xe0: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ] } }\n";
+const ONE: &str =
+    "interfaces: { xe0: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ] } }\n";
 const TWO: &str = "interfaces:
   xe0: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ], mtu: 1400 }
   xe1: { device: { driver: 'null' }, addresses: [ 198.51.100.1/24 ] }
@@ -27,7 +28,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("weir-changes-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-changes-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         Folder(folder)
     }
@@ -47,7 +49,10 @@ impl Drop for Folder {
 }
 
 fn file(text: &str) -> ApplyRequest {
-    ApplyRequest { yaml: text.to_owned(), ..ApplyRequest::default() }
+    ApplyRequest {
+        yaml: text.to_owned(),
+        ..ApplyRequest::default()
+    }
 }
 
 fn caller() -> Caller {
@@ -55,16 +60,31 @@ fn caller() -> Caller {
 }
 
 fn names(router: &Router) -> Vec<String> {
-    router.interfaces().unwrap().interfaces.into_iter().map(|interface| interface.name).collect()
+    router
+        .interfaces()
+        .unwrap()
+        .interfaces
+        .into_iter()
+        .map(|interface| interface.name)
+        .collect()
 }
 
 /// The MTU of xe0, which tells the files apart.
 fn mtu(router: &Router) -> u64 {
-    router.config().unwrap()["interfaces"]["xe0"]["mtu"].as_u64().unwrap_or(1500)
+    router.config().unwrap()["interfaces"]["xe0"]["mtu"]
+        .as_u64()
+        .unwrap_or(1500)
 }
 
 fn plan_is_empty(router: &Router, text: &str) -> bool {
-    router.config_plan(&ConfigText { yaml: text.to_owned(), ..ConfigText::default() }).unwrap().steps.is_empty()
+    router
+        .config_plan(&ConfigText {
+            yaml: text.to_owned(),
+            ..ConfigText::default()
+        })
+        .unwrap()
+        .steps
+        .is_empty()
 }
 
 #[track_caller]
@@ -80,23 +100,64 @@ fn wait_for(what: impl Fn() -> bool) {
 fn a_change_is_applied_dumped_and_taken_back() {
     let folder = Folder::new("apply");
     let router = folder.start(ONE);
-    let applied = router.config_apply(&ApplyRequest { comment: Some("more".into()), ..file(TWO) }, &caller()).unwrap();
-    assert!(applied.steps.len() >= 3 && applied.confirm_by.is_none(), "{applied:?}");
-    assert_eq!((names(&router), mtu(&router)), (vec!["xe0".to_owned(), "xe1".to_owned()], 1400));
+    let applied = router
+        .config_apply(
+            &ApplyRequest {
+                comment: Some("more".into()),
+                ..file(TWO)
+            },
+            &caller(),
+        )
+        .unwrap();
+    assert!(
+        applied.steps.len() >= 3 && applied.confirm_by.is_none(),
+        "{applied:?}"
+    );
+    assert_eq!(
+        (names(&router), mtu(&router)),
+        (vec!["xe0".to_owned(), "xe1".to_owned()], 1400)
+    );
     let dump = router.config_dump().unwrap().yaml;
     assert!(plan_is_empty(&router, &dump), "{dump}");
     let again = router.config_apply(&file(TWO), &caller()).unwrap();
     assert!(again.steps.is_empty() && again.revision == applied.revision);
     let history = router.config_history(10, None).unwrap();
-    let told: Vec<_> = history.revisions.iter().map(|it| (it.comment.as_str(), it.running, it.confirmed)).collect();
-    assert_eq!(told, [("more", true, true), ("start with weir.yaml", false, true)]);
+    let told: Vec<_> = history
+        .revisions
+        .iter()
+        .map(|it| (it.comment.as_str(), it.running, it.confirmed))
+        .collect();
+    assert_eq!(
+        told,
+        [("more", true, true), ("start with weir.yaml", false, true)]
+    );
     assert_eq!(router.config_revision(applied.revision).unwrap().yaml, TWO);
-    assert!(!router.config_diff(&DiffRequest { revision: Some(1), yaml: None }).unwrap().diff.is_empty());
-    let back = router.config_rollback(&RollbackRequest::default(), &caller()).unwrap();
+    assert!(
+        !router
+            .config_diff(&DiffRequest {
+                revision: Some(1),
+                yaml: None
+            })
+            .unwrap()
+            .diff
+            .is_empty()
+    );
+    let back = router
+        .config_rollback(&RollbackRequest::default(), &caller())
+        .unwrap();
     assert!(back.revision > applied.revision);
-    assert_eq!((names(&router), mtu(&router)), (vec!["xe0".to_owned()], 1500));
+    assert_eq!(
+        (names(&router), mtu(&router)),
+        (vec!["xe0".to_owned()], 1500)
+    );
     assert!(plan_is_empty(&router, ONE));
-    let gone = router.config_rollback(&RollbackRequest { revision: Some(77), ..RollbackRequest::default() }, &caller());
+    let gone = router.config_rollback(
+        &RollbackRequest {
+            revision: Some(77),
+            ..RollbackRequest::default()
+        },
+        &caller(),
+    );
     assert_eq!(gone.unwrap_err().code, ErrorCode::NotFound);
     router.stop();
 }
@@ -105,24 +166,52 @@ fn a_change_is_applied_dumped_and_taken_back() {
 fn a_change_that_nobody_confirms_is_undone_and_one_that_is_stays() {
     let folder = Folder::new("confirm");
     let router = folder.start(ONE);
-    let wait = |seconds| ApplyRequest { confirm_seconds: Some(seconds), ..file(TWO) };
-    assert!(router.config_apply(&wait(1), &caller()).unwrap().confirm_by.is_some());
+    let wait = |seconds| ApplyRequest {
+        confirm_seconds: Some(seconds),
+        ..file(TWO)
+    };
+    assert!(
+        router
+            .config_apply(&wait(1), &caller())
+            .unwrap()
+            .confirm_by
+            .is_some()
+    );
     assert_eq!(mtu(&router), 1400);
     let refused = router.config_apply(&file(ONE), &caller()).unwrap_err();
-    assert_eq!(refused.lock.map(|lock| lock.reason), Some(LockReason::ConfirmPending));
+    assert_eq!(
+        refused.lock.map(|lock| lock.reason),
+        Some(LockReason::ConfirmPending)
+    );
     wait_for(|| mtu(&router) == 1500);
     wait_for(|| router.config_history(10, None).unwrap().lock.is_none());
     assert_eq!(names(&router), ["xe0"]);
-    assert_eq!(router.config_confirm(&caller()).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(
+        router.config_confirm(&caller()).unwrap_err().code,
+        ErrorCode::Conflict
+    );
 
     let applied = router.config_apply(&wait(1), &caller()).unwrap();
-    assert_eq!(router.config_confirm(&caller()).unwrap().revision, applied.revision);
+    assert_eq!(
+        router.config_confirm(&caller()).unwrap().revision,
+        applied.revision
+    );
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(mtu(&router), 1400);
 
-    router.config_apply(&ApplyRequest { confirm_seconds: Some(3600), ..file(ONE) }, &caller()).unwrap();
+    router
+        .config_apply(
+            &ApplyRequest {
+                confirm_seconds: Some(3600),
+                ..file(ONE)
+            },
+            &caller(),
+        )
+        .unwrap();
     assert_eq!(mtu(&router), 1500);
-    router.config_rollback(&RollbackRequest::default(), &caller()).unwrap();
+    router
+        .config_rollback(&RollbackRequest::default(), &caller())
+        .unwrap();
     assert_eq!(mtu(&router), 1400);
     router.stop();
 }
@@ -136,18 +225,29 @@ fn what_fails_half_way_changes_nothing() {
         let mut all = router.routes().unwrap().routes;
         all.iter_mut().for_each(|route| {
             route.group = None;
-            route.paths.iter_mut().for_each(|path| path.adjacency_number = 0);
+            route
+                .paths
+                .iter_mut()
+                .for_each(|path| path.adjacency_number = 0);
         });
         all
     };
     let before = (router.config().unwrap(), routes(), names(&router));
-    let error = router.config_apply(&file(IMPOSSIBLE), &caller()).unwrap_err();
+    let error = router
+        .config_apply(&file(IMPOSSIBLE), &caller())
+        .unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict, "{error:?}");
     assert!(error.message.contains("/nonexistent/in.pcap"), "{error:?}");
     assert_eq!((router.config().unwrap(), routes(), names(&router)), before);
     assert_eq!(router.config_history(10, None).unwrap().revisions.len(), 1);
-    let broken = router.config_apply(&file("interfaces: { xe0: { mut: 1 }, xe1: 7 }"), &caller()).unwrap_err();
-    assert_eq!((broken.code, broken.findings.len()), (ErrorCode::Invalid, 2), "{broken:?}");
+    let broken = router
+        .config_apply(&file("interfaces: { xe0: { mut: 1 }, xe1: 7 }"), &caller())
+        .unwrap_err();
+    assert_eq!(
+        (broken.code, broken.findings.len()),
+        (ErrorCode::Invalid, 2),
+        "{broken:?}"
+    );
     router.stop();
 }
 
@@ -160,13 +260,25 @@ fn a_restart_takes_what_ran_last_unless_the_file_was_edited() {
     drop(router);
     let router = folder.start(ONE);
     assert_eq!(mtu(&router), 1400, "what was applied survives");
-    router.config_apply(&ApplyRequest { confirm_seconds: Some(3600), ..file(ONE) }, &caller()).unwrap();
+    router
+        .config_apply(
+            &ApplyRequest {
+                confirm_seconds: Some(3600),
+                ..file(ONE)
+            },
+            &caller(),
+        )
+        .unwrap();
     assert_eq!(mtu(&router), 1500);
     // As if killed: the change that waits is neither confirmed nor undone.
     router.stop();
     drop(router);
     let router = folder.start(ONE);
-    assert_eq!(mtu(&router), 1400, "what was not confirmed does not survive");
+    assert_eq!(
+        mtu(&router),
+        1400,
+        "what was not confirmed does not survive"
+    );
     assert!(router.config_history(10, None).unwrap().lock.is_none());
     router.stop();
     drop(router);
@@ -183,18 +295,57 @@ fn a_restart_takes_what_ran_last_unless_the_file_was_edited() {
 fn short_edits_are_changes_too() {
     let folder = Folder::new("edit");
     let router = folder.start(TWO);
-    let patch = SflowPatch { sampling_rate: Edit::Set(100), header_bytes: Edit::Set(64), ..SflowPatch::default() };
+    let patch = SflowPatch {
+        sampling_rate: Edit::Set(100),
+        header_bytes: Edit::Set(64),
+        ..SflowPatch::default()
+    };
     router.sflow_patch(&patch, &caller()).unwrap();
-    let on = InterfacePatch { sflow: Edit::Set(true), state: Edit::Set(UpDown::Down), ..InterfacePatch::default() };
+    let on = InterfacePatch {
+        sflow: Edit::Set(true),
+        state: Edit::Set(UpDown::Down),
+        ..InterfacePatch::default()
+    };
     router.interface_patch("xe1", &on, &caller()).unwrap();
     let (config, sflow) = (router.config().unwrap(), router.sflow().unwrap());
-    assert_eq!((sflow.settings.sampling_rate, sflow.settings.header_bytes), (100, 64));
-    assert_eq!((&config["interfaces"]["xe1"]["sflow"], &config["interfaces"]["xe1"]["state"]), (&true.into(), &"down".into()));
-    router.sflow_patch(&SflowPatch { sampling_rate: Edit::Unset, ..SflowPatch::default() }, &caller()).unwrap();
+    assert_eq!(
+        (sflow.settings.sampling_rate, sflow.settings.header_bytes),
+        (100, 64)
+    );
+    assert_eq!(
+        (
+            &config["interfaces"]["xe1"]["sflow"],
+            &config["interfaces"]["xe1"]["state"]
+        ),
+        (&true.into(), &"down".into())
+    );
+    router
+        .sflow_patch(
+            &SflowPatch {
+                sampling_rate: Edit::Unset,
+                ..SflowPatch::default()
+            },
+            &caller(),
+        )
+        .unwrap();
     assert_eq!(router.sflow().unwrap().settings.sampling_rate, 10_000);
-    let wrong = router.sflow_patch(&SflowPatch { header_bytes: Edit::Set(100_000), ..SflowPatch::default() }, &caller()).unwrap_err();
+    let wrong = router
+        .sflow_patch(
+            &SflowPatch {
+                header_bytes: Edit::Set(100_000),
+                ..SflowPatch::default()
+            },
+            &caller(),
+        )
+        .unwrap_err();
     assert_eq!(wrong.code, ErrorCode::Invalid);
-    assert_eq!(router.interface_patch("xe9", &on, &caller()).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(
+        router
+            .interface_patch("xe9", &on, &caller())
+            .unwrap_err()
+            .code,
+        ErrorCode::NotFound
+    );
     assert_eq!(router.config_history(10, None).unwrap().revisions.len(), 4);
     router.stop();
 }
@@ -207,17 +358,30 @@ fn two_at_once_are_told_apart_and_none_is_half_done() {
         .map(|number| {
             let router = router.clone();
             let text = if number % 2 == 0 { ONE } else { TWO };
-            std::thread::spawn(move || (0..20).map(|_| router.config_apply(&file(text), &caller())).collect::<Vec<_>>())
+            std::thread::spawn(move || {
+                (0..20)
+                    .map(|_| router.config_apply(&file(text), &caller()))
+                    .collect::<Vec<_>>()
+            })
         })
         .collect();
     let mut refused = 0;
-    for result in threads.into_iter().flat_map(|thread| thread.join().unwrap()) {
+    for result in threads
+        .into_iter()
+        .flat_map(|thread| thread.join().unwrap())
+    {
         if let Err(error) = result {
-            assert_eq!((error.code, error.lock.map(|lock| lock.reason)), (ErrorCode::Conflict, Some(LockReason::ApplyRunning)));
+            assert_eq!(
+                (error.code, error.lock.map(|lock| lock.reason)),
+                (ErrorCode::Conflict, Some(LockReason::ApplyRunning))
+            );
             refused += 1;
         }
     }
     assert!(refused < 160, "somebody got through");
-    assert!(plan_is_empty(&router, if mtu(&router) == 1400 { TWO } else { ONE }));
+    assert!(plan_is_empty(
+        &router,
+        if mtu(&router) == 1400 { TWO } else { ONE }
+    ));
     router.stop();
 }

@@ -18,17 +18,28 @@ use weir_engine::{Options, Router};
 const GENERATORS: usize = 4;
 
 fn config(text: &str) -> Config {
-    check("weir.yaml", text).unwrap_or_else(|findings| panic!("{findings:?}")).0
+    check("weir.yaml", text)
+        .unwrap_or_else(|findings| panic!("{findings:?}"))
+        .0
 }
 
 fn start(text: &str) -> Router {
-    Router::start(&config(text), &Options { seed: Some(7), ..Options::default() }).unwrap()
+    Router::start(
+        &config(text),
+        &Options {
+            seed: Some(7),
+            ..Options::default()
+        },
+    )
+    .unwrap()
 }
 
 /// Four generators on workers of their own, and two ports that all of it leaves by: the
 /// workers that lack their queue must hand packets over.
 fn router_under_load(workers: usize, out: &str, stream: &str) -> String {
-    let mut text = format!("workers: {{ count: {workers}, idle: sleep }}\nsflow: {{ sampling-rate: 100 }}\ninterfaces:\n");
+    let mut text = format!(
+        "workers: {{ count: {workers}, idle: sleep }}\nsflow: {{ sampling-rate: 100 }}\ninterfaces:\n"
+    );
     for number in 0..GENERATORS {
         let place = number % workers;
         text += &format!(
@@ -49,8 +60,13 @@ fn router_under_load(workers: usize, out: &str, stream: &str) -> String {
     }
     text += &format!("  out0: {{ addresses: [ 192.0.2.1/24 ], device: {out} }}\nneighbors:\n");
     for number in 0..GENERATORS {
-        text += &format!("  - {{ interface: out0, address: 192.0.2.{}, mac: 02:00:00:00:00:0{number} }}\n", 10 + number);
-        text += &format!("  - {{ interface: gen{number}, address: 10.{number}.0.9, mac: 02:00:00:00:01:0{number} }}\n");
+        text += &format!(
+            "  - {{ interface: out0, address: 192.0.2.{}, mac: 02:00:00:00:00:0{number} }}\n",
+            10 + number
+        );
+        text += &format!(
+            "  - {{ interface: gen{number}, address: 10.{number}.0.9, mac: 02:00:00:00:01:0{number} }}\n"
+        );
     }
     text
 }
@@ -58,7 +74,8 @@ fn router_under_load(workers: usize, out: &str, stream: &str) -> String {
 #[track_caller]
 fn assert_balanced(totals: &Totals) {
     let entered = totals.packets_in + totals.originated + totals.replicated;
-    let left = totals.packets_out + totals.drops.values().sum::<u64>() + totals.consumed + totals.held;
+    let left =
+        totals.packets_out + totals.drops.values().sum::<u64>() + totals.consumed + totals.held;
     assert_eq!(entered, left, "{totals:?}");
 }
 
@@ -69,9 +86,18 @@ fn stopped_in_full_flight_the_balance_is_exact() {
         std::thread::sleep(Duration::from_millis(400));
         router.stop();
         let totals = router.balance();
-        assert!(totals.packets_in > 20_000 && totals.packets_out > 1_000, "{workers} workers: {totals:?}");
-        assert!(totals.drops.get("no-route").is_some_and(|count| *count > 0), "{workers} workers: {totals:?}");
-        assert!(totals.originated > 0 && totals.held > 0, "{workers} workers: {totals:?}");
+        assert!(
+            totals.packets_in > 20_000 && totals.packets_out > 1_000,
+            "{workers} workers: {totals:?}"
+        );
+        assert!(
+            totals.drops.get("no-route").is_some_and(|count| *count > 0),
+            "{workers} workers: {totals:?}"
+        );
+        assert!(
+            totals.originated > 0 && totals.held > 0,
+            "{workers} workers: {totals:?}"
+        );
         assert_balanced(&totals);
     }
 }
@@ -81,7 +107,10 @@ fn removing_ports_in_full_flight_loses_nothing_uncounted() {
     for workers in [2, 4] {
         let text = router_under_load(workers, "{ driver: null }", "size: 60");
         let router = start(&text);
-        let (full, empty) = (config(&text), config(&format!("workers: {{ count: {workers}, idle: sleep }}")));
+        let (full, empty) = (
+            config(&text),
+            config(&format!("workers: {{ count: {workers}, idle: sleep }}")),
+        );
         for _ in 0..5 {
             std::thread::sleep(Duration::from_millis(40));
             router.apply(&empty).unwrap();
@@ -106,9 +135,17 @@ interfaces:
   out: { device: { driver: 'null' } }\n"
             .to_owned();
         if ends {
-            let device = |role: &str| format!("{{ driver: memif, socket: '{socket}', role: {role}, queues: 2, ring-size: 256 }}");
+            let device = |role: &str| {
+                format!(
+                    "{{ driver: memif, socket: '{socket}', role: {role}, queues: 2, ring-size: 256 }}"
+                )
+            };
             text = text.replace("    rx-queue", "    l2xc: m0\n    rx-queue");
-            text += &format!("  m0: {{ device: {} }}\n  m1: {{ device: {}, l2xc: out }}\n", device(role), device(other));
+            text += &format!(
+                "  m0: {{ device: {} }}\n  m1: {{ device: {}, l2xc: out }}\n",
+                device(role),
+                device(other)
+            );
         }
         text
     };
@@ -117,12 +154,19 @@ interfaces:
         let router = start(&full);
         let received = || {
             let interfaces = weir_api::Router::interfaces(&router).unwrap().interfaces;
-            interfaces.iter().find(|it| it.name == "m1").map_or(0, |it| it.rx.packets)
+            interfaces
+                .iter()
+                .find(|it| it.name == "m1")
+                .map_or(0, |it| it.rx.packets)
         };
         for _ in 0..4 {
             let began = Instant::now();
             while received() < 2_000 {
-                assert!(began.elapsed() < Duration::from_secs(20), "{role}: {:?}", router.balance());
+                assert!(
+                    began.elapsed() < Duration::from_secs(20),
+                    "{role}: {:?}",
+                    router.balance()
+                );
                 std::thread::sleep(Duration::from_millis(5));
             }
             router.apply(&config(&without)).unwrap();
@@ -143,7 +187,10 @@ interfaces:
 fn queues_move_between_workers_in_full_flight_and_ports_stay_open() {
     let text = |places: [&str; 3]| {
         let device = |role: &str| {
-            format!("{{ driver: memif, socket: '@weir-moving-{}', role: {role}, queues: 2, ring-size: 1024 }}", std::process::id())
+            format!(
+                "{{ driver: memif, socket: '@weir-moving-{}', role: {role}, queues: 2, ring-size: 1024 }}",
+                std::process::id()
+            )
         };
         format!(
             "workers: {{ count: 2, idle: sleep }}
@@ -163,17 +210,29 @@ interfaces:
             places[2]
         )
     };
-    let all =
-        [["0", "0, 1", "1, 0"], ["1", "1, 0", "0, 0"], ["0", "1, 1", "0, 1"], ["1", "0, 0", "1, 1"]].map(|places| config(&text(places)));
+    let all = [
+        ["0", "0, 1", "1, 0"],
+        ["1", "1, 0", "0, 0"],
+        ["0", "1, 1", "0, 1"],
+        ["1", "0, 0", "1, 1"],
+    ]
+    .map(|places| config(&text(places)));
     let router = start(&text(["0", "0, 1", "0, 1"]));
     let sent = |name: &str| {
         let interfaces = weir_api::Router::interfaces(&router).unwrap().interfaces;
-        interfaces.iter().find(|it| it.name == name).map_or(0, |it| it.tx.packets)
+        interfaces
+            .iter()
+            .find(|it| it.name == name)
+            .map_or(0, |it| it.tx.packets)
     };
     let began = Instant::now();
     let wait = |what: &str, done: &dyn Fn() -> bool| {
         while !done() {
-            assert!(began.elapsed() < Duration::from_secs(30), "{what}: {:?}", router.balance());
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "{what}: {:?}",
+                router.balance()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     };
@@ -181,23 +240,34 @@ interfaces:
     for wanted in all.iter().cycle().take(12) {
         router.apply(wanted).unwrap();
         let before = sent("out");
-        wait("packets arrive after a move", &|| sent("out") > before + 500);
+        wait("packets arrive after a move", &|| {
+            sent("out") > before + 500
+        });
     }
     // Each packet came in once from the generator, which was not made anew, and all that one end sent came in by
     // the other.
     let at_rest = || {
         let totals = router.balance();
-        totals.packets_in == 60_000 + sent("m0") && totals.packets_in == totals.packets_out + totals.drops.values().sum::<u64>()
+        totals.packets_in == 60_000 + sent("m0")
+            && totals.packets_in == totals.packets_out + totals.drops.values().sum::<u64>()
     };
-    wait("all that was made comes in, and all that was sent arrives", &|| {
-        at_rest() && {
-            // Counters are read one after the other while they move.
-            std::thread::sleep(Duration::from_millis(100));
-            at_rest()
-        }
-    });
+    wait(
+        "all that was made comes in, and all that was sent arrives",
+        &|| {
+            at_rest() && {
+                // Counters are read one after the other while they move.
+                std::thread::sleep(Duration::from_millis(100));
+                at_rest()
+            }
+        },
+    );
     let ports = weir_api::Router::memif(&router).unwrap().ports;
-    assert!(ports.iter().all(|port| port.connects == 1 && port.disconnects.is_empty()), "{ports:?}");
+    assert!(
+        ports
+            .iter()
+            .all(|port| port.connects == 1 && port.disconnects.is_empty()),
+        "{ports:?}"
+    );
     router.stop();
     let totals = router.balance();
     assert_balanced(&totals);
@@ -210,7 +280,10 @@ interfaces:
 fn each_worker_sends_on_its_own_queue_of_a_memif() {
     const EACH: u64 = 5_000;
     let device = |role: &str| {
-        format!("{{ driver: memif, socket: '@weir-queues-{}', role: {role}, queues: 3, ring-size: 8192 }}", std::process::id())
+        format!(
+            "{{ driver: memif, socket: '@weir-queues-{}', role: {role}, queues: 3, ring-size: 8192 }}",
+            std::process::id()
+        )
     };
     let generator = |worker: usize| {
         format!(
@@ -238,30 +311,62 @@ routes: [ {{ prefix: 203.0.113.0/24, via: 192.0.2.2 }} ]
     let began = Instant::now();
     let wait = |what: &str, done: &dyn Fn() -> bool| {
         while !done() {
-            assert!(began.elapsed() < Duration::from_secs(30), "{what}: {:?}", router.balance());
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "{what}: {:?}",
+                router.balance()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    let connected = || weir_api::Router::memif(&router).unwrap().ports.iter().all(|port| port.tx_rings == 3);
+    let connected = || {
+        weir_api::Router::memif(&router)
+            .unwrap()
+            .ports
+            .iter()
+            .all(|port| port.tx_rings == 3)
+    };
     wait("the ends meet", &connected);
-    router.apply(&config(&text(&(0..3).map(generator).collect::<String>()))).unwrap();
+    router
+        .apply(&config(&text(&(0..3).map(generator).collect::<String>())))
+        .unwrap();
     let counters = |name: &str| {
         let ports = weir_api::Router::hardware(&router).unwrap().ports;
-        let port = ports.into_iter().find(|port| port.interface == name).unwrap();
+        let port = ports
+            .into_iter()
+            .find(|port| port.interface == name)
+            .unwrap();
         let of = |what: &str| -> Vec<u64> {
             (0..3)
-                .map(|queue| port.counters.iter().find(|it| it.name == format!("{what}_packets_q{queue}")).map_or(0, |it| it.value))
+                .map(|queue| {
+                    port.counters
+                        .iter()
+                        .find(|it| it.name == format!("{what}_packets_q{queue}"))
+                        .map_or(0, |it| it.value)
+                })
                 .collect()
         };
         (of("rx"), of("tx"))
     };
     let sum = |queues: Vec<u64>| queues.iter().sum::<u64>();
-    let made = || router.balance().packets_in.saturating_sub(sum(counters("m1").0));
+    let made = || {
+        router
+            .balance()
+            .packets_in
+            .saturating_sub(sum(counters("m1").0))
+    };
     wait("all is made", &|| made() == 3 * EACH);
-    wait("what is sent arrives", &|| sum(counters("m0").1) == sum(counters("m1").0));
+    wait("what is sent arrives", &|| {
+        sum(counters("m0").1) == sum(counters("m1").0)
+    });
     // Generators begin before the routes are there; and a few packets more are the router's own.
     for queues in [counters("m0").1, counters("m1").0] {
-        assert!(queues.iter().all(|packets| (EACH / 2..EACH + 100).contains(packets)), "{queues:?}");
+        assert!(
+            queues
+                .iter()
+                .all(|packets| (EACH / 2..EACH + 100).contains(packets)),
+            "{queues:?}"
+        );
     }
     assert_eq!(counters("m0").0, [0; 3]);
     router.stop();
@@ -277,8 +382,12 @@ fn arrivals(capture: &Path) -> BTreeMap<u8, Vec<u32>> {
         let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
         let frame = &rest[16..16 + length];
         rest = &rest[16 + length..];
-        if frame[12..14] == [8, 0] && frame[30..33] == [192, 0, 2] && (10..14).contains(&frame[33]) {
-            streams.entry(frame[33]).or_default().push(u32::from_be_bytes(frame[26..30].try_into().unwrap()));
+        if frame[12..14] == [8, 0] && frame[30..33] == [192, 0, 2] && (10..14).contains(&frame[33])
+        {
+            streams
+                .entry(frame[33])
+                .or_default()
+                .push(u32::from_be_bytes(frame[26..30].try_into().unwrap()));
         }
     }
     streams
@@ -287,7 +396,8 @@ fn arrivals(capture: &Path) -> BTreeMap<u8, Vec<u32>> {
 #[test]
 fn each_flow_keeps_its_order_through_the_hand_off() {
     for workers in [1, 2, 4] {
-        let folder = std::env::temp_dir().join(format!("weir-order-{workers}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-order-{workers}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let capture = folder.join("out.pcap");
         let out = format!("{{ driver: pcap, output: {} }}", capture.display());
@@ -308,7 +418,12 @@ fn each_flow_keeps_its_order_through_the_hand_off() {
             for pair in sources.windows(2) {
                 // The range of source addresses is longer than the run, but may wrap on a fast machine.
                 let wrapped = pair[1] & 0xffff == 0x0100;
-                assert!(pair[1] > pair[0] || wrapped, "{workers} workers, stream {stream}: {:x} after {:x}", pair[1], pair[0]);
+                assert!(
+                    pair[1] > pair[0] || wrapped,
+                    "{workers} workers, stream {stream}: {:x} after {:x}",
+                    pair[1],
+                    pair[0]
+                );
             }
         }
         assert!(arrived > 5_000, "{workers} workers: {arrived}");

@@ -29,15 +29,23 @@ bridgedomains: {{ bd1: {{ interfaces: [ m1 ], bvi: loop0 }} }}
         port(2),
         if role == "master" { "0a" } else { "0b" },
     );
-    let (config, _) = check("test.yaml", &text).unwrap_or_else(|findings| panic!("{}", findings[0]));
+    let (config, _) =
+        check("test.yaml", &text).unwrap_or_else(|findings| panic!("{}", findings[0]));
     Router::start(&config, &Options::default()).unwrap()
 }
 
 /// Of an interface: how many global addresses are still asked about, and how many are somebody else's.
 fn unused(router: &Router, name: &str) -> (usize, usize) {
     let interfaces = router.interfaces().unwrap().interfaces;
-    let interface = interfaces.iter().find(|interface| interface.name == name).unwrap();
-    let global = |all: &[std::net::IpAddr]| all.iter().filter(|address| address.to_string().starts_with("2001")).count();
+    let interface = interfaces
+        .iter()
+        .find(|interface| interface.name == name)
+        .unwrap();
+    let global = |all: &[std::net::IpAddr]| {
+        all.iter()
+            .filter(|address| address.to_string().starts_with("2001"))
+            .count()
+    };
     (global(&interface.tentative), global(&interface.duplicate))
 }
 
@@ -46,15 +54,30 @@ fn two_routers_with_one_address_notice_on_inner_interfaces_too() {
     let routers = [start("master"), start("slave")];
     let began = Instant::now();
     let settled = |name: &str| routers.iter().all(|router| unused(router, name).0 == 0);
-    while !["m0.100", "loop0", "BondEthernet0"].into_iter().all(settled) {
-        assert!(began.elapsed() < Duration::from_secs(60), "still asking: {:?}", routers.each_ref().map(|it| it.interfaces().unwrap()));
+    while !["m0.100", "loop0", "BondEthernet0"]
+        .into_iter()
+        .all(settled)
+    {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "still asking: {:?}",
+            routers.each_ref().map(|it| it.interfaces().unwrap())
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     for name in ["m0.100", "loop0", "BondEthernet0"] {
         let duplicates: usize = routers.iter().map(|router| unused(router, name).1).sum();
-        assert!(duplicates >= 1, "both use the address of {name}: {:?}", routers[0].interfaces().unwrap());
+        assert!(
+            duplicates >= 1,
+            "both use the address of {name}: {:?}",
+            routers[0].interfaces().unwrap()
+        );
     }
     // Nobody else is on a loopback that is no routed side.
-    assert!(routers.iter().all(|router| unused(router, "loop1") == (0, 0)));
+    assert!(
+        routers
+            .iter()
+            .all(|router| unused(router, "loop1") == (0, 0))
+    );
     routers.iter().for_each(Router::stop);
 }

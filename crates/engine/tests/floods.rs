@@ -38,7 +38,12 @@ fn a_scan_is_bounded_and_counted_and_disturbs_nobody() {
         let now = router.neighbors().unwrap();
         (most, evicted) = (most.max(now.neighbors.len()), now.evicted);
         assert_eq!(now.refused, 0, "there is room for those who answer");
-        assert!(Instant::now() < until, "{} scanned, {} passed, {evicted} evicted", rx("gen0"), rx("gen1"));
+        assert!(
+            Instant::now() < until,
+            "{} scanned, {} passed, {evicted} evicted",
+            rx("gen0"),
+            rx("gen1")
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     // 4096 without an answer, and those that are known.
@@ -47,8 +52,19 @@ fn a_scan_is_bounded_and_counted_and_disturbs_nobody() {
     let totals = router.balance();
     let drops = |reason: &str| totals.drops.get(reason).copied().unwrap_or(0);
     let waited = drops("hold-full") + drops("host-unreachable") + totals.held;
-    assert_eq!(waited, SCANNED, "each of the scan's packets waited, or had no room to: {totals:?}");
-    assert_eq!(totals.drops.keys().filter(|reason| !matches!(reason.as_str(), "hold-full" | "host-unreachable")).count(), 0, "{totals:?}");
+    assert_eq!(
+        waited, SCANNED,
+        "each of the scan's packets waited, or had no room to: {totals:?}"
+    );
+    assert_eq!(
+        totals
+            .drops
+            .keys()
+            .filter(|reason| !matches!(reason.as_str(), "hold-full" | "host-unreachable"))
+            .count(),
+        0,
+        "{totals:?}"
+    );
     // What else was made are questions and answers to the scanner.
     assert_eq!(totals.packets_out, 1000 + totals.originated, "{totals:?}");
 }

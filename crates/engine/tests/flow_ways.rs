@@ -57,10 +57,16 @@ fn records_tell_how_their_packets_were_routed() {
         other(100),
     ];
     let mut writer = weir_pcap::file::Writer::create(&file, 1).unwrap();
-    frames.iter().cycle().take(10 * frames.len()).for_each(|frame| writer.write(0, frame.len() as u32, frame).unwrap());
+    frames
+        .iter()
+        .cycle()
+        .take(10 * frames.len())
+        .for_each(|frame| writer.write(0, frame.len() as u32, frame).unwrap());
     writer.flush().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     let text = format!(
         "
 interfaces:
@@ -96,15 +102,31 @@ ipfix:
     );
     let (config, _) = check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}"));
     let router = Router::start(&config, &Options::default()).unwrap();
-    let (until, all) = (Instant::now() + Duration::from_secs(20), 10 * frames.len() as u64);
-    let metered = || router.ipfix().unwrap().workers.iter().map(|it| it.metered_packets).sum::<u64>();
+    let (until, all) = (
+        Instant::now() + Duration::from_secs(20),
+        10 * frames.len() as u64,
+    );
+    let metered = || {
+        router
+            .ipfix()
+            .unwrap()
+            .workers
+            .iter()
+            .map(|it| it.metered_packets)
+            .sum::<u64>()
+    };
     while metered() < all + 40 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
     router.stop();
     let told = listen(&socket);
     std::fs::remove_dir_all(&folder).unwrap();
-    let packet = |payload: u64, direction, table, prefix, next: &str| ((28 + payload, direction), (10, table, prefix, next.to_owned()));
+    let packet = |payload: u64, direction, table, prefix, next: &str| {
+        (
+            (28 + payload, direction),
+            (10, table, prefix, next.to_owned()),
+        )
+    };
     let expected = [
         packet(30, 0, 0, 16, "10.1.0.2"),
         packet(31, 0, 70_000, 24, "10.7.0.2"),
@@ -127,10 +149,22 @@ fn listen(socket: &UdpSocket) -> Told {
     while let Ok((length, from)) = socket.recv_from(&mut buffer) {
         collector.read(from, &buffer[..length], &mut |item| match item {
             Item::Record(record) if !record.template.is_options() => {
-                let (flow, number) = (Flow::of(&record), |element| record.number(element).unwrap_or(0));
-                let next = flow.next_hop.map_or_else(|| "0.0.0.0".to_owned(), |next| next.to_string());
-                let entry = told.entry((number(25), flow.direction)).or_insert((0, number(234), flow.destination_prefix, next.clone()));
-                assert_eq!((entry.1, entry.2, &entry.3), (number(234), flow.destination_prefix, &next));
+                let (flow, number) = (Flow::of(&record), |element| {
+                    record.number(element).unwrap_or(0)
+                });
+                let next = flow
+                    .next_hop
+                    .map_or_else(|| "0.0.0.0".to_owned(), |next| next.to_string());
+                let entry = told.entry((number(25), flow.direction)).or_insert((
+                    0,
+                    number(234),
+                    flow.destination_prefix,
+                    next.clone(),
+                ));
+                assert_eq!(
+                    (entry.1, entry.2, &entry.3),
+                    (number(234), flow.destination_prefix, &next)
+                );
                 entry.0 += flow.packets;
             }
             Item::Undecoded(what) => panic!("{what:?}"),

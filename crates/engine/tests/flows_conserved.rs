@@ -29,14 +29,21 @@ struct Heard {
 
 impl Heard {
     fn hear(&mut self, from: SocketAddr, message: &[u8]) {
-        let Heard { collector, load, missing } = self;
+        let Heard {
+            collector,
+            load,
+            missing,
+        } = self;
         collector.read(from, message, &mut |item| match item {
             Item::Record(record) if !record.template.is_options() => {
                 let flow = Flow::of(&record);
                 load.flows += 1;
-                (load.packets, load.octets) = (load.packets + flow.packets, load.octets + flow.octets);
+                (load.packets, load.octets) =
+                    (load.packets + flow.packets, load.octets + flow.octets);
             }
-            Item::Sequence(_, gap) => *missing += u64::from(gap.missing().unwrap_or_else(|| panic!("{gap:?}"))),
+            Item::Sequence(_, gap) => {
+                *missing += u64::from(gap.missing().unwrap_or_else(|| panic!("{gap:?}")))
+            }
             Item::Undecoded(what) => panic!("{what:?}"),
             _ => {}
         });
@@ -44,7 +51,9 @@ impl Heard {
 
     fn of_datagrams(socket: &UdpSocket, stop: &AtomicBool) -> Heard {
         let (mut heard, mut buffer) = (Heard::default(), vec![0; 9000]);
-        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
         loop {
             let over = stop.load(Ordering::Acquire);
             match socket.recv_from(&mut buffer) {
@@ -61,7 +70,9 @@ impl Heard {
         while let count @ 1.. = stream.read(&mut chunk).unwrap() {
             buffer.extend_from_slice(&chunk[..count]);
             let mut at = 0;
-            while let Some(length) = message_length(&buffer[at..]).filter(|length| buffer.len() - at >= *length) {
+            while let Some(length) =
+                message_length(&buffer[at..]).filter(|length| buffer.len() - at >= *length)
+            {
                 heard.hear(from, &buffer[at..at + length]);
                 at += length;
             }
@@ -72,17 +83,25 @@ impl Heard {
 }
 
 fn sum(parts: &[FlowLoad]) -> FlowLoad {
-    parts.iter().fold(FlowLoad::default(), |sum, part| FlowLoad {
-        flows: sum.flows + part.flows,
-        packets: sum.packets + part.packets,
-        octets: sum.octets + part.octets,
-    })
+    parts
+        .iter()
+        .fold(FlowLoad::default(), |sum, part| FlowLoad {
+            flows: sum.flows + part.flows,
+            packets: sum.packets + part.packets,
+            octets: sum.octets + part.octets,
+        })
 }
 
 /// Sends so many flows, or a little more, through a table of so many; what the router told when it had stopped, and both collectors.
 fn run(flows: u32, table: u32) -> (Ipfix, weir_api::Totals, Heard, Heard) {
-    let (socket, listener) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
-    let (udp, tcp) = (socket.local_addr().unwrap().port(), listener.local_addr().unwrap().port());
+    let (socket, listener) = (
+        UdpSocket::bind("127.0.0.1:0").unwrap(),
+        TcpListener::bind("127.0.0.1:0").unwrap(),
+    );
+    let (udp, tcp) = (
+        socket.local_addr().unwrap().port(),
+        listener.local_addr().unwrap().port(),
+    );
     let text = format!(
         "
 interfaces:
@@ -100,15 +119,30 @@ ipfix:
   collectors: [{{address: 127.0.0.1, port: {udp}}}, {{address: 127.0.0.1, port: {tcp}, transport: tcp, queue: 64}}]
 "
     );
-    let config = check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}")).0;
+    let config = check("weir.yaml", &text)
+        .unwrap_or_else(|findings| panic!("{findings:?}"))
+        .0;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (by_udp, by_tcp) = (scope.spawn(|| Heard::of_datagrams(&socket, &stop)), scope.spawn(|| Heard::of_a_stream(&listener)));
-        let router = Router::start(&config, &Options { seed: Some(5), ..Options::default() }).unwrap();
+        let (by_udp, by_tcp) = (
+            scope.spawn(|| Heard::of_datagrams(&socket, &stop)),
+            scope.spawn(|| Heard::of_a_stream(&listener)),
+        );
+        let router = Router::start(
+            &config,
+            &Options {
+                seed: Some(5),
+                ..Options::default()
+            },
+        )
+        .unwrap();
         let until = Instant::now() + Duration::from_secs(300);
         loop {
             let ipfix = router.ipfix().unwrap();
-            assert!(ipfix.workers[0].resident <= u64::from(table) + 256 && Instant::now() < until, "{ipfix:?}");
+            assert!(
+                ipfix.workers[0].resident <= u64::from(table) + 256 && Instant::now() < until,
+                "{ipfix:?}"
+            );
             if ipfix.workers[0].metered_packets >= u64::from(flows) {
                 break;
             }
@@ -117,14 +151,23 @@ ipfix:
         router.stop();
         let (ipfix, totals) = (router.ipfix().unwrap(), router.balance());
         stop.store(true, Ordering::Release);
-        (ipfix, totals, by_udp.join().unwrap(), by_tcp.join().unwrap())
+        (
+            ipfix,
+            totals,
+            by_udp.join().unwrap(),
+            by_tcp.join().unwrap(),
+        )
     })
 }
 
 #[test]
 fn what_was_metered_was_exported_or_is_counted() {
     let long = std::env::var_os("WEIR_LONG").is_some();
-    let (flows, table) = if long { (10_000_000, 1 << 20) } else { (60_000, 4096) };
+    let (flows, table) = if long {
+        (10_000_000, 1 << 20)
+    } else {
+        (60_000, 4096)
+    };
     let began = Instant::now();
     let (ipfix, totals, by_udp, by_tcp) = run(flows, table);
     let worker = &ipfix.workers[0];
@@ -138,22 +181,42 @@ fn what_was_metered_was_exported_or_is_counted() {
         by_tcp.load
     );
     // Each packet of 86 octets begins a flow: what came is metered or ignored.
-    assert_eq!(worker.metered_packets + worker.ignored_packets, totals.packets_in);
-    assert_eq!((worker.begun, worker.metered_octets), (worker.metered_packets, 86 * worker.metered_packets));
+    assert_eq!(
+        worker.metered_packets + worker.ignored_packets,
+        totals.packets_in
+    );
+    assert_eq!(
+        (worker.begun, worker.metered_octets),
+        (worker.metered_packets, 86 * worker.metered_packets)
+    );
     // Nothing is left, and nothing lost without being counted.
     assert_eq!((worker.resident, worker.waiting), (0, 0));
     assert_eq!(
         sum(&[worker.exported, worker.unexported]),
-        FlowLoad { flows: worker.begun, packets: worker.metered_packets, octets: worker.metered_octets }
+        FlowLoad {
+            flows: worker.begun,
+            packets: worker.metered_packets,
+            octets: worker.metered_octets
+        }
     );
     assert_eq!(ipfix.taken, worker.exported);
-    assert!(worker.ended_resources > 0 && worker.ended_forced > 0, "{worker:?}");
+    assert!(
+        worker.ended_resources > 0 && worker.ended_forced > 0,
+        "{worker:?}"
+    );
     for collector in &ipfix.collectors {
-        assert_eq!(sum(&[collector.sent, collector.not_sent, collector.left_out]), ipfix.taken, "{collector:?}");
+        assert_eq!(
+            sum(&[collector.sent, collector.not_sent, collector.left_out]),
+            ipfix.taken,
+            "{collector:?}"
+        );
     }
     // UDP: what it did not get is what its sequence numbers say, but for what may be missing behind the last message that it
     // got. TCP: it has what was sent.
     let [udp, tcp] = [&ipfix.collectors[0], &ipfix.collectors[1]];
-    assert!(by_udp.load.flows > 0 && by_udp.load.flows + by_udp.missing <= ipfix.taken.flows + OPTIONS, "{udp:?}");
+    assert!(
+        by_udp.load.flows > 0 && by_udp.load.flows + by_udp.missing <= ipfix.taken.flows + OPTIONS,
+        "{udp:?}"
+    );
     assert_eq!((by_tcp.load, by_tcp.missing), (tcp.sent, 0), "{tcp:?}");
 }

@@ -22,7 +22,9 @@ fn answers(text: &str) -> weir_api::Totals {
     let (config, _) = check("weir.yaml", text).unwrap_or_else(|findings| panic!("{findings:?}"));
     let router = Router::start(&config, &Options::default()).unwrap();
     let until = Instant::now() + Duration::from_secs(20);
-    let done = |it: &weir_api::Totals| it.packets_in >= 1000 && it.packets_out + it.drops.values().sum::<u64>() >= 1000;
+    let done = |it: &weir_api::Totals| {
+        it.packets_in >= 1000 && it.packets_out + it.drops.values().sum::<u64>() >= 1000
+    };
     while !done(&router.balance()) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -32,7 +34,9 @@ fn answers(text: &str) -> weir_api::Totals {
 
 #[test]
 fn an_address_of_a_loopback_answers() {
-    let with = answers(&format!("{TEXT}loopbacks: {{loop0: {{addresses: [192.0.2.255/32]}}}}\n"));
+    let with = answers(&format!(
+        "{TEXT}loopbacks: {{loop0: {{addresses: [192.0.2.255/32]}}}}\n"
+    ));
     // The first packets come when all is in place that they need.
     assert_eq!(with.packets_out, 1000, "{with:?}");
     let without = answers(TEXT);

@@ -19,10 +19,16 @@ fn config(port: u16, ipfix: &str) -> Config {
 
 fn config_with(port: u16, routes: &str, ipfix: &str) -> Config {
     let stream = |name: &str, protocol: &str, destination: &str| {
-        format!("{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}")
+        format!(
+            "{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}"
+        )
     };
-    let streams =
-        [stream("far", "udp", "198.51.100.7"), stream("ping", "icmp", "192.0.2.255"), stream("lost", "udp", "203.0.113.1")].join(", ");
+    let streams = [
+        stream("far", "udp", "198.51.100.7"),
+        stream("ping", "icmp", "192.0.2.255"),
+        stream("lost", "udp", "203.0.113.1"),
+    ]
+    .join(", ");
     let text = format!(
         "
 interfaces:
@@ -37,18 +43,28 @@ routes: [{routes}]
 ipfix: {{flows: 1024, {ipfix}, collectors: [{{address: 127.0.0.1, port: {port}}}]}}
 "
     );
-    check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}")).0
+    check("weir.yaml", &text)
+        .unwrap_or_else(|findings| panic!("{findings:?}"))
+        .0
 }
 
 /// Sends all there is to send, and stops.
 fn run_with(wanted: &Config, mut heard: Heard) -> (Heard, weir_api::Totals, BTreeMap<String, u32>) {
     let router = Router::start(wanted, &Options::default()).unwrap();
     let until = Instant::now() + Duration::from_secs(20);
-    let done = |it: &weir_api::Totals| it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH;
+    let done = |it: &weir_api::Totals| {
+        it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH
+    };
     while !done(&router.balance()) && Instant::now() < until {
         heard.listen();
     }
-    let indexes = router.interfaces().unwrap().interfaces.iter().map(|it| (it.name.clone(), it.index)).collect();
+    let indexes = router
+        .interfaces()
+        .unwrap()
+        .interfaces
+        .iter()
+        .map(|it| (it.name.clone(), it.index))
+        .collect();
     router.stop();
     heard.listen();
     (heard, router.balance(), indexes)
@@ -67,8 +83,15 @@ struct Heard {
 impl Heard {
     fn new() -> Heard {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        Heard { socket, collector: Collector::default(), told: Told::new(), records: 0 }
+        socket
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        Heard {
+            socket,
+            collector: Collector::default(),
+            told: Told::new(),
+            records: 0,
+        }
     }
 
     fn port(&self) -> u16 {
@@ -80,20 +103,28 @@ impl Heard {
         let mut buffer = vec![0; 9000];
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
             let (told, records) = (&mut self.told, &mut self.records);
-            self.collector.read(from, &buffer[..length], &mut |item| match item {
-                Item::Record(record) if !record.template.is_options() => {
-                    let flow = Flow::of(&record);
-                    *records += 1;
-                    let key = (flow.destination_address().to_string(), flow.direction, flow.forwarding_status);
-                    match told.get_mut(&key) {
-                        Some(known) => (known.packets, known.octets) = (known.packets + flow.packets, known.octets + flow.octets),
-                        None => drop(told.insert(key, flow)),
+            self.collector
+                .read(from, &buffer[..length], &mut |item| match item {
+                    Item::Record(record) if !record.template.is_options() => {
+                        let flow = Flow::of(&record);
+                        *records += 1;
+                        let key = (
+                            flow.destination_address().to_string(),
+                            flow.direction,
+                            flow.forwarding_status,
+                        );
+                        match told.get_mut(&key) {
+                            Some(known) => {
+                                (known.packets, known.octets) =
+                                    (known.packets + flow.packets, known.octets + flow.octets)
+                            }
+                            None => drop(told.insert(key, flow)),
+                        }
                     }
-                }
-                Item::Sequence(_, gap) => panic!("a gap: {gap:?}"),
-                Item::Undecoded(what) => panic!("{what:?}"),
-                _ => {}
-            });
+                    Item::Sequence(_, gap) => panic!("a gap: {gap:?}"),
+                    Item::Undecoded(what) => panic!("{what:?}"),
+                    _ => {}
+                });
         }
     }
 
@@ -118,7 +149,10 @@ fn the_next_hop_of_a_recursive_route_is_told() {
     let wanted = config_with(heard.port(), routes, "interfaces: {xe0: {records: router}}");
     let (heard, ..) = run_with(&wanted, heard);
     let hops = |destination: &str, status| {
-        let flow = heard.told.get(&(destination.to_owned(), 0, status)).unwrap_or_else(|| panic!("{:?}", heard.told));
+        let flow = heard
+            .told
+            .get(&(destination.to_owned(), 0, status))
+            .unwrap_or_else(|| panic!("{:?}", heard.told));
         [flow.next_hop, flow.bgp_next_hop].map(|hop| hop.unwrap().to_string())
     };
     assert_eq!(hops("198.51.100.7", 64), ["10.1.0.2", "10.254.0.9"]);
@@ -135,9 +169,15 @@ fn the_next_hop_of_ip4_may_be_one_of_ip6() {
     let wanted = config_with(heard.port(), routes, "interfaces: {xe0: {records: router}}");
     let (heard, _, indexes) = run_with(&wanted, heard);
     for (destination, next_hop) in [("198.51.100.7", "fe80::2"), ("203.0.113.1", "10.1.0.2")] {
-        let flow = heard.told.get(&(destination.to_owned(), 0, 64)).unwrap_or_else(|| panic!("{:?}", heard.told));
+        let flow = heard
+            .told
+            .get(&(destination.to_owned(), 0, 64))
+            .unwrap_or_else(|| panic!("{:?}", heard.told));
         let hops = [flow.next_hop, flow.bgp_next_hop].map(|hop| hop.unwrap());
-        assert_eq!((flow.output, hops[0].to_string(), hops[1].is_unspecified()), (indexes["xe1"], next_hop.to_owned(), true));
+        assert_eq!(
+            (flow.output, hops[0].to_string(), hops[1].is_unspecified()),
+            (indexes["xe1"], next_hop.to_owned(), true)
+        );
         assert_eq!(flow.source_address().to_string(), "10.0.0.2");
     }
 }
@@ -146,17 +186,34 @@ fn the_next_hop_of_ip4_may_be_one_of_ip6() {
 fn a_record_says_what_became_of_its_packets() {
     let (heard, totals, indexes) = run("interfaces: {xe0: {records: router}}");
     let drops = |reason: &str| totals.drops.get(reason).copied().unwrap_or(0);
-    assert_eq!(heard.packets(), totals.packets_in, "{:?} {totals:?}", heard.told);
-    let of = |destination: &str, status| heard.told.get(&(destination.to_owned(), 0, status)).unwrap_or_else(|| panic!("{:?}", heard.told));
+    assert_eq!(
+        heard.packets(),
+        totals.packets_in,
+        "{:?} {totals:?}",
+        heard.told
+    );
+    let of = |destination: &str, status| {
+        heard
+            .told
+            .get(&(destination.to_owned(), 0, status))
+            .unwrap_or_else(|| panic!("{:?}", heard.told))
+    };
     let far = of("198.51.100.7", 64);
     assert_eq!((far.input, far.output), (indexes["xe0"], indexes["xe1"]));
-    assert_eq!(far.next_hop.map(|hop| hop.to_string()), Some("10.1.0.2".to_owned()));
+    assert_eq!(
+        far.next_hop.map(|hop| hop.to_string()),
+        Some("10.1.0.2".to_owned())
+    );
     assert_eq!((far.source_prefix, far.destination_prefix), (24, 16));
     let lost = of("203.0.113.1", 131);
     assert_eq!((lost.output, lost.packets), (0, drops("no-route")));
     let ping = of("192.0.2.255", 195);
     assert_eq!((ping.input, ping.output), (indexes["xe0"], 0));
-    assert_eq!(far.packets + ping.packets, totals.packets_out - totals.originated, "{totals:?}");
+    assert_eq!(
+        far.packets + ping.packets,
+        totals.packets_out - totals.originated,
+        "{totals:?}"
+    );
     assert_eq!(heard.told.len(), 3, "{:?}", heard.told);
     for flow in heard.told.values() {
         assert!(flow.packets > EACH / 2, "{flow:?}");
@@ -166,17 +223,32 @@ fn a_record_says_what_became_of_its_packets() {
 
 #[test]
 fn what_leaves_is_metered_where_it_leaves() {
-    let (heard, totals, indexes) = run("records: {mine: {elements: [5-tuple, flowDirection, forwardingStatus, minimumTTL]}}, \
-                                        interfaces: {xe0: {direction: both, records: mine}, xe1: {direction: tx, records: mine}}");
-    let of = |destination: &str, direction, status| heard.told.get(&(destination.to_owned(), direction, status));
-    let (came, left) = (of("198.51.100.7", 0, 64).unwrap(), of("198.51.100.7", 1, 64).unwrap());
+    let (heard, totals, indexes) = run(
+        "records: {mine: {elements: [5-tuple, flowDirection, forwardingStatus, minimumTTL]}}, \
+                                        interfaces: {xe0: {direction: both, records: mine}, xe1: {direction: tx, records: mine}}",
+    );
+    let of = |destination: &str, direction, status| {
+        heard.told.get(&(destination.to_owned(), direction, status))
+    };
+    let (came, left) = (
+        of("198.51.100.7", 0, 64).unwrap(),
+        of("198.51.100.7", 1, 64).unwrap(),
+    );
     // In and out by the same interfaces, one hop later.
-    assert_eq!((came.packets, came.octets, came.input, came.output), (left.packets, left.octets, indexes["xe0"], left.output));
+    assert_eq!(
+        (came.packets, came.octets, came.input, came.output),
+        (left.packets, left.octets, indexes["xe0"], left.output)
+    );
     assert_eq!(left.output, indexes["xe1"]);
     // The answers of the router itself are seen leaving only.
     let answers = of("10.0.0.2", 1, 64).unwrap();
     assert_eq!(answers.output, indexes["xe0"]);
-    assert_eq!(answers.packets + left.packets, totals.packets_out, "{totals:?} {:?}", heard.told);
+    assert_eq!(
+        answers.packets + left.packets,
+        totals.packets_out,
+        "{totals:?} {:?}",
+        heard.told
+    );
 }
 
 #[test]
@@ -190,12 +262,29 @@ fn one_packet_in_some_is_metered() {
 /// Templates are shown as they are sent; of both directions where there are such records.
 #[test]
 fn templates_of_both_directions_are_shown() {
-    for (biflow, kinds) in [(false, &["ipv4", "ipv6", "l2"][..]), (true, &["ipv4", "ipv4-biflow", "ipv6", "ipv6-biflow", "l2"])] {
+    for (biflow, kinds) in [
+        (false, &["ipv4", "ipv6", "l2"][..]),
+        (true, &["ipv4", "ipv4-biflow", "ipv6", "ipv6-biflow", "l2"]),
+    ] {
         let records = "records: {mine: {elements: [sourceIPv4Address, packetDeltaCount]}}, interfaces: {xe0: {records: mine}}";
-        let router = Router::start(&config(9, &format!("biflow: {biflow}, {records}")), &Options::default()).unwrap();
+        let router = Router::start(
+            &config(9, &format!("biflow: {biflow}, {records}")),
+            &Options::default(),
+        )
+        .unwrap();
         let templates = router.ipfix().unwrap().templates;
-        assert_eq!(templates.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(), kinds);
-        let has_reverse = templates.iter().any(|it| it.elements.iter().any(|element| element == "reversePacketDeltaCount"));
+        assert_eq!(
+            templates
+                .iter()
+                .map(|it| it.kind.as_str())
+                .collect::<Vec<_>>(),
+            kinds
+        );
+        let has_reverse = templates.iter().any(|it| {
+            it.elements
+                .iter()
+                .any(|element| element == "reversePacketDeltaCount")
+        });
         assert_eq!(has_reverse, biflow);
         router.stop();
     }

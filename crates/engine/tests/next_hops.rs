@@ -14,56 +14,104 @@ vrfs: {{ red: {{ table: 10 }} }}
 routes:
 {routes}"
     );
-    check("test", &text).unwrap_or_else(|errors| panic!("{text}\n{}", errors[0])).0
+    check("test", &text)
+        .unwrap_or_else(|errors| panic!("{text}\n{}", errors[0]))
+        .0
 }
 
 fn route(router: &Router, prefix: &str) -> Route {
-    router.routes().unwrap().routes.into_iter().find(|route| route.prefix == prefix.parse().unwrap()).unwrap()
+    router
+        .routes()
+        .unwrap()
+        .routes
+        .into_iter()
+        .find(|route| route.prefix == prefix.parse().unwrap())
+        .unwrap()
 }
 
 /// The next hops of a route as they are resolved, with their shares.
 fn leads(router: &Router, prefix: &str) -> Vec<(String, u32)> {
-    let hop = |path: &weir_api::PathReply| path.next_hop.map_or_else(|| path.adjacency.to_string(), |hop| hop.to_string());
-    let mut all: Vec<_> = route(router, prefix).paths.iter().map(|path| (hop(path), path.weight)).collect();
+    let hop = |path: &weir_api::PathReply| {
+        path.next_hop
+            .map_or_else(|| path.adjacency.to_string(), |hop| hop.to_string())
+    };
+    let mut all: Vec<_> = route(router, prefix)
+        .paths
+        .iter()
+        .map(|path| (hop(path), path.weight))
+        .collect();
     all.sort();
     all
 }
 
 fn hops(of: &[(&str, u32)]) -> Vec<(String, u32)> {
-    of.iter().map(|(hop, weight)| ((*hop).to_owned(), *weight)).collect()
+    of.iter()
+        .map(|(hop, weight)| ((*hop).to_owned(), *weight))
+        .collect()
 }
 
 const VIA: &str = "via: [ { next-hop: 10.255.0.1, next-hop-table: default } ] }";
 
 #[test]
 fn what_is_looked_up_follows_the_table_and_writes_one_group() {
-    let dependent: String = (0..200).map(|n| format!("  - {{ prefix: 100.64.{n}.0/24, {VIA}\n")).collect();
+    let dependent: String = (0..200)
+        .map(|n| format!("  - {{ prefix: 100.64.{n}.0/24, {VIA}\n"))
+        .collect();
     let with = |way: &str| config(&format!("{dependent}{way}"));
     let router = Router::start(&with(""), &Options::default()).unwrap();
     let group = |router: &Router| route(router, "100.64.7.0/24").group.unwrap();
     let first = group(&router);
-    assert_eq!((first.routes, leads(&router, "100.64.7.0/24")), (200, hops(&[("drop", 1)])), "no way to the next hop");
+    assert_eq!(
+        (first.routes, leads(&router, "100.64.7.0/24")),
+        (200, hops(&[("drop", 1)])),
+        "no way to the next hop"
+    );
     for (way, expected) in [
-        ("  - { prefix: 10.255.0.0/16, via: 192.0.2.9 }\n", hops(&[("192.0.2.9", 1)])),
-        ("  - { prefix: 10.255.0.0/16, via: 192.0.2.9 }\n  - { prefix: 10.255.0.0/24, via: 198.51.100.9 }\n", hops(&[("198.51.100.9", 1)])),
+        (
+            "  - { prefix: 10.255.0.0/16, via: 192.0.2.9 }\n",
+            hops(&[("192.0.2.9", 1)]),
+        ),
+        (
+            "  - { prefix: 10.255.0.0/16, via: 192.0.2.9 }\n  - { prefix: 10.255.0.0/24, via: 198.51.100.9 }\n",
+            hops(&[("198.51.100.9", 1)]),
+        ),
         (
             "  - { prefix: 10.255.0.0/16, via: [ { next-hop: 192.0.2.9 }, { next-hop: 198.51.100.9, weight: 3 } ] }\n",
             hops(&[("192.0.2.9", 1), ("198.51.100.9", 3)]),
         ),
-        ("  - { prefix: 10.255.0.0/16, via: prohibit }\n", hops(&[("prohibit", 1)])),
-        ("  - { prefix: 0.0.0.0/0, via: 192.0.2.7 }\n", hops(&[("192.0.2.7", 1)])),
+        (
+            "  - { prefix: 10.255.0.0/16, via: prohibit }\n",
+            hops(&[("prohibit", 1)]),
+        ),
+        (
+            "  - { prefix: 0.0.0.0/0, via: 192.0.2.7 }\n",
+            hops(&[("192.0.2.7", 1)]),
+        ),
         ("", hops(&[("drop", 1)])),
     ] {
         router.apply(&with(way)).unwrap();
         for number in [0, 7, 199] {
-            assert_eq!(leads(&router, &format!("100.64.{number}.0/24")), expected, "{way}");
+            assert_eq!(
+                leads(&router, &format!("100.64.{number}.0/24")),
+                expected,
+                "{way}"
+            );
         }
         let now = group(&router);
-        assert_eq!((now.number, now.routes), (first.number, 200), "the routes lead over the group that they did");
+        assert_eq!(
+            (now.number, now.routes),
+            (first.number, 200),
+            "the routes lead over the group that they did"
+        );
         let hop = &route(&router, "100.64.7.0/24").next_hops[0];
-        assert_eq!((hop.address.to_string(), hop.table.as_deref()), ("10.255.0.1".to_owned(), Some("default")));
+        assert_eq!(
+            (hop.address.to_string(), hop.table.as_deref()),
+            ("10.255.0.1".to_owned(), Some("default"))
+        );
     }
-    router.apply(&config("  - { prefix: 10.0.0.0/8, via: blackhole }\n")).unwrap();
+    router
+        .apply(&config("  - { prefix: 10.0.0.0/8, via: blackhole }\n"))
+        .unwrap();
     let summary = router.fib_summary().unwrap();
     assert!(summary.groups < 12, "nothing is left of them: {summary:?}");
     router.stop();
@@ -91,7 +139,10 @@ fn next_hops_of_all_sorts_are_resolved() {
         ("10.1.0.0/16", &[("198.51.100.77", 1)][..]),
         ("10.2.0.0/16", &[("2001:db8::77", 1)]),
         ("10.3.0.0/16", &[("192.0.2.9", 2), ("198.51.100.77", 1)]),
-        ("10.4.0.0/16", &[("192.0.2.9", 2), ("198.51.100.77", 1), ("2001:db8::77", 1)]),
+        (
+            "10.4.0.0/16",
+            &[("192.0.2.9", 2), ("198.51.100.77", 1), ("2001:db8::77", 1)],
+        ),
         // Through itself, and in a circle: what is no way is left out.
         ("10.5.0.0/16", &[("drop", 1)]),
         ("10.6.0.0/16", &[("192.0.2.9", 1)]),
@@ -101,7 +152,12 @@ fn next_hops_of_all_sorts_are_resolved() {
     ] {
         assert_eq!(leads(&router, prefix), hops(expected), "{prefix}");
     }
-    assert!(route(&router, "10.5.0.0/16").paths.iter().all(|path| path.adjacency == Adjacency::Drop));
+    assert!(
+        route(&router, "10.5.0.0/16")
+            .paths
+            .iter()
+            .all(|path| path.adjacency == Adjacency::Drop)
+    );
     for (prefix, why) in [
         ("10.1.0.0/16", &[None][..]),
         ("10.5.0.0/16", &[Some(Unresolved::Loop)]),
@@ -109,7 +165,11 @@ fn next_hops_of_all_sorts_are_resolved() {
         ("10.7.0.0/16", &[None]),
         ("10.8.0.0/16", &[Some(Unresolved::NoRoute)]),
     ] {
-        let told: Vec<_> = route(&router, prefix).next_hops.iter().map(|hop| hop.unresolved).collect();
+        let told: Vec<_> = route(&router, prefix)
+            .next_hops
+            .iter()
+            .map(|hop| hop.unresolved)
+            .collect();
         assert_eq!(told, why, "{prefix}");
     }
     router.stop();
@@ -119,11 +179,25 @@ fn next_hops_of_all_sorts_are_resolved() {
 fn lists_that_branch_at_each_step_cost_no_more_than_they_may() {
     let mut routes = String::new();
     for step in 0..12 {
-        let hops: Vec<_> = (1..=20).map(|host| format!("{{ next-hop: 10.{}.0.{host}, next-hop-table: default }}", step + 1)).collect();
-        routes += &format!("  - {{ prefix: 10.{step}.0.0/16, via: [ {} ] }}\n", hops.join(", "));
+        let hops: Vec<_> = (1..=20)
+            .map(|host| {
+                format!(
+                    "{{ next-hop: 10.{}.0.{host}, next-hop-table: default }}",
+                    step + 1
+                )
+            })
+            .collect();
+        routes += &format!(
+            "  - {{ prefix: 10.{step}.0.0/16, via: [ {} ] }}\n",
+            hops.join(", ")
+        );
     }
     let began = std::time::Instant::now();
-    let router = Router::start(&config(&(routes + "  - { prefix: 10.12.0.0/16, via: 192.0.2.9 }\n")), &Options::default()).unwrap();
+    let router = Router::start(
+        &config(&(routes + "  - { prefix: 10.12.0.0/16, via: 192.0.2.9 }\n")),
+        &Options::default(),
+    )
+    .unwrap();
     assert_eq!(leads(&router, "10.11.0.0/16"), hops(&[("192.0.2.9", 1)]));
     assert!(began.elapsed() < std::time::Duration::from_secs(60));
     router.stop();
@@ -132,15 +206,36 @@ fn lists_that_branch_at_each_step_cost_no_more_than_they_may() {
 #[test]
 fn a_resilient_group_keeps_its_shares_when_next_hops_come_and_go() {
     let with = |hops: &[u32]| {
-        let hops: Vec<_> = hops.iter().map(|hop| format!("{{ next-hop: 192.0.2.{hop} }}")).collect();
-        config(&format!("  - {{ prefix: 10.0.0.0/8, resilient: true, via: [ {} ] }}\n", hops.join(", ")))
+        let hops: Vec<_> = hops
+            .iter()
+            .map(|hop| format!("{{ next-hop: 192.0.2.{hop} }}"))
+            .collect();
+        config(&format!(
+            "  - {{ prefix: 10.0.0.0/8, resilient: true, via: [ {} ] }}\n",
+            hops.join(", ")
+        ))
     };
     let router = Router::start(&with(&[11, 12, 13, 14]), &Options::default()).unwrap();
-    for (hops, shares) in [(&[11, 12, 13][..], &[21, 22][..]), (&[11, 13], &[32]), (&[11, 13, 15, 16], &[16]), (&[16], &[1])] {
+    for (hops, shares) in [
+        (&[11, 12, 13][..], &[21, 22][..]),
+        (&[11, 13], &[32]),
+        (&[11, 13, 15, 16], &[16]),
+        (&[16], &[1]),
+    ] {
         router.apply(&with(hops)).unwrap();
         let route = route(&router, "10.0.0.0/8");
-        assert!(route.group.as_ref().is_some_and(|group| group.resilient), "{route:?}");
-        assert!(route.paths.len() == hops.len() && route.paths.iter().all(|path| shares.contains(&path.buckets)), "{route:?}");
+        assert!(
+            route.group.as_ref().is_some_and(|group| group.resilient),
+            "{route:?}"
+        );
+        assert!(
+            route.paths.len() == hops.len()
+                && route
+                    .paths
+                    .iter()
+                    .all(|path| shares.contains(&path.buckets)),
+            "{route:?}"
+        );
     }
     router.stop();
 }
@@ -153,14 +248,36 @@ fn where_a_label_is_looked_up_is_told() {
         &Options::default(),
     )
     .unwrap();
-    let all = router.adjacencies_where(&weir_api::AdjacencyQuery { interface: None, after: None, most: 100 }).unwrap().adjacencies;
-    let lookups = all.iter().filter(|it| it.kind == weir_api::AdjacencyKind::Lookup);
-    let tables: Vec<_> = lookups.map(|it| (it.table, it.vrf.as_deref(), &it.interface)).collect();
+    let all = router
+        .adjacencies_where(&weir_api::AdjacencyQuery {
+            interface: None,
+            after: None,
+            most: 100,
+        })
+        .unwrap()
+        .adjacencies;
+    let lookups = all
+        .iter()
+        .filter(|it| it.kind == weir_api::AdjacencyKind::Lookup);
+    let tables: Vec<_> = lookups
+        .map(|it| (it.table, it.vrf.as_deref(), &it.interface))
+        .collect();
     assert_eq!(tables, [(Some(10), Some("red"), &None)]);
-    assert!(all.iter().all(|it| it.kind == weir_api::AdjacencyKind::Lookup || (it.table.is_none() && it.vrf.is_none())));
+    assert!(
+        all.iter()
+            .all(|it| it.kind == weir_api::AdjacencyKind::Lookup
+                || (it.table.is_none() && it.vrf.is_none()))
+    );
     let labels = router.mpls_fib(None, None, 100).unwrap().labels;
-    let told: Vec<_> = labels.iter().map(|it| (it.label, it.source, it.lookup, it.vrf.as_deref())).collect();
-    assert_eq!(told, [(100, LabelSource::Static, Some(10), Some("red"))], "no interface takes labels");
+    let told: Vec<_> = labels
+        .iter()
+        .map(|it| (it.label, it.source, it.lookup, it.vrf.as_deref()))
+        .collect();
+    assert_eq!(
+        told,
+        [(100, LabelSource::Static, Some(10), Some("red"))],
+        "no interface takes labels"
+    );
     router.stop();
 }
 
@@ -174,19 +291,45 @@ mpls:
     - { label: 100, lookup: default }
     - { label: 101, via: [ { next-hop: 192.0.2.9, labels: [ 200 ] } ] }
 ";
-    let router = Router::start(&check("test", text).unwrap_or_else(|errors| panic!("{}", errors[0])).0, &Options::default()).unwrap();
+    let router = Router::start(
+        &check("test", text)
+            .unwrap_or_else(|errors| panic!("{}", errors[0]))
+            .0,
+        &Options::default(),
+    )
+    .unwrap();
     let numbers = |label, after, most| {
         let labels = router.mpls_fib(label, after, most).unwrap().labels;
         labels.iter().map(|it| it.label).collect::<Vec<_>>()
     };
     assert_eq!(numbers(None, None, 100), [0, 1, 2, 7, 100, 101]);
     assert_eq!(
-        (numbers(None, None, 2), numbers(None, Some(1), 3), numbers(None, Some(7), 9)),
+        (
+            numbers(None, None, 2),
+            numbers(None, Some(1), 3),
+            numbers(None, Some(7), 9)
+        ),
         (vec![0, 1], vec![2, 7, 100], vec![100, 101])
     );
-    assert_eq!((numbers(Some(2), None, 9), numbers(Some(3), None, 9), numbers(Some(2), Some(2), 9)), (vec![2], vec![], vec![]));
-    let entry = |label| router.mpls_fib(Some(label), None, 1).unwrap().labels.remove(0);
-    assert_eq!((entry(1).source, entry(100).source), (LabelSource::Special, LabelSource::Static));
+    assert_eq!(
+        (
+            numbers(Some(2), None, 9),
+            numbers(Some(3), None, 9),
+            numbers(Some(2), Some(2), 9)
+        ),
+        (vec![2], vec![], vec![])
+    );
+    let entry = |label| {
+        router
+            .mpls_fib(Some(label), None, 1)
+            .unwrap()
+            .labels
+            .remove(0)
+    };
+    assert_eq!(
+        (entry(1).source, entry(100).source),
+        (LabelSource::Special, LabelSource::Static)
+    );
     assert_eq!(entry(101).paths[0].labels, [200]);
     router.stop();
 }

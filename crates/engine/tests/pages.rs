@@ -22,19 +22,47 @@ fn parts_of_the_routes_are_what_narrowing_gives() {
     assert!(all.routes.len() > 12);
     let mut destinations = vec![Destinations::All];
     for route in &all.routes {
-        destinations.extend([Destinations::Prefix(route.prefix), Destinations::LongestMatch(route.prefix.addr())]);
+        destinations.extend([
+            Destinations::Prefix(route.prefix),
+            Destinations::LongestMatch(route.prefix.addr()),
+        ]);
     }
-    destinations.extend(["10.1.2.3", "8.8.8.8", "2001:db8::1"].map(|address| Destinations::LongestMatch(address.parse().unwrap())));
-    let after = std::iter::once(None).chain(all.routes.iter().map(|route| Some(RouteKey::from(route)))).collect::<Vec<_>>();
+    destinations.extend(
+        ["10.1.2.3", "8.8.8.8", "2001:db8::1"]
+            .map(|address| Destinations::LongestMatch(address.parse().unwrap())),
+    );
+    let after = std::iter::once(None)
+        .chain(all.routes.iter().map(|route| Some(RouteKey::from(route))))
+        .collect::<Vec<_>>();
     for destinations in destinations {
         for &after in &after {
             for (most, table) in [(1, None), (5, Some(0)), (1000, None), (1000, Some(7))] {
-                let query = RouteQuery { table, family: None, destinations, after, most };
-                assert_eq!(router.routes_where(&query).unwrap(), query.narrow(all.clone()), "{query:?}");
+                let query = RouteQuery {
+                    table,
+                    family: None,
+                    destinations,
+                    after,
+                    most,
+                };
+                assert_eq!(
+                    router.routes_where(&query).unwrap(),
+                    query.narrow(all.clone()),
+                    "{query:?}"
+                );
             }
         }
     }
-    let kinds: Vec<_> = router.interfaces().unwrap().interfaces.iter().map(|it| it.kind.to_string()).collect();
-    assert_eq!(kinds.iter().filter(|kind| *kind == "loopback").count(), 1, "{kinds:?}");
+    let kinds: Vec<_> = router
+        .interfaces()
+        .unwrap()
+        .interfaces
+        .iter()
+        .map(|it| it.kind.to_string())
+        .collect();
+    assert_eq!(
+        kinds.iter().filter(|kind| *kind == "loopback").count(),
+        1,
+        "{kinds:?}"
+    );
     router.stop();
 }

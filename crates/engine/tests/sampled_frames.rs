@@ -26,17 +26,34 @@ impl Drop for Folder {
 type Told = (u32, (u32, u32), BTreeSet<(DataFormat, Vec<u32>)>);
 
 fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks_exact(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect()
+    bytes
+        .chunks_exact(4)
+        .map(|word| u32::from_be_bytes(word.try_into().unwrap()))
+        .collect()
 }
 
 fn read(told: &mut BTreeSet<Told>, bytes: &[u8]) {
-    for sample in Datagram::decode(bytes).unwrap().samples().map(Result::unwrap) {
-        let Sample::Flow(_, flow, records) = sample else { continue };
-        let others = records.map(Result::unwrap).filter_map(|record| match record {
-            FlowRecord::Other(opaque) if opaque.format != DataFormat::EXTENDED_ROUTER => Some((opaque.format, words(opaque.body))),
-            _ => None,
-        });
-        told.insert((flow.input.value, (flow.output.format, flow.output.value), others.collect()));
+    for sample in Datagram::decode(bytes)
+        .unwrap()
+        .samples()
+        .map(Result::unwrap)
+    {
+        let Sample::Flow(_, flow, records) = sample else {
+            continue;
+        };
+        let others = records
+            .map(Result::unwrap)
+            .filter_map(|record| match record {
+                FlowRecord::Other(opaque) if opaque.format != DataFormat::EXTENDED_ROUTER => {
+                    Some((opaque.format, words(opaque.body)))
+                }
+                _ => None,
+            });
+        told.insert((
+            flow.input.value,
+            (flow.output.format, flow.output.value),
+            others.collect(),
+        ));
     }
 }
 
@@ -64,7 +81,9 @@ fn tags_labels_and_copies_are_told() {
     let tagged = folder.0.join("tagged.pcap");
     tagged_frames(&tagged);
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    collector
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     let text = format!(
         "
 interfaces:
@@ -103,21 +122,41 @@ sflow: {{sampling-rate: 1, polling-interval: 0, collectors: [{{address: 127.0.0.
     let (config, _) = check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{findings:?}"));
     let router = Router::start(&config, &Options::default()).unwrap();
     let interfaces = router.interfaces().unwrap().interfaces;
-    let index = |name: &str| interfaces.iter().find(|it| it.name == name).unwrap_or_else(|| panic!("{name}")).index;
+    let index = |name: &str| {
+        interfaces
+            .iter()
+            .find(|it| it.name == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .index
+    };
     // sFlow version 5, 0:1001: source VLAN and priority, destination VLAN and priority.
-    let switched = |input: [u32; 2], output: [u32; 2]| (DataFormat::EXTENDED_SWITCH, [input, output].concat());
+    let switched =
+        |input: [u32; 2], output: [u32; 2]| (DataFormat::EXTENDED_SWITCH, [input, output].concat());
     // 0:1006: next hop, and both stacks with their lengths; an entry has 20 bits of label, traffic class, bottom, TTL (RFC 3032 2.1).
     let entry = |label: u32, bottom: u32| label << 12 | bottom << 8 | 63;
     let next_hop = [1, u32::from(Ipv4Addr::new(10, 1, 0, 2))];
     let out_stack = [2, entry(100, 0), entry(200, 1)];
     let expected = [
-        (index("trunk.100"), (0, index("out.200")), vec![switched([100, 5], [200, 0])]),
-        (index("routed"), (0, index("out")), vec![(DataFormat::EXTENDED_MPLS, [&next_hop[..], &[0], &out_stack].concat())]),
+        (
+            index("trunk.100"),
+            (0, index("out.200")),
+            vec![switched([100, 5], [200, 0])],
+        ),
+        (
+            index("routed"),
+            (0, index("out")),
+            vec![(
+                DataFormat::EXTENDED_MPLS,
+                [&next_hop[..], &[0], &out_stack].concat(),
+            )],
+        ),
         (index("switched"), (2, 2), vec![]),
     ];
     let mut told = BTreeSet::new();
     let has = |told: &BTreeSet<Told>, (input, output, records): &(u32, (u32, u32), Vec<_>)| {
-        told.iter().any(|it| it.0 == *input && it.1 == *output && records.iter().all(|record| it.2.contains(record)))
+        told.iter().any(|it| {
+            it.0 == *input && it.1 == *output && records.iter().all(|record| it.2.contains(record))
+        })
     };
     let (until, mut buffer) = (Instant::now() + Duration::from_secs(20), vec![0; 9000]);
     while !expected.iter().all(|kind| has(&told, kind)) && Instant::now() < until {
@@ -135,7 +174,9 @@ sflow: {{sampling-rate: 1, polling-interval: 0, collectors: [{{address: 127.0.0.
 #[test]
 fn a_packet_that_leaves_by_several_interfaces_is_considered_once() {
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    collector
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     let text = format!(
         "
 interfaces:
@@ -156,19 +197,45 @@ sflow: {{sampling-rate: 1, polling-interval: 0, collectors: [{{address: 127.0.0.
     let (until, mut buffer) = (Instant::now() + Duration::from_secs(20), vec![0; 9000]);
     let (mut flows, mut sources) = (Vec::new(), BTreeSet::new());
     while flows.len() < 500 && Instant::now() < until {
-        let Ok(length) = collector.recv(&mut buffer) else { continue };
-        for sample in Datagram::decode(&buffer[..length]).unwrap().samples().map(Result::unwrap) {
-            let Sample::Flow(_, flow, _) = sample else { continue };
+        let Ok(length) = collector.recv(&mut buffer) else {
+            continue;
+        };
+        for sample in Datagram::decode(&buffer[..length])
+            .unwrap()
+            .samples()
+            .map(Result::unwrap)
+        {
+            let Sample::Flow(_, flow, _) = sample else {
+                continue;
+            };
             sources.insert(flow.source.index);
             flows.push(flow);
         }
     }
     let interfaces = router.interfaces().unwrap().interfaces;
     let switched = interfaces.iter().find(|it| it.name == "switched").unwrap();
-    let (received, sent) = (switched.rx.packets, interfaces.iter().map(|it| it.tx.packets).sum::<u64>());
+    let (received, sent) = (
+        switched.rx.packets,
+        interfaces.iter().map(|it| it.tx.packets).sum::<u64>(),
+    );
     router.stop();
     assert_eq!(sources, BTreeSet::from([switched.index]));
-    assert!(flows.len() >= 500 && flows.iter().zip(1..).all(|(flow, number)| flow.sequence == number && flow.pool == number), "{flows:?}");
-    assert!(flows.len() as u64 <= received && sent > received, "{} of {received}, sent {sent}", flows.len());
-    assert!(flows.iter().any(|flow| (flow.output.format, flow.output.value) == (2, 2)));
+    assert!(
+        flows.len() >= 500
+            && flows
+                .iter()
+                .zip(1..)
+                .all(|(flow, number)| flow.sequence == number && flow.pool == number),
+        "{flows:?}"
+    );
+    assert!(
+        flows.len() as u64 <= received && sent > received,
+        "{} of {received}, sent {sent}",
+        flows.len()
+    );
+    assert!(
+        flows
+            .iter()
+            .any(|flow| (flow.output.format, flow.output.value) == (2, 2))
+    );
 }

@@ -14,10 +14,16 @@ const EACH: u64 = 200;
 
 fn config(collector: &UdpSocket, sflow: &str) -> String {
     let stream = |name: &str, protocol: &str, destination: &str| {
-        format!("{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}")
+        format!(
+            "{{name: {name}, limit: {EACH}, rate: 2000, protocol: {protocol}, source: 10.0.0.2, destination: {destination}}}"
+        )
     };
-    let streams =
-        [stream("far", "udp", "198.51.100.7"), stream("ping", "icmp", "192.0.2.255"), stream("lost", "udp", "203.0.113.1")].join(", ");
+    let streams = [
+        stream("far", "udp", "198.51.100.7"),
+        stream("ping", "icmp", "192.0.2.255"),
+        stream("lost", "udp", "203.0.113.1"),
+    ]
+    .join(", ");
     let port = collector.local_addr().unwrap().port();
     format!(
         "
@@ -45,12 +51,19 @@ struct Told {
 }
 
 fn read(told: &mut Told, bytes: &[u8]) {
-    for sample in Datagram::decode(bytes).unwrap().samples().map(Result::unwrap) {
+    for sample in Datagram::decode(bytes)
+        .unwrap()
+        .samples()
+        .map(Result::unwrap)
+    {
         match sample {
             Sample::Flow(_, flow, records) => {
                 let Port { format, value } = flow.output;
                 *told.outputs.entry((format, value)).or_default() += 1;
-                *told.inputs.entry((flow.input.format, flow.input.value)).or_default() += 1;
+                *told
+                    .inputs
+                    .entry((flow.input.format, flow.input.value))
+                    .or_default() += 1;
                 for record in records.map(Result::unwrap) {
                     if let FlowRecord::Other(opaque) = record
                         && opaque.format == DataFormat::EXTENDED_ROUTER
@@ -61,7 +74,12 @@ fn read(told: &mut Told, bytes: &[u8]) {
             }
             Sample::Discard(discard, _) => {
                 *told.discards.entry(discard.reason).or_default() += 1;
-                assert!(discard.drops >= told.dropped, "the count of those that were not told goes on: {} {}", told.dropped, discard.drops);
+                assert!(
+                    discard.drops >= told.dropped,
+                    "the count of those that were not told goes on: {} {}",
+                    told.dropped,
+                    discard.drops
+                );
                 told.dropped = discard.drops;
             }
             _ => {}
@@ -71,19 +89,31 @@ fn read(told: &mut Told, bytes: &[u8]) {
 
 fn run(sflow: &str) -> (Told, weir_api::Totals, u32) {
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let (config, _) = check("weir.yaml", &config(&collector, sflow)).unwrap_or_else(|findings| panic!("{findings:?}"));
+    collector
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let (config, _) = check("weir.yaml", &config(&collector, sflow))
+        .unwrap_or_else(|findings| panic!("{findings:?}"));
     let router = Router::start(&config, &Options::default()).unwrap();
     let (mut told, mut buffer) = (Told::default(), vec![0; 9000]);
     let until = Instant::now() + Duration::from_secs(20);
-    let done = |it: &weir_api::Totals| it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH;
+    let done = |it: &weir_api::Totals| {
+        it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH
+    };
     while !done(&router.balance()) && Instant::now() < until {
         if let Ok(length) = collector.recv(&mut buffer) {
             read(&mut told, &buffer[..length]);
         }
     }
     use weir_api::Router as _;
-    let out = router.interfaces().unwrap().interfaces.iter().find(|it| it.name == "xe1").unwrap().index;
+    let out = router
+        .interfaces()
+        .unwrap()
+        .interfaces
+        .iter()
+        .find(|it| it.name == "xe1")
+        .unwrap()
+        .index;
     router.stop();
     while let Ok(length) = collector.recv(&mut buffer) {
         read(&mut told, &buffer[..length]);
@@ -97,13 +127,33 @@ fn a_sample_says_where_its_packet_went() {
     let drops = |reason: &str| totals.drops.get(reason).copied().unwrap_or(0);
     let of = |format, value| told.outputs.get(&(format, value)).copied().unwrap_or(0);
     let (forwarded, lost, answered) = (of(0, out), of(1, 0), of(0, 0x3fff_ffff));
-    assert_eq!(lost, drops("no-route"), "network unreachable: {told:?} {totals:?}");
-    assert_eq!(forwarded + answered, totals.packets_out - totals.originated, "{told:?} {totals:?}");
-    assert!(forwarded > EACH / 2 && lost > EACH / 2 && answered > EACH / 2, "{told:?}");
+    assert_eq!(
+        lost,
+        drops("no-route"),
+        "network unreachable: {told:?} {totals:?}"
+    );
+    assert_eq!(
+        forwarded + answered,
+        totals.packets_out - totals.originated,
+        "{told:?} {totals:?}"
+    );
+    assert!(
+        forwarded > EACH / 2 && lost > EACH / 2 && answered > EACH / 2,
+        "{told:?}"
+    );
     assert_eq!(of(0, 0), 0, "nothing is unknown: {told:?}");
-    assert_eq!(told.outputs.values().sum::<u64>(), totals.packets_in, "{told:?} {totals:?}");
+    assert_eq!(
+        told.outputs.values().sum::<u64>(),
+        totals.packets_in,
+        "{told:?} {totals:?}"
+    );
     // The type of the address, the address, bits of the route to the source, and to the destination.
-    let hop = [&[0, 0, 0, 1, 10, 1, 0, 2][..], &[0, 0, 0, 24], &[0, 0, 0, 16]].concat();
+    let hop = [
+        &[0, 0, 0, 1, 10, 1, 0, 2][..],
+        &[0, 0, 0, 24],
+        &[0, 0, 0, 16],
+    ]
+    .concat();
     assert_eq!(told.hops, BTreeMap::from([(hop, forwarded)]));
     assert!(told.discards.is_empty(), "not asked for");
 }
@@ -114,18 +164,27 @@ fn what_the_router_itself_sends_came_in_nowhere() {
     let (told, totals, _) = run("direction: tx, ");
     let answered = told.inputs.get(&(0, 0x3fff_ffff)).copied().unwrap_or(0);
     assert_eq!(told.inputs.len(), 1, "{told:?}");
-    assert!(answered > EACH / 2 && answered < totals.packets_out, "{told:?} {totals:?}");
+    assert!(
+        answered > EACH / 2 && answered < totals.packets_out,
+        "{told:?} {totals:?}"
+    );
 }
 
 /// As who saw them come names it: by the port, also where that is a member of a bond.
 #[test]
 fn what_goes_out_came_in_by_the_member_of_a_bond() {
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
-    collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    collector
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     let port = collector.local_addr().unwrap().port();
     let member = |name: &str, source: &str| {
-        let stream = format!("{{name: a, limit: {EACH}, rate: 2000, source: {source}, destination: 198.51.100.7}}");
-        format!("{name}: {{device: {{driver: generator, streams: [{stream}]}}, mac: 02:00:00:00:00:0b}}")
+        let stream = format!(
+            "{{name: a, limit: {EACH}, rate: 2000, source: {source}, destination: 198.51.100.7}}"
+        );
+        format!(
+            "{name}: {{device: {{driver: generator, streams: [{stream}]}}, mac: 02:00:00:00:00:0b}}"
+        )
     };
     let config = format!(
         "
@@ -156,8 +215,17 @@ sflow: {{sampling-rate: 1, polling-interval: 0, direction: tx, collectors: [{{ad
     let interfaces = router.interfaces().unwrap().interfaces;
     let index = |name: &str| interfaces.iter().find(|it| it.name == name).unwrap().index;
     let of = |name: &str| told.inputs.get(&(0, index(name))).copied().unwrap_or(0);
-    assert_eq!((of("xe0"), of("xe1"), of("BondEthernet0")), (EACH, EACH, 0), "{told:?} {:?}", router.balance());
-    assert_eq!(told.hops.values().sum::<u64>(), 2 * EACH, "the bond's table says how they went on");
+    assert_eq!(
+        (of("xe0"), of("xe1"), of("BondEthernet0")),
+        (EACH, EACH, 0),
+        "{told:?} {:?}",
+        router.balance()
+    );
+    assert_eq!(
+        told.hops.values().sum::<u64>(),
+        2 * EACH,
+        "the bond's table says how they went on"
+    );
     router.stop();
 }
 
@@ -166,8 +234,14 @@ fn discards_are_told_and_what_is_not_told_is_counted() {
     let (told, totals, _) = run("drop-limit: 50, ");
     let sent: u64 = told.discards.values().sum();
     assert!(told.discards.contains_key(&0), "{told:?}");
-    assert!(sent < drops_of(&totals), "the limit holds: {told:?} {totals:?}");
-    assert!(u64::from(told.dropped) + sent <= drops_of(&totals), "{told:?} {totals:?}");
+    assert!(
+        sent < drops_of(&totals),
+        "the limit holds: {told:?} {totals:?}"
+    );
+    assert!(
+        u64::from(told.dropped) + sent <= drops_of(&totals),
+        "{told:?} {totals:?}"
+    );
 }
 
 fn drops_of(totals: &weir_api::Totals) -> u64 {

@@ -14,9 +14,13 @@ use weir_flowfmt::sflow::decode::{CounterRecord, Datagram, Sample};
 /// Two streams by two ports, of which half has no route.
 fn text(collector: &UdpSocket, sflow: &str, ports: &[&str]) -> String {
     let port = |(number, name): (usize, &&str)| {
-        let stream = |name: &str, to: &str| format!("{{name: {name}, rate: 4000, source: 10.{number}.0.2, destination: {to}}}");
+        let stream = |name: &str, to: &str| {
+            format!("{{name: {name}, rate: 4000, source: 10.{number}.0.2, destination: {to}}}")
+        };
         let streams = [stream("far", "198.51.100.7"), stream("lost", "203.0.113.1")].join(", ");
-        format!("  {name}: {{device: {{driver: generator, streams: [{streams}]}}, addresses: [10.{number}.0.1/24], sflow: true}}\n")
+        format!(
+            "  {name}: {{device: {{driver: generator, streams: [{streams}]}}, addresses: [10.{number}.0.1/24], sflow: true}}\n"
+        )
     };
     let ports: String = ports.iter().enumerate().map(port).collect();
     let at = collector.local_addr().unwrap().port();
@@ -32,12 +36,16 @@ sflow: {{sampling-rate: 4, polling-interval: 1, {sflow}collectors: [{{address: 1
 }
 
 fn config(text: &str) -> Config {
-    check("weir.yaml", text).unwrap_or_else(|findings| panic!("{findings:?}")).0
+    check("weir.yaml", text)
+        .unwrap_or_else(|findings| panic!("{findings:?}"))
+        .0
 }
 
 fn collector() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
     socket
 }
 
@@ -46,7 +54,9 @@ fn read(socket: &UdpSocket, mut more: impl FnMut(&Datagram<'_>) -> bool) {
     let (until, mut buffer) = (Instant::now() + Duration::from_secs(30), vec![0; 9000]);
     loop {
         assert!(Instant::now() < until, "waited in vain");
-        let Ok(length) = socket.recv(&mut buffer) else { continue };
+        let Ok(length) = socket.recv(&mut buffer) else {
+            continue;
+        };
         if !more(&Datagram::decode(&buffer[..length]).unwrap()) {
             return;
         }
@@ -54,7 +64,13 @@ fn read(socket: &UdpSocket, mut more: impl FnMut(&Datagram<'_>) -> bool) {
 }
 
 fn flows(datagram: &Datagram<'_>) -> Vec<FlowSample> {
-    let flow = |sample| if let Ok(Sample::Flow(_, flow, _)) = sample { Some(flow) } else { None };
+    let flow = |sample| {
+        if let Ok(Sample::Flow(_, flow, _)) = sample {
+            Some(flow)
+        } else {
+            None
+        }
+    };
     datagram.samples().filter_map(flow).collect()
 }
 
@@ -78,7 +94,10 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
             }
         }
         // What came while a port was still being set up is of a kind of its own, and soon over.
-        told.iter().filter(|&(&(_, reason), &count)| reason == 0 && count >= 10).count() < 2
+        told.iter()
+            .filter(|&(&(_, reason), &count)| reason == 0 && count >= 10)
+            .count()
+            < 2
     });
     router.stop();
     while let Ok(length) = socket.recv(&mut [0; 9000]) {
@@ -89,19 +108,47 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
     let mut counted = BTreeMap::<_, u64>::new();
     for it in &errors.errors {
         // A line a worker.
-        *counted.entry((it.interface.clone(), it.node.clone(), it.reason.clone())).or_default() += it.count;
+        *counted
+            .entry((it.interface.clone(), it.node.clone(), it.reason.clone()))
+            .or_default() += it.count;
     }
-    let dropped: BTreeMap<_, u64> =
-        shown.drops.iter().map(|it| ((it.interface.clone(), it.node.clone(), it.reason.clone()), it.dropped)).collect();
+    let dropped: BTreeMap<_, u64> = shown
+        .drops
+        .iter()
+        .map(|it| {
+            (
+                (it.interface.clone(), it.node.clone(), it.reason.clone()),
+                it.dropped,
+            )
+        })
+        .collect();
     assert_eq!(dropped, counted);
-    let (sum_told, sum): (u64, u64) = (shown.drops.iter().map(|it| it.told).sum(), shown.drops.iter().map(|it| it.dropped).sum());
+    let (sum_told, sum): (u64, u64) = (
+        shown.drops.iter().map(|it| it.told).sum(),
+        shown.drops.iter().map(|it| it.dropped).sum(),
+    );
     assert_eq!(sum_told, shown.discards_sent);
-    assert_eq!(shown.discards_sent + shown.discards_dropped, sum, "{shown:?}");
-    assert!(shown.drops.iter().all(|it| it.told <= it.dropped), "{shown:?}");
-    let lost: Vec<_> = shown.drops.iter().filter(|it| it.reason == "no-route").collect();
+    assert_eq!(
+        shown.discards_sent + shown.discards_dropped,
+        sum,
+        "{shown:?}"
+    );
+    assert!(
+        shown.drops.iter().all(|it| it.told <= it.dropped),
+        "{shown:?}"
+    );
+    let lost: Vec<_> = shown
+        .drops
+        .iter()
+        .filter(|it| it.reason == "no-route")
+        .collect();
     assert_eq!(lost.len(), 2);
     for row in lost {
-        assert_eq!((row.code, row.standard.as_str()), (0, "net_unreachable"), "{row:?}");
+        assert_eq!(
+            (row.code, row.standard.as_str()),
+            (0, "net_unreachable"),
+            "{row:?}"
+        );
         assert!(row.told >= 10 && row.dropped > row.told, "{row:?}");
     }
 }
@@ -109,19 +156,40 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
 #[test]
 fn interfaces_are_shown_by_worker_and_told_by_linuxs_numbers() {
     let socket = collector();
-    let sflow = "osIndex: on, ifOffset: 500000000, interfaces: {a: {osIndex: 4321, sampling-rate: 2}}, ";
-    let router = Router::start(&config(&text(&socket, sflow, &["a", "b"])), &Options::default()).unwrap();
-    let index = |name: &str| router.interfaces().unwrap().interfaces.iter().find(|it| it.name == name).unwrap().index;
+    let sflow =
+        "osIndex: on, ifOffset: 500000000, interfaces: {a: {osIndex: 4321, sampling-rate: 2}}, ";
+    let router = Router::start(
+        &config(&text(&socket, sflow, &["a", "b"])),
+        &Options::default(),
+    )
+    .unwrap();
+    let index = |name: &str| {
+        router
+            .interfaces()
+            .unwrap()
+            .interfaces
+            .iter()
+            .find(|it| it.name == name)
+            .unwrap()
+            .index
+    };
     let (b, out) = (500_000_000 + index("b"), 500_000_000 + index("out"));
-    let (mut flows_of, mut counters_of) = (BTreeMap::<u32, u32>::new(), BTreeMap::<u32, u32>::new());
+    let (mut flows_of, mut counters_of) =
+        (BTreeMap::<u32, u32>::new(), BTreeMap::<u32, u32>::new());
     read(&socket, |datagram| {
         for sample in datagram.samples().flatten() {
             match sample {
                 Sample::Flow(_, flow, _) => {
                     *flows_of.entry(flow.source.index).or_default() += 1;
-                    assert_eq!((flow.input.format, flow.input.value), (0, flow.source.index));
+                    assert_eq!(
+                        (flow.input.format, flow.input.value),
+                        (0, flow.source.index)
+                    );
                     assert_eq!(flow.rate, if flow.source.index == 4321 { 2 } else { 4 });
-                    assert!(flow.output.format == 1 || flow.output.value == out, "{flow:?}");
+                    assert!(
+                        flow.output.format == 1 || flow.output.value == out,
+                        "{flow:?}"
+                    );
                 }
                 Sample::Counters(_, counters, records) => {
                     for record in records.flatten() {
@@ -134,7 +202,9 @@ fn interfaces_are_shown_by_worker_and_told_by_linuxs_numbers() {
                 _ => {}
             }
         }
-        flows_of.values().copied().min().unwrap_or(0) < 100 || flows_of.len() < 2 || counters_of.len() < 2
+        flows_of.values().copied().min().unwrap_or(0) < 100
+            || flows_of.len() < 2
+            || counters_of.len() < 2
     });
     assert_eq!(flows_of.keys().copied().collect::<Vec<_>>(), [4321, b]);
     assert_eq!(counters_of.keys().copied().collect::<Vec<_>>(), [4321, b]);
@@ -144,11 +214,32 @@ fn interfaces_are_shown_by_worker_and_told_by_linuxs_numbers() {
     for (interface, told) in shown.interfaces.iter().zip([4321, b]) {
         assert_eq!(interface.told_index, told);
         assert_eq!(interface.workers.len(), 2);
-        assert_eq!(interface.workers.iter().map(|share| share.pool).sum::<u64>(), interface.pool);
-        assert_eq!(interface.workers.iter().map(|share| share.samples).sum::<u64>(), interface.samples);
+        assert_eq!(
+            interface
+                .workers
+                .iter()
+                .map(|share| share.pool)
+                .sum::<u64>(),
+            interface.pool
+        );
+        assert_eq!(
+            interface
+                .workers
+                .iter()
+                .map(|share| share.samples)
+                .sum::<u64>(),
+            interface.samples
+        );
     }
     let of_workers: u64 = shown.workers.iter().map(|worker| worker.samples_sent).sum();
-    assert_eq!(shown.interfaces.iter().map(|interface| interface.samples).sum::<u64>(), of_workers);
+    assert_eq!(
+        shown
+            .interfaces
+            .iter()
+            .map(|interface| interface.samples)
+            .sum::<u64>(),
+        of_workers
+    );
 }
 
 #[test]
@@ -156,10 +247,20 @@ fn an_interface_that_is_removed_and_added_begins_pool_and_sequence_again() {
     let socket = collector();
     let with = |ports: &[&str]| config(&text(&socket, "", ports));
     let router = Router::start(&with(&["a", "b"]), &Options::default()).unwrap();
-    let index = router.interfaces().unwrap().interfaces.iter().find(|it| it.name == "a").unwrap().index;
+    let index = router
+        .interfaces()
+        .unwrap()
+        .interfaces
+        .iter()
+        .find(|it| it.name == "a")
+        .unwrap()
+        .index;
     let mut last = (0, 0);
     read(&socket, |datagram| {
-        for flow in flows(datagram).iter().filter(|flow| flow.source.index == index) {
+        for flow in flows(datagram)
+            .iter()
+            .filter(|flow| flow.source.index == index)
+        {
             assert_eq!(flow.sequence, last.0 + 1, "gapless");
             last = (flow.sequence, flow.pool);
         }
@@ -168,7 +269,10 @@ fn an_interface_that_is_removed_and_added_begins_pool_and_sequence_again() {
     router.apply(&with(&["b"])).unwrap();
     let quiet = Instant::now() + Duration::from_millis(800);
     read(&socket, |datagram| {
-        for flow in flows(datagram).iter().filter(|flow| flow.source.index == index) {
+        for flow in flows(datagram)
+            .iter()
+            .filter(|flow| flow.source.index == index)
+        {
             assert_eq!(flow.sequence, last.0 + 1, "gapless");
             last = (flow.sequence, flow.pool);
         }
@@ -177,9 +281,18 @@ fn an_interface_that_is_removed_and_added_begins_pool_and_sequence_again() {
     router.apply(&with(&["a", "b"])).unwrap();
     let before = std::mem::take(&mut last);
     read(&socket, |datagram| {
-        for flow in flows(datagram).iter().filter(|flow| flow.source.index == index) {
+        for flow in flows(datagram)
+            .iter()
+            .filter(|flow| flow.source.index == index)
+        {
             assert_eq!(flow.sequence, last.0 + 1, "from the first one on");
-            assert!(flow.pool >= last.1 && flow.pool < before.1, "{} after {} and {}", flow.pool, last.1, before.1);
+            assert!(
+                flow.pool >= last.1 && flow.pool < before.1,
+                "{} after {} and {}",
+                flow.pool,
+                last.1,
+                before.1
+            );
             last = (flow.sequence, flow.pool);
         }
         last.0 < 100
@@ -203,10 +316,19 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
     let mut told = BTreeMap::new();
     read(&socket, |datagram| {
         for sample in datagram.samples().flatten() {
-            let Sample::Counters(_, _, records) = sample else { continue };
+            let Sample::Counters(_, _, records) = sample else {
+                continue;
+            };
             for record in records.flatten() {
                 if let CounterRecord::Interface(counters) = record {
-                    told.insert(counters.index, (counters.in_unicast, counters.in_discards, counters.out_discards));
+                    told.insert(
+                        counters.index,
+                        (
+                            counters.in_unicast,
+                            counters.in_discards,
+                            counters.out_discards,
+                        ),
+                    );
                 }
             }
         }
@@ -214,7 +336,13 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
     });
     assert_eq!((told[&1], told[&2]), ((500, 0, 0), (0, 0, 500)));
     let shown = router.interfaces().unwrap().interfaces;
-    assert_eq!(shown.iter().map(|it| (it.name.as_str(), it.tx_errors)).collect::<Vec<_>>(), [("a", 0), ("gone", 500)]);
+    assert_eq!(
+        shown
+            .iter()
+            .map(|it| (it.name.as_str(), it.tx_errors))
+            .collect::<Vec<_>>(),
+        [("a", 0), ("gone", 500)]
+    );
     router.stop();
 }
 
@@ -240,16 +368,26 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
     let mut told = (0, 0, 0);
     read(&socket, |datagram| {
         for sample in datagram.samples().flatten() {
-            let Sample::Counters(_, _, records) = sample else { continue };
+            let Sample::Counters(_, _, records) = sample else {
+                continue;
+            };
             for record in records.flatten() {
                 if let CounterRecord::Interface(counters) = record {
-                    told = (counters.in_unicast, counters.in_discards, counters.in_errors);
+                    told = (
+                        counters.in_unicast,
+                        counters.in_discards,
+                        counters.in_errors,
+                    );
                 }
             }
         }
         told.0 < 2
     });
-    assert_eq!(told, (2, 2, 1), "two that nobody takes, and one that did not come in");
+    assert_eq!(
+        told,
+        (2, 2, 1),
+        "two that nobody takes, and one that did not come in"
+    );
     assert_eq!(router.interfaces().unwrap().interfaces[0].rx_errors, 1);
     router.stop();
     std::fs::remove_file(&file).unwrap();

@@ -35,7 +35,9 @@ routes:
         stream(1),
         workers - 1
     );
-    check("weir.yaml", &text).unwrap_or_else(|findings| panic!("{text}{findings:?}")).0
+    check("weir.yaml", &text)
+        .unwrap_or_else(|findings| panic!("{text}{findings:?}"))
+        .0
 }
 
 /// Every change once: interfaces, routes, sampling.
@@ -43,15 +45,27 @@ fn changes(workers: usize) -> Vec<Config> {
     let more = "  e0: { device: { driver: 'null' }, addresses: [ 198.51.100.1/24 ], mtu: 1400 }\n  e1: { device: { driver: 'null' } }";
     let crossed = "  e0: { device: { driver: 'null' }, l2xc: e1 }\n  e1: { device: { driver: 'null' }, l2xc: e0, state: down }";
     let few = "  - { prefix: 203.0.114.0/24, via: [ { next-hop: 192.0.2.10 }, { next-hop: 192.0.2.11, weight: 3 } ] }\n";
-    let many: String =
-        (0..500).map(|number| format!("  - {{ prefix: 172.16.{}.{}/32, via: 192.0.2.11 }}\n", number / 250, number % 250)).collect();
+    let many: String = (0..500)
+        .map(|number| {
+            format!(
+                "  - {{ prefix: 172.16.{}.{}/32, via: 192.0.2.11 }}\n",
+                number / 250,
+                number % 250
+            )
+        })
+        .collect();
     vec![
         config(workers, "", "", "1000"),
         config(workers, more, "", "1000"),
         config(workers, more, few, "10"),
         config(workers, crossed, &many, "10"),
         config(workers, "", &many.replace("192.0.2.11", "192.0.2.10"), "0"),
-        config(workers, "", "  - { prefix: 203.0.114.0/24, via: blackhole }\n", "100"),
+        config(
+            workers,
+            "",
+            "  - { prefix: 203.0.114.0/24, via: blackhole }\n",
+            "100",
+        ),
     ]
 }
 
@@ -63,7 +77,14 @@ fn drops(router: &Router) -> BTreeMap<String, u64> {
 fn changes_elsewhere_lose_no_packet() {
     for workers in [1, 2] {
         let all = changes(workers);
-        let router = Router::start(&all[0], &Options { seed: Some(3), ..Options::default() }).unwrap();
+        let router = Router::start(
+            &all[0],
+            &Options {
+                seed: Some(3),
+                ..Options::default()
+            },
+        )
+        .unwrap();
         std::thread::sleep(Duration::from_millis(200));
         let (before, began) = (drops(&router), router.totals().unwrap().packets_out);
         for _ in 0..3 {
@@ -73,7 +94,9 @@ fn changes_elsewhere_lose_no_packet() {
             }
         }
         let waiting = Instant::now();
-        while router.totals().unwrap().packets_out < began + 4_000 && waiting.elapsed() < Duration::from_secs(20) {
+        while router.totals().unwrap().packets_out < began + 4_000
+            && waiting.elapsed() < Duration::from_secs(20)
+        {
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(drops(&router), before, "{workers} workers");
@@ -81,6 +104,10 @@ fn changes_elsewhere_lose_no_packet() {
         let totals = router.balance();
         assert!(totals.packets_out > began + 4_000, "{totals:?}");
         let dropped: u64 = totals.drops.values().sum();
-        assert_eq!(totals.packets_in + totals.originated, totals.packets_out + dropped + totals.consumed + totals.held, "{totals:?}");
+        assert_eq!(
+            totals.packets_in + totals.originated,
+            totals.packets_out + dropped + totals.consumed + totals.held,
+            "{totals:?}"
+        );
     }
 }

@@ -5,7 +5,9 @@ use weir_config::check;
 use weir_engine::{Options, Router};
 
 fn router(text: &str) -> Router {
-    let config = check("test", text).unwrap_or_else(|errors| panic!("{text}\n{errors:?}")).0;
+    let config = check("test", text)
+        .unwrap_or_else(|errors| panic!("{text}\n{errors:?}"))
+        .0;
     Router::start(&config, &Options::default()).unwrap()
 }
 
@@ -23,12 +25,25 @@ routes:
     );
     let pushed = |prefix: &str| {
         let routes = router.routes().unwrap().routes;
-        let path = routes.into_iter().find(|route| route.prefix == prefix.parse().unwrap()).unwrap().paths.remove(0);
+        let path = routes
+            .into_iter()
+            .find(|route| route.prefix == prefix.parse().unwrap())
+            .unwrap()
+            .paths
+            .remove(0);
         (path.labels, path.push)
     };
-    let usual = LabelPush { ttl_mode: PushMode::Uniform, traffic_class: None, entropy_label: false };
+    let usual = LabelPush {
+        ttl_mode: PushMode::Uniform,
+        traffic_class: None,
+        entropy_label: false,
+    };
     assert_eq!(pushed("203.0.113.0/24"), (vec![100, 200], Some(usual)));
-    let other = LabelPush { ttl_mode: PushMode::Pipe, traffic_class: Some(5), entropy_label: true };
+    let other = LabelPush {
+        ttl_mode: PushMode::Pipe,
+        traffic_class: Some(5),
+        entropy_label: true,
+    };
     assert_eq!(pushed("198.51.100.0/24"), (vec![300], Some(other)));
     assert_eq!(pushed("100.64.0.0/10"), (vec![], None));
     router.stop();
@@ -51,12 +66,27 @@ fn tags_and_what_becomes_of_them() {
 ",
     );
     let of = |name: &str| {
-        let it = router.interfaces().unwrap().interfaces.into_iter().find(|it| it.name == name).unwrap();
-        (it.encapsulation.map(|tags| tags.to_string()), it.tag_rewrite)
+        let it = router
+            .interfaces()
+            .unwrap()
+            .interfaces
+            .into_iter()
+            .find(|it| it.name == name)
+            .unwrap();
+        (
+            it.encapsulation.map(|tags| tags.to_string()),
+            it.tag_rewrite,
+        )
     };
     assert_eq!(of("left"), (None, None));
     assert_eq!(of("left.100"), (Some("dot1q 100 exact-match".into()), None));
-    assert_eq!(of("left.300"), (Some("dot1ad 30 inner-dot1q 31 exact-match".into()), Some("pop 1 push dot1q 40".into())));
+    assert_eq!(
+        of("left.300"),
+        (
+            Some("dot1ad 30 inner-dot1q 31 exact-match".into()),
+            Some("pop 1 push dot1q 40".into())
+        )
+    );
     assert_eq!(of("right.300").0, Some("dot1ad 30".into()));
     router.stop();
 }
@@ -86,8 +116,17 @@ routes:
     for name in [&port, &other, &format!("{other}.4294967294")] {
         assert!(interfaces.iter().any(|it| it.name == *name), "{name}");
     }
-    let route = router.routes().unwrap().routes.into_iter().find(|route| route.prefix == "203.0.113.0/24".parse().unwrap()).unwrap();
-    assert_eq!((route.vrf, &route.paths[0].interface), (Some(vrf), &Some(other)));
+    let route = router
+        .routes()
+        .unwrap()
+        .routes
+        .into_iter()
+        .find(|route| route.prefix == "203.0.113.0/24".parse().unwrap())
+        .unwrap();
+    assert_eq!(
+        (route.vrf, &route.paths[0].interface),
+        (Some(vrf), &Some(other))
+    );
     assert!(router.config_dump().unwrap().yaml.contains(&port));
     router.stop();
 }

@@ -59,7 +59,13 @@ impl NeighborState {
     #[inline]
     #[must_use]
     pub fn is_usable(self) -> bool {
-        matches!(self, NeighborState::Reachable | NeighborState::Stale | NeighborState::Probe | NeighborState::Static)
+        matches!(
+            self,
+            NeighborState::Reachable
+                | NeighborState::Stale
+                | NeighborState::Probe
+                | NeighborState::Static
+        )
     }
 }
 
@@ -103,7 +109,13 @@ const ETHERNET: u32 = 14;
 const IPV4: [u8; 2] = [0x08, 0x00];
 
 impl Adjacency {
-    fn new(kind: AdjacencyKind, interface: u32, address: IpAddr, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
+    fn new(
+        kind: AdjacencyKind,
+        interface: u32,
+        address: IpAddr,
+        mtu: u32,
+        source_mac: [u8; 6],
+    ) -> Adjacency {
         let [a, b, c, d, e, f] = source_mac;
         let [g, h] = IPV4;
         Adjacency {
@@ -165,8 +177,17 @@ impl Adjacency {
     pub(crate) fn over(labelled: Labelled) -> Adjacency {
         let below = &labelled.below;
         let mtu = below.mtu.saturating_sub(labelled.bytes() as u32);
-        let twin = Adjacency::new(AdjacencyKind::Labelled, below.interface, below.address, mtu, below.source_mac());
-        Adjacency { labelled: Some(Arc::new(labelled)), ..twin }
+        let twin = Adjacency::new(
+            AdjacencyKind::Labelled,
+            below.interface,
+            below.address,
+            mtu,
+            below.source_mac(),
+        );
+        Adjacency {
+            labelled: Some(Arc::new(labelled)),
+            ..twin
+        }
     }
 
     /// Takes packets, once their label is off, to another lookup in table `table`.
@@ -178,7 +199,13 @@ impl Adjacency {
     /// Takes packets, once their label is off, for frames of the pseudowire with interface `interface`.
     #[must_use]
     pub fn pseudowire(interface: u32) -> Adjacency {
-        Adjacency::new(AdjacencyKind::Pseudowire, interface, NO_ADDRESS, u32::MAX, [0; 6])
+        Adjacency::new(
+            AdjacencyKind::Pseudowire,
+            interface,
+            NO_ADDRESS,
+            u32::MAX,
+            [0; 6],
+        )
     }
 
     /// The labels to push.
@@ -202,7 +229,10 @@ impl Adjacency {
     #[must_use]
     pub fn with_link(&self, mtu: u32, source_mac: [u8; 6]) -> Adjacency {
         let twin = Adjacency::new(self.kind, self.interface, self.address, mtu, source_mac);
-        twin.rewrite.store(self.rewrite.load(Ordering::Relaxed) & !USED, Ordering::Relaxed);
+        twin.rewrite.store(
+            self.rewrite.load(Ordering::Relaxed) & !USED,
+            Ordering::Relaxed,
+        );
         twin
     }
 
@@ -272,7 +302,11 @@ impl Adjacency {
         let usable = if state.is_usable() { USABLE } else { 0 };
         let word = usable | (state as u64) << STATE_SHIFT | pack(mac);
         // Only workers note use meanwhile; that is kept.
-        let _ = self.rewrite.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & USED | word));
+        let _ = self
+            .rewrite
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
+                Some(old & USED | word)
+            });
     }
 
     /// Changes the state and keeps the address. For the one thread that writes neighbours.
@@ -314,26 +348,56 @@ mod tests {
 
     #[test]
     fn address_and_state_change_together() {
-        let neighbor = Adjacency::neighbor(3, Ipv4Addr::new(10, 0, 0, 1).into(), 1500, [2, 0, 0, 0, 0, 1]);
-        assert_eq!((neighbor.state(), neighbor.rewrite(), neighbor.mac()), (NeighborState::Incomplete, None, [0; 6]));
+        let neighbor = Adjacency::neighbor(
+            3,
+            Ipv4Addr::new(10, 0, 0, 1).into(),
+            1500,
+            [2, 0, 0, 0, 0, 1],
+        );
+        assert_eq!(
+            (neighbor.state(), neighbor.rewrite(), neighbor.mac()),
+            (NeighborState::Incomplete, None, [0; 6])
+        );
         use NeighborState::{Failed, Incomplete, Probe, Reachable, Stale, Static};
-        for (state, usable) in [(Failed, false), (Reachable, true), (Stale, true), (Probe, true), (Static, true), (Incomplete, false)] {
+        for (state, usable) in [
+            (Failed, false),
+            (Reachable, true),
+            (Stale, true),
+            (Probe, true),
+            (Static, true),
+            (Incomplete, false),
+        ] {
             neighbor.set_neighbor(state, MAC);
-            assert_eq!((neighbor.state(), neighbor.rewrite()), (state, usable.then_some(MAC)));
+            assert_eq!(
+                (neighbor.state(), neighbor.rewrite()),
+                (state, usable.then_some(MAC))
+            );
             let addresses = ([0x02, 0xfe, 0x80, 0x01, 0x00, 0xff, 2, 0], [0, 0, 0, 1]);
             assert_eq!((neighbor.in_use(), neighbor.longest_frame()), (None, 1514));
             neighbor.note_used();
             assert_eq!(neighbor.in_use(), usable.then_some(addresses));
-            let by_ip4 = neighbor.in_use_by_ip4().map(|(start, rest)| [&start[..6], &rest].concat());
-            assert_eq!(by_ip4, usable.then(|| [&MAC[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat()));
+            let by_ip4 = neighbor
+                .in_use_by_ip4()
+                .map(|(start, rest)| [&start[..6], &rest].concat());
+            assert_eq!(
+                by_ip4,
+                usable.then(|| [&MAC[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat())
+            );
             neighbor.set_neighbor(state, MAC);
             assert_eq!(neighbor.state(), state);
-            assert!(neighbor.take_used() && neighbor.in_use().is_none() && neighbor.in_use_by_ip4().is_none());
+            assert!(
+                neighbor.take_used()
+                    && neighbor.in_use().is_none()
+                    && neighbor.in_use_by_ip4().is_none()
+            );
         }
         neighbor.set_state(Reachable);
         assert_eq!(neighbor.rewrite(), Some(MAC));
         let twin = neighbor.with_link(9000, [2, 0, 0, 0, 0, 2]);
-        assert_eq!((twin.rewrite(), twin.mtu, twin.address), (Some(MAC), 9000, IpAddr::from([10, 0, 0, 1])));
+        assert_eq!(
+            (twin.rewrite(), twin.mtu, twin.address),
+            (Some(MAC), 9000, IpAddr::from([10, 0, 0, 1]))
+        );
     }
 
     #[test]

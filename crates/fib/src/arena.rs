@@ -48,13 +48,18 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) fn new() -> Arena {
-        Arena { chunks: [const { OnceLock::new() }; CHUNKS] }
+        Arena {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+        }
     }
 
     /// A word. That there is none is not reached: memory is there before an entry leads into it.
     #[inline(always)]
     pub(crate) fn get(&self, word: usize) -> Option<&AtomicU32> {
-        self.chunks[(word / CHUNK_WORDS) % CHUNKS].get()?.words().get(word % CHUNK_WORDS)
+        self.chunks[(word / CHUNK_WORDS) % CHUNKS]
+            .get()?
+            .words()
+            .get(word % CHUNK_WORDS)
     }
 
     /// All words of the first chunk, which is all that most tables have.
@@ -66,17 +71,28 @@ impl Arena {
     /// The words of a node that begins at `unit`; a node lies in one chunk.
     pub(crate) fn node(&self, unit: u32, words: usize) -> &[AtomicU32] {
         let start = (unit % CHUNK_UNITS) as usize * UNIT_WORDS;
-        let chunk = self.chunks.get((unit / CHUNK_UNITS) as usize).and_then(OnceLock::get);
-        chunk.and_then(|chunk| chunk.words().get(start..start + words)).unwrap_or(&[])
+        let chunk = self
+            .chunks
+            .get((unit / CHUNK_UNITS) as usize)
+            .and_then(OnceLock::get);
+        chunk
+            .and_then(|chunk| chunk.words().get(start..start + words))
+            .unwrap_or(&[])
     }
 
     /// Makes sure that the chunk of a unit exists. `false` when there is no memory, or no such unit.
     fn provide(&self, unit: u32) -> bool {
-        let Some(place) = self.chunks.get((unit / CHUNK_UNITS) as usize) else { return false };
+        let Some(place) = self.chunks.get((unit / CHUNK_UNITS) as usize) else {
+            return false;
+        };
         if place.get().is_some() {
             return true;
         }
-        let Ok(words) = <[AtomicU32]>::new_box_zeroed_with_elems(CHUNK_WORDS + HUGE_PAGE / size_of::<AtomicU32>()) else { return false };
+        let Ok(words) = <[AtomicU32]>::new_box_zeroed_with_elems(
+            CHUNK_WORDS + HUGE_PAGE / size_of::<AtomicU32>(),
+        ) else {
+            return false;
+        };
         let skip = words.as_ptr().align_offset(HUGE_PAGE);
         if unit > LARGE {
             weir_cpu::prefer_hugepages(&words, false);
@@ -111,7 +127,8 @@ impl Space {
     /// Takes units that lie together: 1 to 2^[`TOP`]. `None` when there is no memory.
     pub(crate) fn take(&mut self, arena: &Arena, units: u32) -> Option<u32> {
         let order = units.max(1).next_power_of_two().trailing_zeros();
-        let fitting = (order..=TOP).find_map(|order| Some((order, self.free.get_mut(order as usize)?.pop_first()?)));
+        let fitting = (order..=TOP)
+            .find_map(|order| Some((order, self.free.get_mut(order as usize)?.pop_first()?)));
         let (found, start) = match fitting {
             Some(found) => found,
             None => (TOP, self.extend(arena)?),
@@ -143,7 +160,12 @@ impl Space {
     }
 
     fn give_block(&mut self, mut start: u32, mut order: u32) {
-        while order < TOP && self.free.get_mut(order as usize).is_some_and(|free| free.remove(&(start ^ 1 << order))) {
+        while order < TOP
+            && self
+                .free
+                .get_mut(order as usize)
+                .is_some_and(|free| free.remove(&(start ^ 1 << order)))
+        {
             start &= !(1 << order);
             order += 1;
         }
@@ -166,15 +188,24 @@ mod tests {
     fn what_is_given_back_finds_together() {
         let arena = Arena::new();
         let mut space = Space::default();
-        let mut taken: Vec<(u32, u32)> =
-            (0..4000u32).map(|n| 1 + n * 7919 % 128).map(|units| (space.take(&arena, units).unwrap(), units)).collect();
+        let mut taken: Vec<(u32, u32)> = (0..4000u32)
+            .map(|n| 1 + n * 7919 % 128)
+            .map(|units| (space.take(&arena, units).unwrap(), units))
+            .collect();
         let mut sorted = taken.clone();
         sorted.sort_unstable();
-        assert!(sorted.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "no two overlap");
+        assert!(
+            sorted
+                .windows(2)
+                .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0),
+            "no two overlap"
+        );
         let high = space.high;
         // Every other one first, so that neighbours meet later.
         taken.sort_unstable_by_key(|&(start, _)| (start / 8 % 2, start));
-        taken.into_iter().for_each(|(start, units)| space.give(start, units));
+        taken
+            .into_iter()
+            .for_each(|(start, units)| space.give(start, units));
         assert_eq!(space.free[TOP as usize].len() as u32, high >> TOP);
         assert!((0..TOP as usize).all(|order| space.free[order].is_empty()));
     }

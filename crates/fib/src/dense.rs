@@ -67,7 +67,10 @@ pub(crate) fn most(narrow: u32) -> u32 {
 /// How narrow runs can be that hold these entries.
 pub(crate) fn narrow_for(slots: &Slots) -> u32 {
     let all = slots.iter().fold(0, |all, entry| all | entry.0);
-    (0..=2).rev().find(|&narrow| all <= most(narrow)).unwrap_or(0)
+    (0..=2)
+        .rev()
+        .find(|&narrow| all <= most(narrow))
+        .unwrap_or(0)
 }
 
 /// The words of a dense node.
@@ -79,7 +82,11 @@ pub(crate) struct Coded {
 
 impl Coded {
     pub(crate) fn new(slots: &Slots) -> Coded {
-        let mut coded = Coded { words: [0; HEAD + SLOTS], runs: 0, narrow: narrow_for(slots) };
+        let mut coded = Coded {
+            words: [0; HEAD + SLOTS],
+            runs: 0,
+            narrow: narrow_for(slots),
+        };
         let mut previous = None;
         for (slot, &entry) in slots.iter().enumerate() {
             let (word, bit) = head_of(slot);
@@ -142,13 +149,21 @@ mod tests {
 
     fn check(slots: &Slots) {
         let coded = Coded::new(slots);
-        let words: Vec<AtomicU32> = coded.words().iter().map(|&word| AtomicU32::new(word)).collect();
+        let words: Vec<AtomicU32> = coded
+            .words()
+            .iter()
+            .map(|&word| AtomicU32::new(word))
+            .collect();
         assert_eq!(len_of(&words[..HEAD], coded.narrow()), coded.words().len());
         for ((slot, &entry), run) in slots.iter().enumerate().zip(runs(&words[..HEAD])) {
             let (word, bit) = head_of(slot);
             assert_eq!(run_of(coded.words()[word], bit), run as usize);
             let byte = byte_of(HEAD * 4, run as usize, coded.narrow());
-            assert_eq!(read(coded.words()[byte / 4], byte, coded.narrow()), entry, "slot {slot}");
+            assert_eq!(
+                read(coded.words()[byte / 4], byte, coded.narrow()),
+                entry,
+                "slot {slot}"
+            );
         }
     }
 
@@ -160,16 +175,32 @@ mod tests {
             check(&std::array::from_fn(leaf));
             for every in [2, 3, 23, 24, 25, 47, 48, 100, 255] {
                 check(&std::array::from_fn(|slot| leaf(slot / every)));
-                check(&std::array::from_fn(|slot| leaf(usize::from(slot % every == 0))));
-                assert_eq!(Coded::new(&std::array::from_fn(|slot| leaf(slot / every))).runs, SLOTS.div_ceil(every));
+                check(&std::array::from_fn(|slot| {
+                    leaf(usize::from(slot % every == 0))
+                }));
+                assert_eq!(
+                    Coded::new(&std::array::from_fn(|slot| leaf(slot / every))).runs,
+                    SLOTS.div_ceil(every)
+                );
             }
         }
-        check(&std::array::from_fn(|slot| if slot == 9 { Entry::plain(77) } else { Entry::leaf(1) }));
+        check(&std::array::from_fn(|slot| {
+            if slot == 9 {
+                Entry::plain(77)
+            } else {
+                Entry::leaf(1)
+            }
+        }));
     }
 
     #[test]
     fn runs_are_as_narrow_as_what_they_hold() {
-        let narrow = |group: u32| Coded::new(&std::array::from_fn(|slot| Entry::leaf(if slot == 3 { group } else { 1 }))).narrow();
+        let narrow = |group: u32| {
+            Coded::new(&std::array::from_fn(|slot| {
+                Entry::leaf(if slot == 3 { group } else { 1 })
+            }))
+            .narrow()
+        };
         assert_eq!([255, 256, 65_535, 65_536].map(narrow), [2, 1, 1, 0]);
         for narrow in 0..=2 {
             let word = changed(0x0102_0304, 0, narrow, Entry(0));

@@ -92,7 +92,11 @@ impl Entry {
     /// Of a node of ranges with marks, and of a fork: what a key has in the place of a group. Of one without: 0.
     #[inline(always)]
     pub(crate) fn any_group(self) -> u32 {
-        if self.0 & FORK == FORK ^ NEAR { 0 } else { 0xff }
+        if self.0 & FORK == FORK ^ NEAR {
+            0
+        } else {
+            0xff
+        }
     }
 
     /// Whether it is a node of ranges with marks, or a leaf: what most addresses of a large IPv6 table lead to, in any

@@ -59,7 +59,11 @@ impl Fib4 {
         if self.trie.coded.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        Some(SmallFib4 { fib: self, root: &self.trie.root, blocks: self.trie.words.first() })
+        Some(SmallFib4 {
+            fib: self,
+            root: &self.trie.root,
+            blocks: self.trie.words.first(),
+        })
     }
 
     /// The table as it is best asked when lines tell nearly all of it.
@@ -69,7 +73,10 @@ impl Fib4 {
         if !self.trie.is_told.load(Ordering::Acquire) {
             return None;
         }
-        Some(FullFib4 { fib: self, lines: self.trie.lines.get()?.all()? })
+        Some(FullFib4 {
+            fib: self,
+            lines: self.trie.lines.get()?.all()?,
+        })
     }
 
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
@@ -81,7 +88,10 @@ impl Fib4 {
         }
         for (addresses, groups) in addresses.chunks(STAGE).zip(groups.chunks_mut(STAGE)) {
             let count = addresses.len().min(groups.len());
-            let (Some(addresses), Some(groups)) = (addresses.get(..count), groups.get_mut(..count)) else { return };
+            let (Some(addresses), Some(groups)) = (addresses.get(..count), groups.get_mut(..count))
+            else {
+                return;
+            };
             self.stage(addresses, groups);
         }
     }
@@ -91,7 +101,11 @@ impl Fib4 {
     #[inline(always)]
     #[must_use]
     pub fn large(&self) -> LargeFib4<'_> {
-        LargeFib4 { trie: &self.trie, root: &self.trie.root, words: self.trie.words.first() }
+        LargeFib4 {
+            trie: &self.trie,
+            root: &self.trie.root,
+            words: self.trie.words.first(),
+        }
     }
 
     /// Up to [`STAGE`] lookups, pass by pass.
@@ -155,12 +169,20 @@ impl LargeFib4<'_> {
         let (entry, slot) = (Entry(first), slot(address, 8));
         let (head, bit) = dense::head_of(slot);
         let start = entry.unit() as usize * UNIT_WORDS;
-        let Some(head) = self.words.get(start + head).filter(|_| !entry.is_plain()) else { return otherwise(self.trie, address, first) };
+        let Some(head) = self.words.get(start + head).filter(|_| !entry.is_plain()) else {
+            return otherwise(self.trie, address, first);
+        };
         let byte = byte_of_run(entry, dense::run_of(head.load(Ordering::Relaxed), bit));
-        let Some(word) = self.words.get(byte / size_of::<u32>()) else { return otherwise(self.trie, address, first) };
+        let Some(word) = self.words.get(byte / size_of::<u32>()) else {
+            return otherwise(self.trie, address, first);
+        };
         let below = dense::read(load(word).0, byte, entry.narrow());
         let entry = if entry.is_node() { below } else { entry };
-        if entry.is_node() { otherwise(self.trie, address, first) } else { entry.group() }
+        if entry.is_node() {
+            otherwise(self.trie, address, first)
+        } else {
+            entry.group()
+        }
     }
 
     #[inline(always)]
@@ -211,8 +233,14 @@ impl FullFib4<'_> {
 
     #[inline(always)]
     fn lookup_batch(self, addresses: &[u32], groups: &mut [u32]) {
-        addresses.iter().take(AHEAD).for_each(|&address| self.announce(address));
-        let (last, later) = (addresses.last().copied().unwrap_or(0), addresses.get(AHEAD..).unwrap_or(&[]));
+        addresses
+            .iter()
+            .take(AHEAD)
+            .for_each(|&address| self.announce(address));
+        let (last, later) = (
+            addresses.last().copied().unwrap_or(0),
+            addresses.get(AHEAD..).unwrap_or(&[]),
+        );
         let soon = later.iter().copied().chain(std::iter::repeat(last));
         for ((&address, soon), group) in addresses.iter().zip(soon).zip(groups) {
             self.announce(soon);
@@ -287,6 +315,8 @@ impl SmallFib4<'_> {
 
 impl std::fmt::Debug for Fib4 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fib4").field("coded_nodes", &self.trie.coded.load(Ordering::Relaxed)).finish_non_exhaustive()
+        f.debug_struct("Fib4")
+            .field("coded_nodes", &self.trie.coded.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
     }
 }

@@ -69,7 +69,11 @@ impl Fib6 {
         if self.trie.coded.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        Some(SmallFib6 { fib: self, root: &self.trie.root, blocks: self.trie.words.first() })
+        Some(SmallFib6 {
+            fib: self,
+            root: &self.trie.root,
+            blocks: self.trie.words.first(),
+        })
     }
 
     /// The table to be asked step by step, for loops that do other things between the steps. Of any size; a small one
@@ -78,7 +82,12 @@ impl Fib6 {
     #[must_use]
     pub fn large(&self) -> LargeFib6<'_> {
         let words = self.trie.words.first();
-        LargeFib6 { fib: self, root: &self.trie.root, words, lines: words.as_chunks().0 }
+        LargeFib6 {
+            fib: self,
+            root: &self.trie.root,
+            words,
+            lines: words.as_chunks().0,
+        }
     }
 
     /// Looks up many addresses so that their waits for memory overlap. Stops at the end of the
@@ -89,7 +98,9 @@ impl Fib6 {
         let mut ways = [Way6::default(); STAGE];
         for (addresses, groups) in addresses.chunks(STAGE).zip(groups.chunks_mut(STAGE)) {
             let count = addresses.len().min(groups.len());
-            let Some(ways) = ways.get_mut(..count) else { return };
+            let Some(ways) = ways.get_mut(..count) else {
+                return;
+            };
             for (&address, way) in addresses.iter().zip(&mut *ways) {
                 *way = steps.first((address >> 64) as u64);
             }
@@ -111,7 +122,11 @@ fn slot(address: u128, level: usize) -> usize {
 
 /// What a node of ranges at `level` tells apart: up to four octets, and nothing behind the half that it is in.
 fn key(address: u128, level: usize) -> u32 {
-    let half = if level < HALF { (address >> 64) as u64 } else { address as u64 };
+    let half = if level < HALF {
+        (address >> 64) as u64
+    } else {
+        address as u64
+    };
     (half << (8 * (level % HALF)) >> 32) as u32
 }
 
@@ -142,7 +157,11 @@ impl LargeFib6<'_> {
     #[must_use]
     pub fn first(self, upper: u64) -> Way6 {
         let top = load(&self.root[(upper >> 48) as usize]);
-        match self.words.get(top.plain_word((upper >> 40) as usize % SLOTS)).map(load) {
+        match self
+            .words
+            .get(top.plain_word((upper >> 40) as usize % SLOTS))
+            .map(load)
+        {
             Some(entry) if entry.is_near() => self.to(entry, (upper >> 8) as u32 | ANY_GROUP),
             Some(entry) => self.further(entry, upper << 24 | 1 << 23),
             None => self.further(top, upper << 16 | 1 << 15),
@@ -154,12 +173,18 @@ impl LargeFib6<'_> {
     #[inline(always)]
     fn further(self, mut entry: Entry, mut rest: u64) -> Way6 {
         while entry.is_plain() {
-            let Some(word) = self.words.get(entry.plain_word((rest >> 56) as usize)) else { break };
+            let Some(word) = self.words.get(entry.plain_word((rest >> 56) as usize)) else {
+                break;
+            };
             entry = load(word);
             rest <<= 8;
             if rest == 1 << 63 {
                 // What is left is in the other half: for all that is a node, the last step knows that it is too far.
-                entry = if entry.is_node() { Entry::plain(0) } else { entry };
+                entry = if entry.is_node() {
+                    Entry::plain(0)
+                } else {
+                    entry
+                };
                 break;
             }
         }
@@ -169,7 +194,11 @@ impl LargeFib6<'_> {
     /// What a fork leads to; itself where it is not to be had here, which the last step finds to be so.
     #[inline(always)]
     fn branch(self, code: impl Code, fork: Entry, key: &i32) -> Entry {
-        match self.lines.get(line_of(fork)..).and_then(|lines| lines.first_chunk()) {
+        match self
+            .lines
+            .get(line_of(fork)..)
+            .and_then(|lines| lines.first_chunk())
+        {
             Some([starts, entries]) => fork::entry_in(code, starts, entries, key),
             None => fork,
         }
@@ -185,7 +214,11 @@ impl LargeFib6<'_> {
             entry = self.branch(code, entry, &way.key);
         }
         let line = line_of(entry);
-        let further = if line < self.lines.len() { range::line_below(code, &self.lines[line], &way.key) } else { 0 };
+        let further = if line < self.lines.len() {
+            range::line_below(code, &self.lines[line], &way.key)
+        } else {
+            0
+        };
         let entry = entry.below_index(further * LINE_UNITS);
         self.fetch(entry);
         way.entry = entry.0;
@@ -201,7 +234,11 @@ impl LargeFib6<'_> {
             let line = &self.lines[line];
             if entry.is_usual() {
                 let group = range::group_marked(code, line, &way.key);
-                return if entry.is_node() { group } else { entry.group() };
+                return if entry.is_node() {
+                    group
+                } else {
+                    entry.group()
+                };
             }
             if entry.is_ranges() {
                 return range::group_in(line, way.key);
@@ -214,12 +251,20 @@ impl LargeFib6<'_> {
     #[inline(always)]
     fn to(self, entry: Entry, key: u32) -> Way6 {
         self.fetch(entry);
-        Way6 { entry: entry.0, key: range::turned(key) }
+        Way6 {
+            entry: entry.0,
+            key: range::turned(key),
+        }
     }
 
     #[inline(always)]
     fn fetch(self, entry: Entry) {
-        weir_cpu::prefetch_address(self.words.as_ptr().wrapping_add(line_of(entry) * LINE).cast());
+        weir_cpu::prefetch_address(
+            self.words
+                .as_ptr()
+                .wrapping_add(line_of(entry) * LINE)
+                .cast(),
+        );
     }
 }
 
@@ -255,8 +300,12 @@ impl SmallFib6<'_> {
         // A bit stands behind the octets that are left, so that the last of them is known by it.
         let mut rest = upper << 16 | 1 << 8;
         while entry.is_node() {
-            let slot = self.blocks.get(entry.plain_unit() * UNIT_WORDS + (rest >> 56) as usize);
-            let Some(slot) = slot.filter(|_| rest << 8 != 0) else { return self.lookup_far(upper, lower) };
+            let slot = self
+                .blocks
+                .get(entry.plain_unit() * UNIT_WORDS + (rest >> 56) as usize);
+            let Some(slot) = slot.filter(|_| rest << 8 != 0) else {
+                return self.lookup_far(upper, lower);
+            };
             entry = load(slot);
             rest <<= 8;
         }
@@ -273,7 +322,9 @@ impl SmallFib6<'_> {
 
 impl std::fmt::Debug for Fib6 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fib6").field("coded_nodes", &self.trie.coded.load(Ordering::Relaxed)).finish_non_exhaustive()
+        f.debug_struct("Fib6")
+            .field("coded_nodes", &self.trie.coded.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
     }
 }
 
@@ -289,19 +340,31 @@ mod tests {
         let net = |first: u128, n: u128| Ipv6Net::new((first << 96 | n << 80).into(), 48).unwrap();
         // So many nodes that the rest are no longer plain.
         let others = (0..400).map(|n| (net(0x1a00_0000 + (n << 8), 0), 7));
-        let routes: Vec<(Ipv6Net, u32)> = others.chain((0..700).map(|n| (net(0x2001_0db8, 90 * n), n as u32 % 9 + 1))).collect();
+        let routes: Vec<(Ipv6Net, u32)> = others
+            .chain((0..700).map(|n| (net(0x2001_0db8, 90 * n), n as u32 % 9 + 1)))
+            .collect();
         writer.extend(&routes).unwrap();
         let fib = writer.fib();
         let below = fib.trie.step(fib.trie.top(0x2001), 0x0d);
         assert!(below.is_fork(), "{below:?}");
         assert!(fib.trie.branch(below, 0xb8 << 24).has_marks());
-        assert_eq!(fib.lookup(u128::from(net(0x2001_0db8, 90 * 31).network()) + 5), 5);
+        assert_eq!(
+            fib.lookup(u128::from(net(0x2001_0db8, 90 * 31).network()) + 5),
+            5
+        );
         // In steps, too, which go through forks elsewhere.
         let address = |n: u128| u128::from(net(0x2001_0db8, n).network()) + 5;
-        let addresses: Vec<u128> = (0..700).flat_map(|n| [address(90 * n), address(90 * n + 1)]).collect();
+        let addresses: Vec<u128> = (0..700)
+            .flat_map(|n| [address(90 * n), address(90 * n + 1)])
+            .collect();
         let mut groups = vec![0; addresses.len()];
         fib.lookup_batch(&addresses, &mut groups);
-        assert!(groups.iter().zip(&addresses).all(|(&group, &address)| group == fib.lookup(address)));
+        assert!(
+            groups
+                .iter()
+                .zip(&addresses)
+                .all(|(&group, &address)| group == fib.lookup(address))
+        );
         assert_eq!(groups[..4], [1, 0, 2, 0]);
     }
 }

@@ -66,7 +66,14 @@ impl Layer {
 
 impl Default for LabelStack {
     fn default() -> LabelStack {
-        LabelStack { labels: Vec::new(), mode: TtlMode::Uniform, class: None, ttl: 255, entropy: false, outer: Vec::new() }
+        LabelStack {
+            labels: Vec::new(),
+            mode: TtlMode::Uniform,
+            class: None,
+            ttl: 255,
+            entropy: false,
+            outer: Vec::new(),
+        }
     }
 }
 
@@ -74,22 +81,38 @@ impl LabelStack {
     /// These labels, outermost first, in uniform mode.
     #[must_use]
     pub fn of(labels: &[u32]) -> LabelStack {
-        LabelStack { labels: labels.to_vec(), ..LabelStack::default() }
+        LabelStack {
+            labels: labels.to_vec(),
+            ..LabelStack::default()
+        }
     }
 
     /// These labels below those of the path within which they go, each pushed as its own path says (RFC 3443 section 3).
     #[must_use]
     pub fn within(&self, path: LabelStack) -> LabelStack {
         if self.labels.is_empty() || path.labels.is_empty() {
-            return if self.labels.is_empty() { path } else { self.clone() };
+            return if self.labels.is_empty() {
+                path
+            } else {
+                self.clone()
+            };
         }
         let said: usize = path.outer.iter().map(|layer| layer.depth).sum();
         let depth = path.labels.len().saturating_sub(said);
         let (mut labels, mut outer) = (path.labels, path.outer);
-        outer.push(Layer { depth, mode: path.mode, class: path.class, entropy: path.entropy });
+        outer.push(Layer {
+            depth,
+            mode: path.mode,
+            class: path.class,
+            entropy: path.entropy,
+        });
         outer.extend_from_slice(&self.outer);
         labels.extend_from_slice(&self.labels);
-        let mut stack = LabelStack { labels, outer: Vec::new(), ..self.clone() };
+        let mut stack = LabelStack {
+            labels,
+            outer: Vec::new(),
+            ..self.clone()
+        };
         // What makes no difference is not said, so that the same packets come of the same stack.
         while let Some(layer) = outer.pop_if(|layer| layer.is_like(&stack)) {
             stack.entropy = layer.entropy;
@@ -113,7 +136,11 @@ impl Path {
     /// A path of weight 1 without labels.
     #[must_use]
     pub fn to(adjacency: u32) -> Path {
-        Path { adjacency, weight: 1, labels: LabelStack::default() }
+        Path {
+            adjacency,
+            weight: 1,
+            labels: LabelStack::default(),
+        }
     }
 }
 
@@ -168,7 +195,10 @@ impl Group {
         });
         match paths.len() {
             0 => Err(GroupError::Empty),
-            1..=MAX_BUCKETS => Ok(Group { paths: reduced(paths), layout: None }),
+            1..=MAX_BUCKETS => Ok(Group {
+                paths: reduced(paths),
+                layout: None,
+            }),
             many => Err(GroupError::TooManyPaths(many)),
         }
     }
@@ -179,7 +209,10 @@ impl Group {
     ///
     /// # Errors
     /// As [`Group::new`].
-    pub fn resilient(paths: impl IntoIterator<Item = Path>, before: Option<&Group>) -> Result<Group, GroupError> {
+    pub fn resilient(
+        paths: impl IntoIterator<Item = Path>,
+        before: Option<&Group>,
+    ) -> Result<Group, GroupError> {
         let group = Group::new(paths)?;
         let layout = Some(Box::new(group.lay_out(before)));
         Ok(Group { layout, ..group })
@@ -188,7 +221,10 @@ impl Group {
     /// A group that drops what it gets, as where there is no route.
     #[must_use]
     pub fn nowhere() -> Group {
-        Group { paths: vec![Path::to(DROP)], layout: None }
+        Group {
+            paths: vec![Path::to(DROP)],
+            layout: None,
+        }
     }
 
     /// The paths.
@@ -206,17 +242,30 @@ impl Group {
     /// The path of each bucket, as near to that of another group as can be.
     fn lay_out(&self, before: Option<&Group>) -> [u8; MAX_BUCKETS] {
         let shares = self.shares_of(MAX_BUCKETS);
-        let place_of = |old: &Path| self.paths.iter().position(|path| path.adjacency == old.adjacency && path.labels == old.labels);
+        let place_of = |old: &Path| {
+            self.paths
+                .iter()
+                .position(|path| path.adjacency == old.adjacency && path.labels == old.labels)
+        };
         let old = before.and_then(|before| Some((before, before.layout.as_ref()?)));
         let mut layout: Vec<Option<usize>> = match old {
             None => vec![None; MAX_BUCKETS],
-            Some((before, layout)) => layout.iter().map(|&path| before.paths.get(usize::from(path)).and_then(place_of)).collect(),
+            Some((before, layout)) => layout
+                .iter()
+                .map(|&path| before.paths.get(usize::from(path)).and_then(place_of))
+                .collect(),
         };
         let mut has = vec![0; shares.len()];
         layout.iter().flatten().for_each(|&path| has[path] += 1);
         // Who is furthest below its share gets the next bucket that is free.
-        let neediest =
-            |has: &[usize]| (0..shares.len()).max_by_key(|&path| (shares[path] as i64 - has[path] as i64, std::cmp::Reverse(path)));
+        let neediest = |has: &[usize]| {
+            (0..shares.len()).max_by_key(|&path| {
+                (
+                    shares[path] as i64 - has[path] as i64,
+                    std::cmp::Reverse(path),
+                )
+            })
+        };
         for bucket in layout.iter_mut().filter(|bucket| bucket.is_none()) {
             if let Some(path) = neediest(&has) {
                 *bucket = Some(path);
@@ -225,7 +274,9 @@ impl Group {
         }
         if old.is_some_and(|(before, _)| self.wants_more_than(before)) {
             for bucket in layout.iter_mut().rev() {
-                let (Some(rich), Some(poor)) = (*bucket, neediest(&has)) else { continue };
+                let (Some(rich), Some(poor)) = (*bucket, neediest(&has)) else {
+                    continue;
+                };
                 if has[rich] > shares[rich] && has[poor] < shares[poor] {
                     *bucket = Some(poor);
                     (has[rich], has[poor]) = (has[rich] - 1, has[poor] + 1);
@@ -233,16 +284,31 @@ impl Group {
             }
         }
         let mut places = [0; MAX_BUCKETS];
-        places.iter_mut().zip(layout).for_each(|(place, path)| *place = path.unwrap_or(0) as u8);
+        places
+            .iter_mut()
+            .zip(layout)
+            .for_each(|(place, path)| *place = path.unwrap_or(0) as u8);
         places
     }
 
     /// Whether a path is new, or its weight beside the others has changed; not so when paths only went.
     fn wants_more_than(&self, before: &Group) -> bool {
-        let old = |path: &Path| before.paths.iter().find(|old| old.adjacency == path.adjacency && old.labels == path.labels);
-        let weights: Option<Vec<(u64, u64)>> =
-            self.paths.iter().map(|path| Some((u64::from(path.weight), u64::from(old(path)?.weight)))).collect();
-        weights.is_none_or(|weights| weights.windows(2).any(|pair| pair[0].0 * pair[1].1 != pair[1].0 * pair[0].1))
+        let old = |path: &Path| {
+            before
+                .paths
+                .iter()
+                .find(|old| old.adjacency == path.adjacency && old.labels == path.labels)
+        };
+        let weights: Option<Vec<(u64, u64)>> = self
+            .paths
+            .iter()
+            .map(|path| Some((u64::from(path.weight), u64::from(old(path)?.weight))))
+            .collect();
+        weights.is_none_or(|weights| {
+            weights
+                .windows(2)
+                .any(|pair| pair[0].0 * pair[1].1 != pair[1].0 * pair[0].1)
+        })
     }
 
     /// The adjacency of each bucket, when the paths for which `is_up` holds are up; their number is a
@@ -251,7 +317,9 @@ impl Group {
     pub(crate) fn buckets(&self, ends: &[u32], is_up: impl Fn(u32) -> bool) -> Vec<u32> {
         let shares = match &self.layout {
             None => self.shares(),
-            Some(layout) => (0..self.paths.len()).map(|path| layout.iter().filter(|&&of| usize::from(of) == path).count()).collect(),
+            Some(layout) => (0..self.paths.len())
+                .map(|path| layout.iter().filter(|&&of| usize::from(of) == path).count())
+                .collect(),
         };
         let mut live: Vec<(&Path, u32, u64)> = Vec::with_capacity(self.paths.len());
         let mut buckets: Vec<Option<u32>> = Vec::with_capacity(MAX_BUCKETS);
@@ -264,20 +332,26 @@ impl Group {
         }
         if let Some(layout) = &self.layout {
             let end_of = |&path: &u8| {
-                let (path, end) = (self.paths.get(usize::from(path))?, ends.get(usize::from(path))?);
+                let (path, end) = (
+                    self.paths.get(usize::from(path))?,
+                    ends.get(usize::from(path))?,
+                );
                 is_up(path.adjacency).then_some(*end)
             };
             buckets = layout.iter().map(end_of).collect();
         }
         // A bucket without a path goes to the path that has the fewest for its weight.
         let mut adopt = || {
-            let (_, end, share) = live
-                .iter_mut()
-                .min_by(|(a, _, has_a), (b, _, has_b)| ((*has_a + 1) * u64::from(b.weight)).cmp(&((*has_b + 1) * u64::from(a.weight))))?;
+            let (_, end, share) = live.iter_mut().min_by(|(a, _, has_a), (b, _, has_b)| {
+                ((*has_a + 1) * u64::from(b.weight)).cmp(&((*has_b + 1) * u64::from(a.weight)))
+            })?;
             *share += 1;
             Some(*end)
         };
-        let buckets: Vec<u32> = buckets.into_iter().map(|bucket| bucket.or_else(&mut adopt).unwrap_or(DROP)).collect();
+        let buckets: Vec<u32> = buckets
+            .into_iter()
+            .map(|bucket| bucket.or_else(&mut adopt).unwrap_or(DROP))
+            .collect();
         match buckets.first() {
             Some(&only) if buckets.iter().all(|&bucket| bucket == only) => vec![only],
             _ => buckets,
@@ -298,16 +372,26 @@ impl Group {
         let total: u64 = self.paths.iter().map(|path| u64::from(path.weight)).sum();
         let buckets = wanted as u64;
         let ideal = |weight: u32| u64::from(weight) * buckets;
-        let mut shares: Vec<usize> = self.paths.iter().map(|path| (ideal(path.weight) / total).max(1) as usize).collect();
+        let mut shares: Vec<usize> = self
+            .paths
+            .iter()
+            .map(|path| (ideal(path.weight) / total).max(1) as usize)
+            .collect();
         loop {
             let given: usize = shares.iter().sum();
             if given == wanted {
                 return shares;
             }
             // The path that is furthest below (or above) its ideal gets (or gives) one.
-            let error = |n: &usize| (shares[*n] as i64 * total as i64) - ideal(self.paths[*n].weight) as i64;
+            let error = |n: &usize| {
+                (shares[*n] as i64 * total as i64) - ideal(self.paths[*n].weight) as i64
+            };
             let all = 0..shares.len();
-            let chosen = if given < wanted { all.min_by_key(error) } else { all.filter(|&n| shares[n] > 1).max_by_key(error) };
+            let chosen = if given < wanted {
+                all.min_by_key(error)
+            } else {
+                all.filter(|&n| shares[n] > 1).max_by_key(error)
+            };
             let Some(chosen) = chosen else { return shares };
             if given < wanted {
                 shares[chosen] += 1;
@@ -320,13 +404,21 @@ impl Group {
 
 /// Divides the weights by what they have in common: 2:4 is 1:2.
 fn reduced(mut paths: Vec<Path>) -> Vec<Path> {
-    let common = paths.iter().map(|path| path.weight).fold(0, greatest_common_divisor).max(1);
+    let common = paths
+        .iter()
+        .map(|path| path.weight)
+        .fold(0, greatest_common_divisor)
+        .max(1);
     paths.iter_mut().for_each(|path| path.weight /= common);
     paths
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
 }
 
 #[cfg(test)]
@@ -334,7 +426,10 @@ mod tests {
     use super::*;
 
     fn weighted(weights: &[u32]) -> Group {
-        let path = |(n, &weight): (usize, &u32)| Path { weight, ..Path::to(n as u32 + 1) };
+        let path = |(n, &weight): (usize, &u32)| Path {
+            weight,
+            ..Path::to(n as u32 + 1)
+        };
         Group::new(weights.iter().enumerate().map(path)).unwrap()
     }
 
@@ -347,26 +442,59 @@ mod tests {
     }
 
     fn shares(buckets: &[u32], adjacency: u32) -> usize {
-        buckets.iter().filter(|&&bucket| bucket == adjacency).count()
+        buckets
+            .iter()
+            .filter(|&&bucket| bucket == adjacency)
+            .count()
     }
 
     #[test]
     fn equal_content_is_an_equal_group() {
         let one = Group::new([Path::to(2), Path::to(1)]).unwrap();
         assert_eq!(one, Group::new([Path::to(1), Path::to(2)]).unwrap());
-        assert_eq!(one, Group::new([Path { weight: 7, ..Path::to(1) }, Path { weight: 7, ..Path::to(2) }]).unwrap());
+        assert_eq!(
+            one,
+            Group::new([
+                Path {
+                    weight: 7,
+                    ..Path::to(1)
+                },
+                Path {
+                    weight: 7,
+                    ..Path::to(2)
+                }
+            ])
+            .unwrap()
+        );
         let doubled = Group::new([Path::to(1), Path::to(2), Path::to(1)]).unwrap();
         assert_eq!(doubled, weighted(&[2, 1]));
-        let labelled =
-            Group::new([Path { labels: LabelStack::of(&[100]), ..Path::to(1) }, Path { labels: LabelStack::of(&[200]), ..Path::to(1) }]);
+        let labelled = Group::new([
+            Path {
+                labels: LabelStack::of(&[100]),
+                ..Path::to(1)
+            },
+            Path {
+                labels: LabelStack::of(&[200]),
+                ..Path::to(1)
+            },
+        ]);
         assert_eq!(labelled.unwrap().paths().len(), 2);
     }
 
     #[test]
     fn what_is_no_group_is_refused() {
         assert_eq!(Group::new([]), Err(GroupError::Empty));
-        assert_eq!(Group::new((0..65).map(Path::to)), Err(GroupError::TooManyPaths(65)));
-        assert_eq!(Group::new([Path { weight: 0, ..Path::to(1) }]), Err(GroupError::NoWeight));
+        assert_eq!(
+            Group::new((0..65).map(Path::to)),
+            Err(GroupError::TooManyPaths(65))
+        );
+        assert_eq!(
+            Group::new([Path {
+                weight: 0,
+                ..Path::to(1)
+            }]),
+            Err(GroupError::NoWeight)
+        );
     }
 
     #[test]
@@ -376,11 +504,22 @@ mod tests {
         assert_eq!(all(&weighted(&[1, 1])), [1, 2]);
         assert_eq!(all(&weighted(&[3, 1])), [1, 1, 1, 2]);
         let thirds = all(&weighted(&[1, 1, 1]));
-        assert_eq!((thirds.len(), shares(&thirds, 1), shares(&thirds, 2), shares(&thirds, 3)), (64, 22, 21, 21));
+        assert_eq!(
+            (
+                thirds.len(),
+                shares(&thirds, 1),
+                shares(&thirds, 2),
+                shares(&thirds, 3)
+            ),
+            (64, 22, 21, 21)
+        );
         let lopsided = all(&weighted(&[u32::MAX, 1]));
         assert_eq!((lopsided.len(), shares(&lopsided, 2)), (64, 1));
         let four = all(&weighted(&[1, 1, 1, 1]));
-        assert_eq!((four.len(), shares(&four, 1), shares(&four, 4)), (64, 16, 16));
+        assert_eq!(
+            (four.len(), shares(&four, 1), shares(&four, 4)),
+            (64, 16, 16)
+        );
         let crowd = all(&weighted(&[1; 64]));
         assert!((1..=64).all(|n| shares(&crowd, n) == 1));
         let mut heavy = [1; 64];
@@ -396,7 +535,11 @@ mod tests {
         for (group, before) in [(&group, before), (&group3, group3.plain_buckets(|_| true))] {
             let after = group.plain_buckets(|adjacency| adjacency != 2);
             assert_eq!(after.len(), before.len());
-            assert!(before.iter().zip(&after).all(|(&was, &is)| if was == 2 { is != 2 && is != DROP } else { is == was }));
+            assert!(before.iter().zip(&after).all(|(&was, &is)| if was == 2 {
+                is != 2 && is != DROP
+            } else {
+                is == was
+            }));
         }
         let last = group.plain_buckets(|adjacency| adjacency == 4);
         assert_eq!(last, [4]);
@@ -405,13 +548,32 @@ mod tests {
 
     /// Paths to these adjacencies with these weights, in the place of another group.
     fn resilient(paths: &[(u32, u32)], before: Option<&Group>) -> Group {
-        Group::resilient(paths.iter().map(|&(adjacency, weight)| Path { weight, ..Path::to(adjacency) }), before).unwrap()
+        Group::resilient(
+            paths.iter().map(|&(adjacency, weight)| Path {
+                weight,
+                ..Path::to(adjacency)
+            }),
+            before,
+        )
+        .unwrap()
     }
 
     #[test]
     fn a_path_that_is_taken_away_moves_only_its_own_flows() {
-        for weights in [&[1, 1][..], &[1, 1, 1], &[5, 1, 3, 2], &[1; 7], &[1; 33], &[1; 64], &[200, 1, 1]] {
-            let paths: Vec<(u32, u32)> = weights.iter().enumerate().map(|(n, &weight)| (n as u32 + 1, weight)).collect();
+        for weights in [
+            &[1, 1][..],
+            &[1, 1, 1],
+            &[5, 1, 3, 2],
+            &[1; 7],
+            &[1; 33],
+            &[1; 64],
+            &[200, 1, 1],
+        ] {
+            let paths: Vec<(u32, u32)> = weights
+                .iter()
+                .enumerate()
+                .map(|(n, &weight)| (n as u32 + 1, weight))
+                .collect();
             let mut group = resilient(&paths, None);
             let mut left = paths.clone();
             while left.len() > 1 {
@@ -419,13 +581,24 @@ mod tests {
                 let after = resilient(&left, Some(&group));
                 let (was, is) = (group.plain_buckets(|_| true), after.plain_buckets(|_| true));
                 let is = |place: usize| is.get(place).copied().unwrap_or(is[0]);
-                assert!(was.iter().enumerate().all(|(place, &was)| if was == gone { is(place) != gone } else { is(place) == was }));
-                assert!(left.iter().all(|&(path, _)| (0..64).any(|place| is(place) == path)), "{left:?}");
+                assert!(was.iter().enumerate().all(|(place, &was)| if was == gone {
+                    is(place) != gone
+                } else {
+                    is(place) == was
+                }));
+                assert!(
+                    left.iter()
+                        .all(|&(path, _)| (0..64).any(|place| is(place) == path)),
+                    "{left:?}"
+                );
                 group = after;
             }
         }
         // The same without: flows of others move, too.
-        let (was, is) = (weighted(&[1, 1, 1, 1]).plain_buckets(|_| true), weighted(&[1, 1, 1]).plain_buckets(|_| true));
+        let (was, is) = (
+            weighted(&[1, 1, 1, 1]).plain_buckets(|_| true),
+            weighted(&[1, 1, 1]).plain_buckets(|_| true),
+        );
         assert!(was.iter().zip(&is).any(|(&was, &is)| was != 4 && was != is));
     }
 
@@ -439,11 +612,24 @@ mod tests {
         assert!(was.iter().zip(&is).all(|(&was, &is)| is == was || is == 9));
         // The weights change: 1 gets more from each.
         let other = resilient(&[(1, 6), (2, 1), (9, 1)], Some(&three));
-        assert_eq!([1, 2, 9].map(|path| shares(&other.plain_buckets(|_| true), path)), [48, 8, 8]);
+        assert_eq!(
+            [1, 2, 9].map(|path| shares(&other.plain_buckets(|_| true), path)),
+            [48, 8, 8]
+        );
         // A link that goes down and comes back moves only what was on it.
         let down = other.plain_buckets(|path| path != 2);
-        assert!(other.plain_buckets(|_| true).iter().zip(&down).all(|(&was, &is)| was == is || was == 2));
-        assert_eq!(other, resilient(&[(9, 1), (2, 1), (1, 6)], Some(&other)), "nothing changes, nothing moves");
+        assert!(
+            other
+                .plain_buckets(|_| true)
+                .iter()
+                .zip(&down)
+                .all(|(&was, &is)| was == is || was == 2)
+        );
+        assert_eq!(
+            other,
+            resilient(&[(9, 1), (2, 1), (1, 6)], Some(&other)),
+            "nothing changes, nothing moves"
+        );
     }
 
     #[test]
@@ -452,11 +638,17 @@ mod tests {
         assert_eq!((shares(&after, 2), shares(&after, 3)), (32, 32));
         let after = weighted(&[1, 1, 1, 1]).plain_buckets(|adjacency| adjacency != 3);
         for (adjacency, near) in [(1, 21..=22), (2, 21..=22), (4, 21..=22)] {
-            assert!(near.contains(&shares(&after, adjacency)), "{adjacency}: {after:?}");
+            assert!(
+                near.contains(&shares(&after, adjacency)),
+                "{adjacency}: {after:?}"
+            );
         }
         let after = weighted(&[4, 2, 1, 1]).plain_buckets(|adjacency| adjacency != 1);
         for (adjacency, near) in [(2, 30..=34), (3, 14..=18), (4, 14..=18)] {
-            assert!(near.contains(&shares(&after, adjacency)), "{adjacency}: {after:?}");
+            assert!(
+                near.contains(&shares(&after, adjacency)),
+                "{adjacency}: {after:?}"
+            );
         }
     }
 }

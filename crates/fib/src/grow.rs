@@ -89,8 +89,14 @@ impl Grower {
             stores: Vec::new(),
             count: 0,
         };
-        let mut grower =
-            Grower { rib: Rib::new(), nodes, domain: domain.clone(), retired: VecDeque::new(), dirty: BTreeSet::new(), told_below: 0 };
+        let mut grower = Grower {
+            rib: Rib::new(),
+            nodes,
+            domain: domain.clone(),
+            retired: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            told_below: 0,
+        };
         grower.grow_large();
         if grower.nodes.large {
             grower.nodes.show_nothing();
@@ -142,13 +148,17 @@ impl Grower {
     }
 
     /// Adds many routes, and makes each subtree once.
-    pub(crate) fn extend(&mut self, routes: impl IntoIterator<Item = (Prefix, u32)>) -> Result<(), Full> {
+    pub(crate) fn extend(
+        &mut self,
+        routes: impl IntoIterator<Item = (Prefix, u32)>,
+    ) -> Result<(), Full> {
         self.begin();
         let mut touched = vec![0u64; ROOT_WORDS];
         let mut all = Ok(());
         for (prefix, group) in routes {
             match self.rib.insert(&prefix, group) {
-                Ok(_) => roots(&prefix).for_each(|slot| touched[usize::from(slot / 64)] |= 1 << (slot % 64)),
+                Ok(_) => roots(&prefix)
+                    .for_each(|slot| touched[usize::from(slot / 64)] |= 1 << (slot % 64)),
                 Err(Full) => {
                     all = Err(Full);
                     break;
@@ -158,8 +168,16 @@ impl Grower {
         self.grow_large();
         let is_touched = |slot: u16| touched[usize::from(slot / 64)] >> (slot % 64) & 1 != 0;
         // Where much is made anew, the lines that are not written yet are, too.
-        let much = touched.iter().map(|word| word.count_ones() as usize).sum::<usize>() > ROOT / 8;
-        all.and(if much && self.nodes.large { self.renew_all(is_touched) } else { self.renew_each(is_touched) })
+        let much = touched
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum::<usize>()
+            > ROOT / 8;
+        all.and(if much && self.nodes.large {
+            self.renew_all(is_touched)
+        } else {
+            self.renew_each(is_touched)
+        })
     }
 
     /// Makes anew what these slots of the root lead to, and those that have no lines yet.
@@ -186,8 +204,15 @@ impl Grower {
 
     /// Bytes of the trie and of the exact routes.
     pub(crate) fn bytes(&self) -> (usize, usize) {
-        let lines = if self.nodes.large { TOLD_LINES * size_of::<Line>() } else { 0 };
-        (Trie::fixed_bytes() + lines + self.nodes.words.bytes(), self.rib.bytes())
+        let lines = if self.nodes.large {
+            TOLD_LINES * size_of::<Line>()
+        } else {
+            0
+        };
+        (
+            Trie::fixed_bytes() + lines + self.nodes.words.bytes(),
+            self.rib.bytes(),
+        )
     }
 
     /// Before each change: takes memory back, makes good what memory was missing for, and what a small table left.
@@ -211,7 +236,8 @@ impl Grower {
 
     /// Whether the table has become a large one; once one, it stays one.
     fn grow_large(&mut self) {
-        self.nodes.large = self.nodes.large || (self.rib.len() >= self.nodes.shape.lines_from && self.nodes.make_lines());
+        self.nodes.large = self.nodes.large
+            || (self.rib.len() >= self.nodes.shape.lines_from && self.nodes.make_lines());
     }
 
     /// Takes memory back that readers have passed.
@@ -239,7 +265,10 @@ impl Grower {
         let second = node(Some(rib::TOP), octets[0]);
         let third = node(second, octets[1]);
         let cover = self.cover(second, octets[0], octets[1]);
-        if let Err(Full) = self.nodes.root(&self.rib, third, usize::from(slot), cover, Scope::All) {
+        if let Err(Full) = self
+            .nodes
+            .root(&self.rib, third, usize::from(slot), cover, Scope::All)
+        {
             self.nodes.abandon();
             return Err(Full);
         }
@@ -249,14 +278,24 @@ impl Grower {
 
     /// The group that covers a slot of the root.
     fn cover(&self, second: Option<u32>, first_octet: u8, second_octet: u8) -> u32 {
-        let best = |number: u32, slot: u8| self.rib.node(number).map(|node| node.best(usize::from(slot))).filter(|route| route.place() > 0);
-        second.and_then(|second| best(second, second_octet)).or_else(|| best(rib::TOP, first_octet)).map_or(0, rib::Word::group)
+        let best = |number: u32, slot: u8| {
+            self.rib
+                .node(number)
+                .map(|node| node.best(usize::from(slot)))
+                .filter(|route| route.place() > 0)
+        };
+        second
+            .and_then(|second| best(second, second_octet))
+            .or_else(|| best(rib::TOP, first_octet))
+            .map_or(0, rib::Word::group)
     }
 
     /// Works out what changes with a prefix.
     fn plan(&mut self, prefix: &Prefix) -> Result<(), Full> {
         let Grower { rib, nodes, .. } = self;
-        let Some(top) = rib.node(rib::TOP) else { return Err(Full) };
+        let Some(top) = rib.node(rib::TOP) else {
+            return Err(Full);
+        };
         let child = |number: Option<u32>, slot: usize| rib.node(number?)?.child(slot);
         if prefix.level() >= 2 {
             let second = child(Some(rib::TOP), prefix.slot(0));
@@ -268,21 +307,37 @@ impl Grower {
             {
                 return Ok(());
             }
-            return self.nodes.root(&self.rib, third, slot, cover, Scope::Prefix(prefix));
+            return self
+                .nodes
+                .root(&self.rib, third, slot, cover, Scope::Prefix(prefix));
         }
-        let firsts = if prefix.level() == 0 { prefix.span() } else { prefix.slot(0)..prefix.slot(0) + 1 };
+        let firsts = if prefix.level() == 0 {
+            prefix.span()
+        } else {
+            prefix.slot(0)..prefix.slot(0) + 1
+        };
         for first in firsts {
             let best = top.best(first);
             if prefix.level() == 0 && best.place() > prefix.place() {
                 continue;
             }
             let second = child(Some(rib::TOP), first);
-            let painted = second.and_then(|number| rib.node(number)).map_or_else(|| [rib::Word::default(); SLOTS], rib::Node::paint);
-            let (seconds, longest) = if prefix.level() == 0 { (0..SLOTS, 0) } else { (prefix.span(), prefix.place()) };
+            let painted = second
+                .and_then(|number| rib.node(number))
+                .map_or_else(|| [rib::Word::default(); SLOTS], rib::Node::paint);
+            let (seconds, longest) = if prefix.level() == 0 {
+                (0..SLOTS, 0)
+            } else {
+                (prefix.span(), prefix.place())
+            };
             for at in seconds {
                 let route = painted.get(at).copied().unwrap_or_default();
                 if route.place() <= longest {
-                    let cover = if route.place() > 0 { route.group() } else { best.group() };
+                    let cover = if route.place() > 0 {
+                        route.group()
+                    } else {
+                        best.group()
+                    };
                     nodes.root(rib, child(second, at), first << 8 | at, cover, Scope::Cover)?;
                 }
             }
@@ -300,9 +355,14 @@ impl Grower {
         }
         let ticket = self.domain.ticket();
         nodes.count -= nodes.replaced.len();
-        let coded = nodes.replaced.iter().filter(|block| !block.node.is_plain()).count() as u32;
+        let coded = nodes
+            .replaced
+            .iter()
+            .filter(|block| !block.node.is_plain())
+            .count() as u32;
         nodes.trie.coded.fetch_sub(coded, Ordering::Relaxed);
-        self.retired.extend(nodes.replaced.drain(..).map(|block| (ticket, block)));
+        self.retired
+            .extend(nodes.replaced.drain(..).map(|block| (ticket, block)));
     }
 }
 
@@ -365,7 +425,14 @@ struct Nodes {
 
 impl Nodes {
     /// Plans a slot of the root.
-    fn root(&mut self, rib: &Rib, node: Option<u32>, slot: usize, cover: u32, scope: Scope<'_>) -> Result<(), Full> {
+    fn root(
+        &mut self,
+        rib: &Rib,
+        node: Option<u32>,
+        slot: usize,
+        cover: u32,
+        scope: Scope<'_>,
+    ) -> Result<(), Full> {
         let old = self.trie.top(slot);
         (self.slot, self.is_leaf) = (slot, false);
         let new = self.plan(rib, node, 2, cover, old, scope)?;
@@ -384,10 +451,15 @@ impl Nodes {
         let (top, first) = (self.trie.top(slot), slot * LINES_OF_SLOT);
         if top.is_node() {
             let words = self.trie.words.node(top.unit(), range::LINE);
-            words.iter().step_by(range::LINE - 1).for_each(weir_cpu::prefetch);
+            words
+                .iter()
+                .step_by(range::LINE - 1)
+                .for_each(weir_cpu::prefetch);
         }
         if let Some(lines) = self.trie.lines.get() {
-            (first..first + LINES_OF_SLOT).filter_map(|line| lines.get(line)).for_each(weir_cpu::prefetch);
+            (first..first + LINES_OF_SLOT)
+                .filter_map(|line| lines.get(line))
+                .for_each(weir_cpu::prefetch);
         }
     }
 
@@ -396,11 +468,19 @@ impl Nodes {
     fn change_run(&self, node: &rib::Node, slot: usize, cover: u32, prefix: &Prefix) -> bool {
         let (top, span) = (self.trie.top(slot), prefix.span());
         // Now and then the node is looked at as a whole, since runs that became alike stay apart here.
-        if prefix.level() != 2 || span.len() > NARROW || !is_of_slots(top) || node.below().is_multiple_of(SELDOM) {
+        if prefix.level() != 2
+            || span.len() > NARROW
+            || !is_of_slots(top)
+            || node.below().is_multiple_of(SELDOM)
+        {
             return false;
         }
         let best = node.best(span.start);
-        let group = if best.place() > 0 { best.group() } else { cover };
+        let group = if best.place() > 0 {
+            best.group()
+        } else {
+            cover
+        };
         let (entry, byte) = (Entry::leaf(group), self.trie.byte_of(top, span.start));
         let is_same = |slot: usize| node.best(slot) == best && self.trie.byte_of(top, slot) == byte;
         let is_other = |slot: usize| self.trie.byte_of(top, slot) != byte;
@@ -412,7 +492,12 @@ impl Nodes {
             return false;
         }
         let line = slot * LINES_OF_SLOT + span.start / SLOTS_OF_LINE;
-        let line = self.trie.lines.get().and_then(|lines| lines.get(line)).filter(|line| line.is_open());
+        let line = self
+            .trie
+            .lines
+            .get()
+            .and_then(|lines| lines.get(line))
+            .filter(|line| line.is_open());
         let told = span.start % SLOTS_OF_LINE..span.start % SLOTS_OF_LINE + span.len();
         let run = line.and_then(|line| Some((line, line.run_of(&told)?)));
         if line.is_some() && run.is_none() {
@@ -427,7 +512,8 @@ impl Nodes {
 
     /// Readies memory for lines.
     fn make_lines(&mut self) -> bool {
-        self.trie.lines.get().is_some() || Lines::new().is_some_and(|lines| self.trie.lines.set(lines).is_ok())
+        self.trie.lines.get().is_some()
+            || Lines::new().is_some_and(|lines| self.trie.lines.set(lines).is_ok())
     }
 
     /// Whether lines tell what is planned at this level.
@@ -449,8 +535,18 @@ impl Nodes {
                 continue;
             }
             let line = first + line;
-            let told = if self.is_leaf { Some(Told::one(self.shown[0])) } else { Told::new(slots) };
-            if self.trie.lines.get().and_then(|lines| lines.get(line)).is_some_and(|line| !line.is(told.as_ref())) {
+            let told = if self.is_leaf {
+                Some(Told::one(self.shown[0]))
+            } else {
+                Told::new(slots)
+            };
+            if self
+                .trie
+                .lines
+                .get()
+                .and_then(|lines| lines.get(line))
+                .is_some_and(|line| !line.is(told.as_ref()))
+            {
                 self.lines.push((line, told));
             }
         }
@@ -459,7 +555,8 @@ impl Nodes {
     /// Lets all lines tell of an empty table.
     fn show_nothing(&mut self) {
         let nothing = Told::one(Entry::NO_ROUTE);
-        self.lines.extend((0..TOLD_LINES).map(|line| (line, Some(nothing.clone()))));
+        self.lines
+            .extend((0..TOLD_LINES).map(|line| (line, Some(nothing.clone()))));
         self.store();
     }
 
@@ -491,8 +588,19 @@ impl Nodes {
 
     /// Plans the entry for a subtree of routes: `old` is there now, and `cover` is the group of what the
     /// subtree has no route for.
-    fn plan(&mut self, rib: &Rib, number: Option<u32>, level: usize, cover: u32, old: Entry, scope: Scope<'_>) -> Result<Entry, Full> {
-        let Some(node) = number.and_then(|number| rib.node(number)).filter(|node| node.below() > 0) else {
+    fn plan(
+        &mut self,
+        rib: &Rib,
+        number: Option<u32>,
+        level: usize,
+        cover: u32,
+        old: Entry,
+        scope: Scope<'_>,
+    ) -> Result<Entry, Full> {
+        let Some(node) = number
+            .and_then(|number| rib.node(number))
+            .filter(|node| node.below() > 0)
+        else {
             self.replace_all(old);
             (self.is_leaf, self.shown[0]) = (level == 2, Entry::leaf(cover));
             return Ok(Entry::leaf(cover));
@@ -505,13 +613,25 @@ impl Nodes {
         }
         let many = node.below() >= self.shape.plain_from;
         let painted = node.paint();
-        let group = |slot: usize| painted.get(slot).filter(|route| route.place() > 0).map_or(cover, |route| route.group());
+        let group = |slot: usize| {
+            painted
+                .get(slot)
+                .filter(|route| route.place() > 0)
+                .map_or(cover, |route| route.group())
+        };
         let kept = is_of_slots(old) && !matches!(scope, Scope::All);
         if !kept {
             let mut slots: Slots = std::array::from_fn(|slot| Entry::leaf(group(slot)));
             for (slot, child) in node.children() {
                 if let Some(entry) = slots.get_mut(slot) {
-                    *entry = self.plan(rib, Some(child), level + 1, group(slot), Entry::NO_ROUTE, Scope::All)?;
+                    *entry = self.plan(
+                        rib,
+                        Some(child),
+                        level + 1,
+                        group(slot),
+                        Entry::NO_ROUTE,
+                        Scope::All,
+                    )?;
                 }
             }
             self.replace_all(old);
@@ -524,12 +644,16 @@ impl Nodes {
         let mut slots = before;
         // A route covers a slot if no longer one does; places are in order of lengths.
         let (concerned, longest, below) = match scope {
-            Scope::Prefix(prefix) if prefix.level() > level => (prefix.slot(level)..prefix.slot(level) + 1, u32::MAX, scope),
+            Scope::Prefix(prefix) if prefix.level() > level => {
+                (prefix.slot(level)..prefix.slot(level) + 1, u32::MAX, scope)
+            }
             Scope::Prefix(prefix) => (prefix.span(), prefix.place(), Scope::Cover),
             Scope::Cover | Scope::All => (0..SLOTS, 0, Scope::Cover),
         };
         for slot in concerned {
-            let (Some(entry), Some(route)) = (slots.get_mut(slot), painted.get(slot)) else { continue };
+            let (Some(entry), Some(route)) = (slots.get_mut(slot), painted.get(slot)) else {
+                continue;
+            };
             if route.place() <= longest {
                 *entry = self.plan(rib, node.child(slot), level + 1, group(slot), *entry, below)?;
             }
@@ -553,7 +677,8 @@ impl Nodes {
         if let Scope::Prefix(prefix) = scope
             && old.is_fork()
             && node.below() >= FORKED
-            && let Some(entry) = self.change_fork(rib, node, level, cover, old, prefix.values(level))?
+            && let Some(entry) =
+                self.change_fork(rib, node, level, cover, old, prefix.values(level))?
         {
             return Ok(Some(entry));
         }
@@ -564,7 +689,9 @@ impl Nodes {
         if node.below() > PART * fork::PARTS || (is_of_slots(old) && !matches!(scope, Scope::All)) {
             return Ok(None);
         }
-        match range::marked(rib, node, level, cover, range::WHOLE).filter(|runs| runs.len() <= PART * fork::PARTS) {
+        match range::marked(rib, node, level, cover, range::WHOLE)
+            .filter(|runs| runs.len() <= PART * fork::PARTS)
+        {
             Some(runs) => self.put_fork(&runs, old).map(Some),
             None => Ok(None),
         }
@@ -575,7 +702,9 @@ impl Nodes {
         let parts = runs.len().div_ceil(PART / 2).clamp(1, fork::PARTS);
         let mut cut = Vec::with_capacity(parts);
         for part in runs.chunks(runs.len().div_ceil(parts).max(1)) {
-            let (Some(first), Some(coded)) = (part.first(), range::Coded::of_marks(part)) else { return Err(Full) };
+            let (Some(first), Some(coded)) = (part.first(), range::Coded::of_marks(part)) else {
+                return Err(Full);
+            };
             cut.push((first.0, self.put_ranges(&coded, Entry::NO_ROUTE)?));
         }
         let entry = self.put_words(fork::coded(cut.into_iter()).iter(), Entry::fork)?;
@@ -593,33 +722,59 @@ impl Nodes {
         old: Entry,
         (first, last): (u32, u32),
     ) -> Result<Option<Entry>, Full> {
-        let concerned = fork::parts(self.trie.fork(old)).filter(|part| part.within.0 <= last && part.within.1 >= first);
+        let concerned = fork::parts(self.trie.fork(old))
+            .filter(|part| part.within.0 <= last && part.within.1 >= first);
         let concerned: Vec<fork::Part> = concerned.collect();
         if concerned.len() > FEW_PARTS {
             return Ok(None);
         }
-        let coded = concerned.iter().map(|part| range::marked(rib, node, level, cover, part.within));
-        let Some(coded) = coded.map(|runs| range::Coded::of_marks(&runs?)).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let coded = concerned
+            .iter()
+            .map(|part| range::marked(rib, node, level, cover, part.within));
+        let Some(coded) = coded
+            .map(|runs| range::Coded::of_marks(&runs?))
+            .collect::<Option<Vec<_>>>()
+        else {
+            return Ok(None);
+        };
         for (part, coded) in concerned.iter().zip(&coded) {
             let entry = self.put_ranges(coded, part.entry)?;
             if entry != part.entry {
-                self.stores.push((Place::Pair(old.unit() as usize * UNIT_WORDS + part.word), entry));
+                self.stores.push((
+                    Place::Pair(old.unit() as usize * UNIT_WORDS + part.word),
+                    entry,
+                ));
             }
         }
         Ok(Some(old))
     }
 
     /// A node in the place of one whose children that stay are in `slots`: in place if its runs allow it.
-    fn put_again(&mut self, old: Entry, before: &Slots, at: &[u16; SLOTS], slots: &Slots, many: bool) -> Result<Entry, Full> {
+    fn put_again(
+        &mut self,
+        old: Entry,
+        before: &Slots,
+        at: &[u16; SLOTS],
+        slots: &Slots,
+        many: bool,
+    ) -> Result<Entry, Full> {
         let begins = |slot: usize, of: &Slots| slot == 0 || of[slot] != of[slot - 1];
         let narrow = dense::narrow_for(slots);
-        let fits = narrow >= old.narrow() && (1..SLOTS).all(|slot| at[slot] != at[slot - 1] || slots[slot] == slots[slot - 1]);
+        let fits = narrow >= old.narrow()
+            && (1..SLOTS).all(|slot| at[slot] != at[slot - 1] || slots[slot] == slots[slot - 1]);
         let runs = (0..SLOTS).filter(|&slot| begins(slot, slots)).count();
         let had = usize::from(at[SLOTS - 1] - at[0]) + 1;
-        if fits && (old.is_plain() || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow())) {
-            let changed = (0..SLOTS).filter(|&slot| slots[slot] != before[slot] && (slot == 0 || at[slot] != at[slot - 1]));
-            let place = |slot: usize| Place::Run(byte_of_run(old, usize::from(at[slot])), old.narrow());
-            self.stores.extend(changed.map(|slot| (place(slot), slots[slot])));
+        if fits
+            && (old.is_plain()
+                || 4 * dense::byte_of(0, runs, narrow) > 3 * dense::byte_of(0, had, old.narrow()))
+        {
+            let changed = (0..SLOTS).filter(|&slot| {
+                slots[slot] != before[slot] && (slot == 0 || at[slot] != at[slot - 1])
+            });
+            let place =
+                |slot: usize| Place::Run(byte_of_run(old, usize::from(at[slot])), old.narrow());
+            self.stores
+                .extend(changed.map(|slot| (place(slot), slots[slot])));
             return Ok(old);
         }
         self.replace(old);
@@ -637,7 +792,9 @@ impl Nodes {
             return self.put_words(slots.map(|slot| slot.0).iter(), Entry::plain);
         }
         let coded = dense::Coded::new(slots);
-        self.put_words(coded.words().iter(), |unit| Entry::dense(unit, coded.narrow()))
+        self.put_words(coded.words().iter(), |unit| {
+            Entry::dense(unit, coded.narrow())
+        })
     }
 
     /// A new node of these words, named when it is known where it begins.
@@ -649,7 +806,10 @@ impl Nodes {
         let units = (words.len() * size_of::<u32>()).div_ceil(UNIT) as u32;
         let unit = self.words.take(&self.trie.words, units).ok_or(Full)?;
         let there = self.trie.words.node(unit, words.len());
-        there.iter().zip(words).for_each(|(there, word)| there.store(*word.borrow(), Ordering::Relaxed));
+        there
+            .iter()
+            .zip(words)
+            .for_each(|(there, word)| there.store(*word.borrow(), Ordering::Relaxed));
         let node = name(unit);
         self.note_fresh(Block { node, units });
         Ok(node)
@@ -667,10 +827,13 @@ impl Nodes {
             let start = old.unit() as usize * UNIT_WORDS;
             let words = trie.ranges(old).iter().zip(coded.words()).enumerate();
             let changed = words.filter(|(_, (there, new))| there.load(Ordering::Relaxed) != **new);
-            self.stores.extend(changed.map(|(at, (_, &new))| (Place::Pair(start + at), Entry(new))));
+            self.stores
+                .extend(changed.map(|(at, (_, &new))| (Place::Pair(start + at), Entry(new))));
             return Ok(old);
         }
-        let node = self.put_words(coded.words().iter(), |unit| Entry::ranges(unit, coded.is_indexed(), coded.has_marks()))?;
+        let node = self.put_words(coded.words().iter(), |unit| {
+            Entry::ranges(unit, coded.is_indexed(), coded.has_marks())
+        })?;
         self.replace_all(old);
         Ok(node)
     }
@@ -690,7 +853,10 @@ impl Nodes {
             node if node.is_fork() => self.trie.fork(node),
             node => self.trie.node(node),
         };
-        self.replaced.push(Block { node, units: size_of_val(words).div_ceil(UNIT) as u32 });
+        self.replaced.push(Block {
+            node,
+            units: size_of_val(words).div_ceil(UNIT) as u32,
+        });
     }
 
     /// Plans to give a node back and all below.

@@ -53,7 +53,11 @@ impl LabelEntry {
     /// Packets go by `group`; where the label is taken off, by `mode`, and `payload` lies under the last one.
     #[must_use]
     pub const fn new(group: u32, mode: TtlMode, payload: Payload) -> LabelEntry {
-        let mode = if matches!(mode, TtlMode::Uniform) { 0 } else { PIPE };
+        let mode = if matches!(mode, TtlMode::Uniform) {
+            0
+        } else {
+            PIPE
+        };
         LabelEntry(SET | mode | (payload as u32) << PAYLOAD_SHIFT | group & GROUP_MASK)
     }
 
@@ -100,7 +104,11 @@ pub struct Lfib {
 
 impl Default for Lfib {
     fn default() -> Lfib {
-        Lfib { root: (0..LABELS as usize / BLOCK).map(|_| OnceLock::new()).collect() }
+        Lfib {
+            root: (0..LABELS as usize / BLOCK)
+                .map(|_| OnceLock::new())
+                .collect(),
+        }
     }
 }
 
@@ -109,7 +117,13 @@ impl Lfib {
     #[inline(always)]
     #[must_use]
     pub fn lookup(&self, label: u32) -> LabelEntry {
-        let Some(block) = self.root.get(label as usize / BLOCK).and_then(OnceLock::get) else { return LabelEntry::NONE };
+        let Some(block) = self
+            .root
+            .get(label as usize / BLOCK)
+            .and_then(OnceLock::get)
+        else {
+            return LabelEntry::NONE;
+        };
         // Acquire, so that whoever sees an entry sees what was published before it.
         LabelEntry(block[label as usize % BLOCK].load(Ordering::Acquire))
     }
@@ -122,22 +136,37 @@ impl Lfib {
             return Some(LabelEntry::NONE);
         }
         let block = place.get_or_init(|| Box::new([const { AtomicU32::new(0) }; BLOCK]));
-        Some(LabelEntry(block[label as usize % BLOCK].swap(entry.0, Ordering::AcqRel)))
+        Some(LabelEntry(
+            block[label as usize % BLOCK].swap(entry.0, Ordering::AcqRel),
+        ))
     }
 
     /// All labels that are set, in order.
     pub fn labels(&self) -> impl Iterator<Item = (u32, LabelEntry)> {
-        let blocks = self.root.iter().enumerate().filter_map(|(place, block)| Some((place * BLOCK, block.get()?)));
+        let blocks = self
+            .root
+            .iter()
+            .enumerate()
+            .filter_map(|(place, block)| Some((place * BLOCK, block.get()?)));
         blocks.flat_map(|(first, block)| {
-            let entries = block.iter().map(|entry| LabelEntry(entry.load(Ordering::Acquire)));
-            entries.enumerate().filter(|(_, entry)| entry.is_set()).map(move |(place, entry)| ((first + place) as u32, entry))
+            let entries = block
+                .iter()
+                .map(|entry| LabelEntry(entry.load(Ordering::Acquire)));
+            entries
+                .enumerate()
+                .filter(|(_, entry)| entry.is_set())
+                .map(move |(place, entry)| ((first + place) as u32, entry))
         })
     }
 
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let blocks = self.root.iter().filter(|block| block.get().is_some()).count();
+        let blocks = self
+            .root
+            .iter()
+            .filter(|block| block.get().is_some())
+            .count();
         self.root.len() * size_of::<OnceLock<Block>>() + blocks * BLOCK * size_of::<AtomicU32>()
     }
 }
@@ -159,7 +188,11 @@ impl Manner {
 
     fn new(uniform: bool, class: Option<u8>) -> Manner {
         let class = class.map_or(0, |class| Manner::HAS_CLASS | class & Manner::CLASS);
-        Manner(if uniform { Manner::UNIFORM | class } else { class })
+        Manner(if uniform {
+            Manner::UNIFORM | class
+        } else {
+            class
+        })
     }
 
     /// Whether it takes the time to live of what it is pushed onto; else it begins at [`Labelled::ttl`].
@@ -173,7 +206,11 @@ impl Manner {
     #[inline(always)]
     #[must_use]
     pub fn class(self, below: u8) -> u8 {
-        (if self.0 & Manner::HAS_CLASS != 0 { self.0 } else { below }) & Manner::CLASS
+        (if self.0 & Manner::HAS_CLASS != 0 {
+            self.0
+        } else {
+            below
+        }) & Manner::CLASS
     }
 }
 
@@ -205,13 +242,15 @@ impl Labelled {
         let mut manners = manners_of(stack);
         // RFC 6790 section 4.2: directly below the tunnel's label, and treated as that; of several tunnels, the outermost
         // that wants one.
-        let entropy = first_of_tunnel(stack).filter(|first| *first < labels.len()).map(|first| {
-            let below = first + 1;
-            labels.splice(below..below, [ENTROPY_INDICATOR, 0]);
-            let manner = manners.get(first).copied().unwrap_or_default();
-            manners.splice(below..below, [manner, manner]);
-            below as u8 + 1
-        });
+        let entropy = first_of_tunnel(stack)
+            .filter(|first| *first < labels.len())
+            .map(|first| {
+                let below = first + 1;
+                labels.splice(below..below, [ENTROPY_INDICATOR, 0]);
+                let manner = manners.get(first).copied().unwrap_or_default();
+                manners.splice(below..below, [manner, manner]);
+                below as u8 + 1
+            });
         let depth = labels.len().min(MAX_ENTRIES) as u8;
         let mut labelled = Labelled {
             below,
@@ -222,8 +261,16 @@ impl Labelled {
             single: depth == 1 && stack.class.is_none(),
             ttl: stack.ttl,
         };
-        labelled.entries.iter_mut().zip(&labels).for_each(|(place, label)| *place = label << 12);
-        labelled.manners.iter_mut().zip(manners).for_each(|(place, manner)| *place = manner);
+        labelled
+            .entries
+            .iter_mut()
+            .zip(&labels)
+            .for_each(|(place, label)| *place = label << 12);
+        labelled
+            .manners
+            .iter_mut()
+            .zip(manners)
+            .for_each(|(place, manner)| *place = manner);
         labelled
     }
 
@@ -277,7 +324,10 @@ fn manners_of(stack: &LabelStack) -> Vec<Manner> {
     for layer in stack.outer.iter().rev() {
         uniform &= layer.mode == TtlMode::Uniform;
         class = layer.class.or(class);
-        manners.splice(..0, std::iter::repeat_n(Manner::new(uniform, class), layer.depth));
+        manners.splice(
+            ..0,
+            std::iter::repeat_n(Manner::new(uniform, class), layer.depth),
+        );
     }
     manners
 }
@@ -304,11 +354,17 @@ mod tests {
             for payload in [Payload::Either, Payload::Ip4, Payload::Ip6] {
                 let entry = LabelEntry::new(77, mode, payload);
                 assert!(entry.is_set());
-                assert_eq!((entry.group(), entry.is_pipe(), entry.payload()), (77, mode != TtlMode::Uniform, payload));
+                assert_eq!(
+                    (entry.group(), entry.is_pipe(), entry.payload()),
+                    (77, mode != TtlMode::Uniform, payload)
+                );
             }
         }
         assert!(!LabelEntry::NONE.is_set() && LabelEntry::NONE.group() == 0);
-        assert_eq!(LabelEntry::new(u32::MAX, TtlMode::Pipe, Payload::Ip6).group(), crate::MAX_GROUP);
+        assert_eq!(
+            LabelEntry::new(u32::MAX, TtlMode::Pipe, Payload::Ip6).group(),
+            crate::MAX_GROUP
+        );
     }
 
     #[test]
@@ -323,11 +379,20 @@ mod tests {
             assert_eq!(table.lookup(label), entry(label + 1));
         }
         assert_eq!(table.set(16, entry(9)), Some(entry(17)));
-        assert_eq!(table.labels().map(|(label, _)| label).collect::<Vec<_>>(), [0, 16, 1023, 1024, 0xf_ffff]);
+        assert_eq!(
+            table.labels().map(|(label, _)| label).collect::<Vec<_>>(),
+            [0, 16, 1023, 1024, 0xf_ffff]
+        );
         assert_eq!(table.set(16, LabelEntry::NONE), Some(entry(9)));
-        assert_eq!((table.lookup(16), table.lookup(17), table.lookup(500_000)), (LabelEntry::NONE, LabelEntry::NONE, LabelEntry::NONE));
+        assert_eq!(
+            (table.lookup(16), table.lookup(17), table.lookup(500_000)),
+            (LabelEntry::NONE, LabelEntry::NONE, LabelEntry::NONE)
+        );
         for beyond in [0x10_0000, u32::MAX] {
-            assert_eq!((table.set(beyond, entry(1)), table.lookup(beyond)), (None, LabelEntry::NONE));
+            assert_eq!(
+                (table.set(beyond, entry(1)), table.lookup(beyond)),
+                (None, LabelEntry::NONE)
+            );
         }
     }
 
@@ -335,7 +400,10 @@ mod tests {
     fn all_labels_take_four_mebibytes() {
         let table = Lfib::default();
         for label in 0..LABELS {
-            table.set(label, LabelEntry::new(label & GROUP_MASK, TtlMode::Uniform, Payload::Either));
+            table.set(
+                label,
+                LabelEntry::new(label & GROUP_MASK, TtlMode::Uniform, Payload::Either),
+            );
         }
         assert!((0..LABELS).all(|label| table.lookup(label).group() == label));
         assert!(table.bytes() < (4 << 20) + (64 << 10), "{}", table.bytes());
@@ -347,7 +415,8 @@ mod tests {
         let entry = |group| LabelEntry::new(group, TtlMode::Uniform, Payload::Either);
         table.set(100, entry(1));
         std::thread::scope(|scope| {
-            let reader = scope.spawn(|| (0..100_000).all(|_| matches!(table.lookup(100).group(), 1 | 2)));
+            let reader =
+                scope.spawn(|| (0..100_000).all(|_| matches!(table.lookup(100).group(), 1 | 2)));
             for round in 0..100_000 {
                 table.set(100, entry(1 + round % 2));
             }
@@ -359,47 +428,99 @@ mod tests {
         let below = Arc::new(Adjacency::neighbor(1, [192, 0, 2, 1].into(), 1500, [2; 6]));
         let labelled = Labelled::new(below, stack);
         // A class that is none tells who takes that of the packet.
-        labelled.written().map(|(entry, manner)| (entry >> 12, manner.is_uniform(), manner.class(7))).collect()
+        labelled
+            .written()
+            .map(|(entry, manner)| (entry >> 12, manner.is_uniform(), manner.class(7)))
+            .collect()
     }
 
     /// RFC 3443 section 3: a path within another has its own mode; what one does not say it has from what is below.
     #[test]
     fn labels_of_each_path_are_written_as_that_says() {
         use TtlMode::{Pipe, Uniform};
-        let path = |mode, class, labels: &[u32]| LabelStack { mode, class, ..LabelStack::of(labels) };
+        let path = |mode, class, labels: &[u32]| LabelStack {
+            mode,
+            class,
+            ..LabelStack::of(labels)
+        };
         let inner = path(Uniform, None, &[500, 501]);
         assert_eq!(
             written(&inner.within(path(Pipe, Some(5), &[100, 101]))),
-            [(100, false, 5), (101, false, 5), (500, true, 7), (501, true, 7)]
+            [
+                (100, false, 5),
+                (101, false, 5),
+                (500, true, 7),
+                (501, true, 7)
+            ]
         );
-        assert_eq!(written(&path(Pipe, Some(3), &[500]).within(path(Uniform, None, &[100]))), [(100, false, 3), (500, false, 3)]);
-        assert_eq!(written(&path(Uniform, Some(3), &[500]).within(path(Pipe, None, &[100]))), [(100, false, 3), (500, true, 3)]);
+        assert_eq!(
+            written(&path(Pipe, Some(3), &[500]).within(path(Uniform, None, &[100]))),
+            [(100, false, 3), (500, false, 3)]
+        );
+        assert_eq!(
+            written(&path(Uniform, Some(3), &[500]).within(path(Pipe, None, &[100]))),
+            [(100, false, 3), (500, true, 3)]
+        );
         // Three of them, however they came together.
-        let (one, two, three) = (path(Uniform, Some(1), &[1]), path(Pipe, None, &[2]), path(Uniform, Some(4), &[3, 4]));
+        let (one, two, three) = (
+            path(Uniform, Some(1), &[1]),
+            path(Pipe, None, &[2]),
+            path(Uniform, Some(4), &[3, 4]),
+        );
         let all = [(1, false, 1), (2, false, 4), (3, true, 4), (4, true, 4)];
         assert_eq!(written(&three.within(two.within(one.clone()))), all);
         assert_eq!(written(&three.within(two).within(one)), all);
         // What makes no difference is one stack, and one without labels is none.
-        assert_eq!(inner.within(LabelStack::of(&[100])), LabelStack::of(&[100, 500, 501]));
+        assert_eq!(
+            inner.within(LabelStack::of(&[100])),
+            LabelStack::of(&[100, 500, 501])
+        );
         let pipe = path(Pipe, Some(2), &[7]);
-        assert_eq!(pipe.within(path(Pipe, Some(2), &[6])), path(Pipe, Some(2), &[6, 7]));
-        assert_eq!((LabelStack::default().within(pipe.clone()), pipe.within(LabelStack::default())), (pipe.clone(), pipe));
+        assert_eq!(
+            pipe.within(path(Pipe, Some(2), &[6])),
+            path(Pipe, Some(2), &[6, 7])
+        );
+        assert_eq!(
+            (
+                LabelStack::default().within(pipe.clone()),
+                pipe.within(LabelStack::default())
+            ),
+            (pipe.clone(), pipe)
+        );
     }
 
     #[test]
     fn an_entropy_label_is_below_the_first_label_of_the_path_that_wants_it() {
-        let path = |entropy, labels: &[u32]| LabelStack { entropy, ..LabelStack::of(labels) };
+        let path = |entropy, labels: &[u32]| LabelStack {
+            entropy,
+            ..LabelStack::of(labels)
+        };
         let labels = |inner, outer| {
             let stack = path(inner, &[500, 501]).within(path(outer, &[100, 101]));
-            written(&stack).into_iter().map(|(label, ..)| label).collect::<Vec<u32>>()
+            written(&stack)
+                .into_iter()
+                .map(|(label, ..)| label)
+                .collect::<Vec<u32>>()
         };
         assert_eq!(labels(false, false), [100, 101, 500, 501]);
         assert_eq!(labels(false, true), [100, 7, 0, 101, 500, 501]);
         assert_eq!(labels(true, false), [100, 101, 500, 7, 0, 501]);
         assert_eq!(labels(true, true), [100, 7, 0, 101, 500, 501]);
         // The pair has all that it does not say itself from the label above it.
-        let outer = LabelStack { mode: TtlMode::Pipe, class: Some(6), ..path(true, &[100]) };
+        let outer = LabelStack {
+            mode: TtlMode::Pipe,
+            class: Some(6),
+            ..path(true, &[100])
+        };
         let pair = written(&path(false, &[500]).within(outer));
-        assert_eq!(pair, [(100, false, 6), (7, false, 6), (0, false, 6), (500, true, 7)]);
+        assert_eq!(
+            pair,
+            [
+                (100, false, 6),
+                (7, false, 6),
+                (0, false, 6),
+                (500, true, 7)
+            ]
+        );
     }
 }

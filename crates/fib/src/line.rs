@@ -59,27 +59,49 @@ impl Line {
         let seen = seqlock::begin(&self.version)?;
         let half = (address >> 14) as usize % self.starts.len();
         let begun = self.starts[half].load(Ordering::Relaxed) << (!(address >> 8) % u64::BITS);
-        let run = usize::from(self.before[half].load(Ordering::Relaxed)) + begun.count_ones() as usize;
+        let run =
+            usize::from(self.before[half].load(Ordering::Relaxed)) + begun.count_ones() as usize;
         let group = self.runs.get(run)?.load(Ordering::Relaxed);
         (seqlock::is_still(&self.version, seen) & (group != ASK)).then_some(group.into())
     }
 
     /// Whether it tells this, or nothing when that is what it should.
     pub(crate) fn is(&self, coded: Option<&Coded>) -> bool {
-        let Some(coded) = coded else { return !self.is_open() };
+        let Some(coded) = coded else {
+            return !self.is_open();
+        };
         let same = |(there, byte): (&AtomicU8, &u8)| there.load(Ordering::Relaxed) == *byte;
         self.is_open()
-            && self.starts.iter().zip(&coded.starts).all(|(there, word)| there.load(Ordering::Relaxed) == *word)
-            && self.runs.iter().skip(1).zip(&coded.runs).take(coded.count).all(same)
+            && self
+                .starts
+                .iter()
+                .zip(&coded.starts)
+                .all(|(there, word)| there.load(Ordering::Relaxed) == *word)
+            && self
+                .runs
+                .iter()
+                .skip(1)
+                .zip(&coded.runs)
+                .take(coded.count)
+                .all(same)
     }
 
     /// Which run it has of just these slots, if there is such a one.
     pub(crate) fn run_of(&self, slots: &std::ops::Range<usize>) -> Option<usize> {
-        let begins = |slot: usize| self.starts.get(slot / HALF).is_none_or(|word| word.load(Ordering::Relaxed) >> (slot % HALF) & 1 != 0);
-        let is_one = begins(slots.start) && begins(slots.end) && !(slots.start + 1..slots.end).any(begins);
+        let begins = |slot: usize| {
+            self.starts
+                .get(slot / HALF)
+                .is_none_or(|word| word.load(Ordering::Relaxed) >> (slot % HALF) & 1 != 0)
+        };
+        let is_one =
+            begins(slots.start) && begins(slots.end) && !(slots.start + 1..slots.end).any(begins);
         let half = slots.start / HALF;
-        let begun = self.starts.get(half)?.load(Ordering::Relaxed) << (HALF - 1 - slots.start % HALF);
-        is_one.then_some(usize::from(self.before.get(half)?.load(Ordering::Relaxed)) + begun.count_ones() as usize)
+        let begun =
+            self.starts.get(half)?.load(Ordering::Relaxed) << (HALF - 1 - slots.start % HALF);
+        is_one.then_some(
+            usize::from(self.before.get(half)?.load(Ordering::Relaxed))
+                + begun.count_ones() as usize,
+        )
     }
 
     /// Lets it tell something else of one of its runs: one store, before or after which a reader may come.
@@ -98,9 +120,17 @@ impl Line {
     pub(crate) fn write(&self, coded: Option<&Coded>) {
         seqlock::close(&self.version);
         let Some(coded) = coded else { return };
-        self.starts.iter().zip(coded.starts).for_each(|(there, word)| there.store(word, Ordering::Relaxed));
+        self.starts
+            .iter()
+            .zip(coded.starts)
+            .for_each(|(there, word)| there.store(word, Ordering::Relaxed));
         self.before[1].store(coded.starts[0].count_ones() as u8, Ordering::Relaxed);
-        self.runs.iter().skip(1).zip(coded.runs).take(coded.count).for_each(|(there, byte)| there.store(byte, Ordering::Relaxed));
+        self.runs
+            .iter()
+            .skip(1)
+            .zip(coded.runs)
+            .take(coded.count)
+            .for_each(|(there, byte)| there.store(byte, Ordering::Relaxed));
         seqlock::open(&self.version);
     }
 }
@@ -118,12 +148,20 @@ impl Coded {
     pub(crate) fn one(entry: Entry) -> Coded {
         let mut runs = [0; RUNS];
         runs[0] = byte_of(entry);
-        Coded { starts: [1, 0], runs, count: 1 }
+        Coded {
+            starts: [1, 0],
+            runs,
+            count: 1,
+        }
     }
 
     /// Of half the slots of a node below the root; `None` when they do not fit.
     pub(crate) fn new(slots: &[Entry]) -> Option<Coded> {
-        let mut coded = Coded { starts: [0; 2], runs: [0; RUNS], count: 0 };
+        let mut coded = Coded {
+            starts: [0; 2],
+            runs: [0; RUNS],
+            count: 0,
+        };
         // The first begins a run, whatever was before. Hardly a branch, since where runs begin cannot be guessed.
         let mut last = slots.first().map_or(0, |first| !byte_of(*first));
         for (starts, slots) in coded.starts.iter_mut().zip(slots.chunks(HALF)) {
@@ -134,7 +172,8 @@ impl Coded {
             }
             let mut left = *starts;
             while left != 0 {
-                *coded.runs.get_mut(coded.count)? = byte_of(*slots.get(left.trailing_zeros() as usize)?);
+                *coded.runs.get_mut(coded.count)? =
+                    byte_of(*slots.get(left.trailing_zeros() as usize)?);
                 coded.count += 1;
                 left &= left - 1;
             }
@@ -145,7 +184,11 @@ impl Coded {
 
 /// What stands for an entry.
 fn byte_of(entry: Entry) -> u8 {
-    if entry.0 < u32::from(ASK) { entry.0 as u8 } else { ASK }
+    if entry.0 < u32::from(ASK) {
+        entry.0 as u8
+    } else {
+        ASK
+    }
 }
 
 /// All lines.
@@ -158,7 +201,8 @@ pub(crate) struct Lines {
 impl Lines {
     /// Lines that tell nothing yet; `None` when there is no memory.
     pub(crate) fn new() -> Option<Lines> {
-        let memory = <[Line]>::new_box_zeroed_with_elems(LINES + HUGE_PAGE / size_of::<Line>()).ok()?;
+        let memory =
+            <[Line]>::new_box_zeroed_with_elems(LINES + HUGE_PAGE / size_of::<Line>()).ok()?;
         let skip = memory.as_ptr().align_offset(HUGE_PAGE);
         let lines = Lines { memory, skip };
         weir_cpu::prefer_hugepages(lines.all()?, false);
@@ -201,7 +245,9 @@ mod tests {
         let coded = Coded::new(slots);
         line.write(coded.as_ref());
         assert!(line.is(coded.as_ref()));
-        (0..TOLD as u32).map(|slot| line.group(0xa0b0_0000 | slot << 8 | 0x55)).collect()
+        (0..TOLD as u32)
+            .map(|slot| line.group(0xa0b0_0000 | slot << 8 | 0x55))
+            .collect()
     }
 
     #[test]
@@ -213,13 +259,23 @@ mod tests {
             let mut slots = [Entry::leaf(runs as u32); TOLD];
             for _ in 0..runs {
                 let at = random.below(TOLD as u64) as usize;
-                let entry = if random.below(9) == 0 { Entry::dense(7, 0) } else { Entry::leaf(random.below(300) as u32) };
+                let entry = if random.below(9) == 0 {
+                    Entry::dense(7, 0)
+                } else {
+                    Entry::leaf(random.below(300) as u32)
+                };
                 let until = (at + random.below(9) as usize + 1).min(TOLD);
                 slots[at..until].fill(entry);
             }
             let byte = |entry: &Entry| Some(entry.0).filter(|&group| group < 255);
-            let different = 1 + slots.windows(2).filter(|pair| byte(&pair[0]) != byte(&pair[1])).count();
-            let wanted: Vec<Option<u32>> = slots.iter().map(|entry| byte(entry).filter(|_| different <= RUNS)).collect();
+            let different = 1 + slots
+                .windows(2)
+                .filter(|pair| byte(&pair[0]) != byte(&pair[1]))
+                .count();
+            let wanted: Vec<Option<u32>> = slots
+                .iter()
+                .map(|entry| byte(entry).filter(|_| different <= RUNS))
+                .collect();
             assert_eq!(told(&line, &slots), wanted);
         }
     }
@@ -227,12 +283,24 @@ mod tests {
     #[test]
     fn what_is_told_is_told_again_only_if_it_is_another() {
         let line = Line::new_zeroed();
-        told(&line, &std::array::from_fn(|slot| Entry::leaf(slot as u32 / 4)));
+        told(
+            &line,
+            &std::array::from_fn(|slot| Entry::leaf(slot as u32 / 4)),
+        );
         let other = Coded::new(&[Entry::leaf(1); TOLD]);
-        assert!(!line.is(other.as_ref()) && !line.is(None) && other.map(|other| other.runs) == Some(Coded::one(Entry::leaf(1)).runs));
+        assert!(
+            !line.is(other.as_ref())
+                && !line.is(None)
+                && other.map(|other| other.runs) == Some(Coded::one(Entry::leaf(1)).runs)
+        );
         line.write(None);
         assert!(line.is(None) && line.group(0).is_none());
-        assert!(Coded::new(&std::array::from_fn::<_, TOLD, _>(|slot| Entry::leaf(slot as u32 / 3))).is_none());
+        assert!(
+            Coded::new(&std::array::from_fn::<_, TOLD, _>(|slot| Entry::leaf(
+                slot as u32 / 3
+            )))
+            .is_none()
+        );
     }
 
     #[test]
@@ -240,7 +308,10 @@ mod tests {
         let line = Line::new_zeroed();
         let mut slots: [Entry; TOLD] = std::array::from_fn(|slot| Entry::leaf(slot as u32 / 5));
         told(&line, &slots);
-        assert_eq!([0..5, 0..4, 1..5, 0..10, 60..64, 63..65].map(|slots| line.run_of(&slots)), [Some(1), None, None, None, None, None]);
+        assert_eq!(
+            [0..5, 0..4, 1..5, 0..10, 60..64, 63..65].map(|slots| line.run_of(&slots)),
+            [Some(1), None, None, None, None, None]
+        );
         for (run, start) in (0..TOLD).step_by(5).enumerate() {
             let span = start..TOLD.min(start + 5);
             assert_eq!(line.run_of(&span), Some(run + 1));
@@ -255,7 +326,11 @@ mod tests {
     #[test]
     fn there_is_a_line_for_each_address() {
         let lines = Lines::new().unwrap();
-        assert!([0, u32::MAX].into_iter().all(|address| lines.get(of(address)).is_some()));
+        assert!(
+            [0, u32::MAX]
+                .into_iter()
+                .all(|address| lines.get(of(address)).is_some())
+        );
         assert_eq!(lines.all().unwrap().as_ptr().addr() % 64, 0);
     }
 }

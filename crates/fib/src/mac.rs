@@ -49,7 +49,10 @@ impl Station {
     pub fn pair(frame: &[u8; 12]) -> (Station, Station) {
         // Two loads of eight bytes each.
         let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        (Station(word(frame.first_chunk()) & ADDRESS), Station(word(frame.last_chunk()) >> 16))
+        (
+            Station(word(frame.first_chunk()) & ADDRESS),
+            Station(word(frame.last_chunk()) >> 16),
+        )
     }
 
     /// Whether it can be the address of one station: neither a group's nor zero.
@@ -127,7 +130,9 @@ pub struct MacTable {
 
 #[inline(always)]
 fn word(station: Station, member: u16, is_static: bool) -> u64 {
-    station.0 | u64::from(member & (MAX_MEMBERS as u16 - 1)) << 48 | if is_static { STATIC } else { 0 }
+    station.0
+        | u64::from(member & (MAX_MEMBERS as u16 - 1)) << 48
+        | if is_static { STATIC } else { 0 }
 }
 
 /// A station with its places in one table, in which nobody finds a rule who does not know the seed.
@@ -152,8 +157,16 @@ impl MacTable {
     /// An empty table for up to `limit` learned stations beside `statics` that are set.
     #[must_use]
     pub fn new(limit: u32, statics: usize, seed: [u64; 2]) -> MacTable {
-        let lines = (limit as usize).saturating_add(statics).div_ceil(MEANT).max(2);
-        MacTable { lines: (0..lines).map(|_| Line::default()).collect(), seed, limit, learned: Padded::default() }
+        let lines = (limit as usize)
+            .saturating_add(statics)
+            .div_ceil(MEANT)
+            .max(2);
+        MacTable {
+            lines: (0..lines).map(|_| Line::default()).collect(),
+            seed,
+            limit,
+            learned: Padded::default(),
+        }
     }
 
     /// How many stations may be learned.
@@ -178,7 +191,10 @@ impl MacTable {
     #[inline(always)]
     fn hash(&self, station: Station) -> u64 {
         // Both factors have all of the address, since with one of them addresses in a row would fall in steps.
-        let factors = (station.0 ^ self.seed[0], station.0.rotate_left(36) ^ self.seed[1]);
+        let factors = (
+            station.0 ^ self.seed[0],
+            station.0.rotate_left(36) ^ self.seed[1],
+        );
         let product = u128::from(factors.0) * u128::from(factors.1);
         product as u64 ^ (product >> 64) as u64
     }
@@ -189,27 +205,41 @@ impl MacTable {
     pub fn key(&self, station: Station) -> Key {
         let place = (self.hash(station) & 0xffff_ffff) * self.lines.len() as u64;
         let way = ((place & 0xffff_ffff) * WAYS as u64) >> 32;
-        Key { station, first: ((place >> 32) << 3 | way) as u32 }
+        Key {
+            station,
+            first: ((place >> 32) << 3 | way) as u32,
+        }
     }
 
     /// Asks the cache for the line in which a station most probably is.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
-        weir_cpu::prefetch_address(self.lines.as_ptr().wrapping_add(key.first as usize >> 3).cast());
+        weir_cpu::prefetch_address(
+            self.lines
+                .as_ptr()
+                .wrapping_add(key.first as usize >> 3)
+                .cast(),
+        );
     }
 
     fn lines(&self, key: Key) -> (&Line, &Line) {
         let other = ((self.hash(key.station) >> 32) * self.lines.len() as u64) >> 32;
         // `key` made the first from a number below the length; the product of a number below 2^32 and the length, over
         // 2^32, is below the length.
-        (&self.lines[key.first as usize >> 3], &self.lines[other as usize])
+        (
+            &self.lines[key.first as usize >> 3],
+            &self.lines[other as usize],
+        )
     }
 
     /// The line of a station, its place and word there, if it is where it is looked for first, or next to that: one in thirty is,
     /// whose place was taken.
     #[inline(always)]
     fn near(&self, key: Key) -> Option<(&Line, usize, u64)> {
-        let (line, place) = (self.lines.get(key.first as usize >> 3)?, key.first as usize % 8);
+        let (line, place) = (
+            self.lines.get(key.first as usize >> 3)?,
+            key.first as usize % 8,
+        );
         line.at(place, key.station).or_else(|| {
             cold_path();
             line.at(if place + 1 < WAYS { place + 1 } else { 0 }, key.station)
@@ -220,7 +250,10 @@ impl MacTable {
     #[inline(never)]
     fn seek(&self, key: Key) -> Option<(&Line, usize, u64)> {
         let (first, other) = self.lines(key);
-        [first, other].into_iter().find_map(|line| line.find(key.station).map(|(place, word)| (line, place, word)))
+        [first, other].into_iter().find_map(|line| {
+            line.find(key.station)
+                .map(|(place, word)| (line, place, word))
+        })
     }
 
     /// The member that a station is behind; `None` also for groups, which are never noted.
@@ -254,7 +287,12 @@ impl MacTable {
 
     #[inline(never)]
     fn is_known_far(&self, key: Key, member: u16, second: u16) -> bool {
-        let Some((line, place, _)) = self.seek(key).filter(|(.., word)| member_of(*word) == member) else { return false };
+        let Some((line, place, _)) = self
+            .seek(key)
+            .filter(|(.., word)| member_of(*word) == member)
+        else {
+            return false;
+        };
         line.touch(place, second);
         true
     }
@@ -262,20 +300,24 @@ impl MacTable {
     /// Whether an operator put a station behind this member.
     #[must_use]
     pub fn is_bound(&self, key: Key, member: u16) -> bool {
-        self.seek(key).is_some_and(|(.., word)| word & STATIC != 0 && member_of(word) == member)
+        self.seek(key)
+            .is_some_and(|(.., word)| word & STATIC != 0 && member_of(word) == member)
     }
 
     /// Whether an operator put a station behind another member than this.
     #[must_use]
     pub fn is_bound_elsewhere(&self, key: Key, member: u16) -> bool {
-        self.seek(key).is_some_and(|(.., word)| word & STATIC != 0 && member_of(word) != member)
+        self.seek(key)
+            .is_some_and(|(.., word)| word & STATIC != 0 && member_of(word) != member)
     }
 
     /// Takes note of a frame that came in by `member` in this second. The station of a group is known to nobody, so
     /// do not ask for it.
     pub fn hear(&self, key: Key, member: u16, second: u16) -> Heard {
         let wanted = word(key.station, member, false);
-        let Some((line, place, found)) = self.seek(key) else { return self.add(key, wanted, second) };
+        let Some((line, place, found)) = self.seek(key) else {
+            return self.add(key, wanted, second);
+        };
         if member_of(found) == member {
             line.touch(place, second);
             return Heard::Known;
@@ -285,7 +327,11 @@ impl MacTable {
         }
         line.touch(place, second);
         // Who is second here finds it moved already; the next frame tells who was right.
-        if line.exchange(place, found, wanted) { Heard::Moved } else { Heard::Known }
+        if line.exchange(place, found, wanted) {
+            Heard::Moved
+        } else {
+            Heard::Known
+        }
     }
 
     /// Learns a station that is in neither of its lines.
@@ -299,8 +345,15 @@ impl MacTable {
             return Heard::Full;
         }
         let (first, other) = self.lines(key);
-        let (first, other) = if first.used() >= MEANT && other.used() < first.used() { (other, first) } else { (first, other) };
-        if [first, other].iter().any(|line| line.fill(key, wanted, second)) {
+        let (first, other) = if first.used() >= MEANT && other.used() < first.used() {
+            (other, first)
+        } else {
+            (first, other)
+        };
+        if [first, other]
+            .iter()
+            .any(|line| line.fill(key, wanted, second))
+        {
             return Heard::New;
         }
         // One goes and one comes, so the count stays.
@@ -382,7 +435,10 @@ impl MacTable {
         for line in &self.lines {
             for place in 0..WAYS {
                 let found = line.words[place].load(Relaxed);
-                if found != 0 && which(&entry(found, line.heard[place].load(Relaxed))) && self.clear(line, place, found) {
+                if found != 0
+                    && which(&entry(found, line.heard[place].load(Relaxed)))
+                    && self.clear(line, place, found)
+                {
                     gone += 1;
                 }
             }
@@ -392,7 +448,10 @@ impl MacTable {
 
     /// Every station, in no order that means anything. One that moves meanwhile is shown once or not at all.
     pub fn entries(&self) -> impl Iterator<Item = MacEntry> {
-        let places = self.lines.iter().flat_map(|line| line.words.iter().zip(&line.heard));
+        let places = self
+            .lines
+            .iter()
+            .flat_map(|line| line.words.iter().zip(&line.heard));
         places
             .map(|(word, heard)| (word.load(Relaxed), heard.load(Relaxed)))
             .filter(|&(word, _)| word != 0)
@@ -417,7 +476,12 @@ fn member_of(word: u64) -> u16 {
 }
 
 fn entry(word: u64, heard: u16) -> MacEntry {
-    MacEntry { station: Station(word & ADDRESS), member: member_of(word), is_static: word & STATIC != 0, heard }
+    MacEntry {
+        station: Station(word & ADDRESS),
+        member: member_of(word),
+        is_static: word & STATIC != 0,
+        heard,
+    }
 }
 
 impl Line {
@@ -442,19 +506,28 @@ impl Line {
     }
 
     fn used(&self) -> usize {
-        self.words.iter().filter(|word| word.load(Relaxed) != 0).count()
+        self.words
+            .iter()
+            .filter(|word| word.load(Relaxed) != 0)
+            .count()
     }
 
     /// Once a second a station at most writes.
     #[inline(always)]
     fn touch(&self, place: usize, second: u16) {
-        if let Some(heard) = self.heard.get(place).filter(|heard| heard.load(Relaxed) != second) {
+        if let Some(heard) = self
+            .heard
+            .get(place)
+            .filter(|heard| heard.load(Relaxed) != second)
+        {
             heard.store(second, Relaxed);
         }
     }
 
     fn exchange(&self, place: usize, from: u64, to: u64) -> bool {
-        self.words[place].compare_exchange(from, to, Relaxed, Relaxed).is_ok()
+        self.words[place]
+            .compare_exchange(from, to, Relaxed, Relaxed)
+            .is_ok()
     }
 
     /// Puts a word into an empty place, if it can be that where it is looked for first. The second comes before the
@@ -472,8 +545,15 @@ impl Line {
 
     /// How long the learned station that was silent longest was so, its place and its word.
     fn longest_silent(&self, second: u16) -> Option<(u16, usize, u64)> {
-        let each = (0..WAYS).map(|place| (second.wrapping_sub(self.heard[place].load(Relaxed)), place, self.words[place].load(Relaxed)));
-        each.filter(|&(_, _, word)| word & STATIC == 0 && word != 0).max_by_key(|&(silent, ..)| silent)
+        let each = (0..WAYS).map(|place| {
+            (
+                second.wrapping_sub(self.heard[place].load(Relaxed)),
+                place,
+                self.words[place].load(Relaxed),
+            )
+        });
+        each.filter(|&(_, _, word)| word & STATIC == 0 && word != 0)
+            .max_by_key(|&(silent, ..)| silent)
     }
 }
 
@@ -483,15 +563,26 @@ mod tests {
 
     #[test]
     fn who_does_not_know_the_seed_cannot_crowd_a_line() {
-        let (known, secret) =
-            (MacTable::new(1024, 0, [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]), MacTable::new(1024, 0, [3, 0x1234_5678_9abc_def0]));
+        let (known, secret) = (
+            MacTable::new(1024, 0, [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]),
+            MacTable::new(1024, 0, [3, 0x1234_5678_9abc_def0]),
+        );
         let pair: Vec<*const Line> = known.lines.iter().take(2).map(std::ptr::from_ref).collect();
         let falls_there = |&station: &Station| {
             let (one, other) = known.lines(known.key(station));
             pair.contains(&std::ptr::from_ref(one)) && pair.contains(&std::ptr::from_ref(other))
         };
-        let crowd: Vec<Station> = (1..).map(|number| Station(number << 8 | 2)).filter(falls_there).take(24).collect();
-        let learned = |table: &MacTable| crowd.iter().filter(|&&station| table.hear(table.key(station), 1, 1) == Heard::New).count();
+        let crowd: Vec<Station> = (1..)
+            .map(|number| Station(number << 8 | 2))
+            .filter(falls_there)
+            .take(24)
+            .collect();
+        let learned = |table: &MacTable| {
+            crowd
+                .iter()
+                .filter(|&&station| table.hear(table.key(station), 1, 1) == Heard::New)
+                .count()
+        };
         assert_eq!(learned(&known), 2 * WAYS, "two lines are full");
         assert_eq!(learned(&secret), 24, "spread over the other table");
     }

@@ -53,11 +53,24 @@ impl GroupEntry {
         let first = buckets.first().copied().unwrap_or(DROP);
         let count = buckets.len().min(MAX_BUCKETS);
         if count < 2 || !count.is_power_of_two() {
-            return GroupEntry { first, ..GroupEntry::default() };
+            return GroupEntry {
+                first,
+                ..GroupEntry::default()
+            };
         }
         let mut table = [DROP; MAX_BUCKETS];
-        table.iter_mut().zip(buckets).for_each(|(place, &bucket)| *place = bucket);
-        GroupEntry { first, buckets: Some(Arc::new(Buckets { mask: count as u32 - 1, table })), ..GroupEntry::default() }
+        table
+            .iter_mut()
+            .zip(buckets)
+            .for_each(|(place, &bucket)| *place = bucket);
+        GroupEntry {
+            first,
+            buckets: Some(Arc::new(Buckets {
+                mask: count as u32 - 1,
+                table,
+            })),
+            ..GroupEntry::default()
+        }
     }
 }
 
@@ -83,7 +96,9 @@ impl<'a> NexthopView<'a> {
     #[inline(always)]
     #[must_use]
     pub fn choose(self, group: u32, hash: impl FnOnce() -> u32) -> u32 {
-        let Some(entry) = self.groups.get(group as usize) else { return DROP };
+        let Some(entry) = self.groups.get(group as usize) else {
+            return DROP;
+        };
         match &entry.buckets {
             None => entry.first,
             Some(buckets) => buckets.table[(hash() & buckets.mask) as usize % MAX_BUCKETS],
@@ -103,7 +118,11 @@ impl<'a> NexthopView<'a> {
     #[must_use]
     pub fn only_labelled(self, group: u32) -> Option<&'a Labelled> {
         let entry = self.groups.get(group as usize)?;
-        if entry.buckets.is_some() { None } else { self.adjacency(entry.first)?.labelled() }
+        if entry.buckets.is_some() {
+            None
+        } else {
+            self.adjacency(entry.first)?.labelled()
+        }
     }
 
     /// The one label that all packets of a group get in the place of theirs, as an entry without class, bottom and time
@@ -119,7 +138,10 @@ impl<'a> NexthopView<'a> {
     #[inline(always)]
     #[must_use]
     pub fn only_push(self, group: u32) -> Option<(u32, &'a Adjacency)> {
-        let entry = self.groups.get(group as usize).filter(|entry| entry.swap & PUSHED != 0)?;
+        let entry = self
+            .groups
+            .get(group as usize)
+            .filter(|entry| entry.swap & PUSHED != 0)?;
         Some((entry.swap & !PUSHED, entry.below.as_deref()?))
     }
 
@@ -127,7 +149,10 @@ impl<'a> NexthopView<'a> {
     #[must_use]
     pub fn buckets(self, group: u32) -> &'a [u32] {
         match self.groups.get(group as usize) {
-            Some(GroupEntry { buckets: Some(buckets), .. }) => &buckets.table[..(buckets.mask as usize + 1).min(MAX_BUCKETS)],
+            Some(GroupEntry {
+                buckets: Some(buckets),
+                ..
+            }) => &buckets.table[..(buckets.mask as usize + 1).min(MAX_BUCKETS)],
             Some(entry) => std::slice::from_ref(&entry.first),
             None => &[DROP],
         }
@@ -151,7 +176,8 @@ impl<'a> NexthopView<'a> {
     #[inline(always)]
     #[must_use]
     pub fn kind(self, number: u32) -> AdjacencyKind {
-        self.adjacency(number).map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind)
+        self.adjacency(number)
+            .map_or(AdjacencyKind::Drop, |adjacency| adjacency.kind)
     }
 }
 
@@ -160,7 +186,11 @@ impl Nexthops {
     #[inline(always)]
     #[must_use]
     pub fn view(&self) -> NexthopView<'_> {
-        NexthopView { groups: &self.groups, adjacencies: &self.adjacencies, has_labels: self.has_labels }
+        NexthopView {
+            groups: &self.groups,
+            adjacencies: &self.adjacencies,
+            has_labels: self.has_labels,
+        }
     }
 
     /// The adjacency for a packet of `group`. The flow's hash is only asked for when there are
@@ -194,7 +224,13 @@ impl Nexthops {
 
 /// What a swap and, mostly, a push writes when it is one entry; else 0.
 fn one_entry(labelled: &Labelled) -> u32 {
-    labelled.only_swap().map_or(0, |entry| if labelled.only_push().is_some() { entry | PUSHED } else { entry })
+    labelled.only_swap().map_or(0, |entry| {
+        if labelled.only_push().is_some() {
+            entry | PUSHED
+        } else {
+            entry
+        }
+    })
 }
 
 /// A group that is kept.
@@ -223,7 +259,13 @@ struct End {
 
 impl End {
     fn new(adjacency: Adjacency) -> End {
-        End { adjacency: Arc::new(adjacency), up: true, groups: BTreeSet::new(), stacks: HashMap::new(), is_abandoned: false }
+        End {
+            adjacency: Arc::new(adjacency),
+            up: true,
+            groups: BTreeSet::new(),
+            stacks: HashMap::new(),
+            is_abandoned: false,
+        }
     }
 }
 
@@ -268,17 +310,32 @@ impl NexthopTable {
             entry.buckets.is_none().then_some(&end.adjacency)
         };
         let settle = |entry: &GroupEntry| GroupEntry {
-            neighbor: only(entry).filter(|only| only.kind == AdjacencyKind::Neighbor).cloned(),
-            swap: only(entry).and_then(|only| only.labelled()).map_or(0, one_entry),
+            neighbor: only(entry)
+                .filter(|only| only.kind == AdjacencyKind::Neighbor)
+                .cloned(),
+            swap: only(entry)
+                .and_then(|only| only.labelled())
+                .map_or(0, one_entry),
             below: only(entry)
-                .and_then(|only| only.labelled().filter(|labels| labels.only_swap().is_some()))
+                .and_then(|only| {
+                    only.labelled()
+                        .filter(|labels| labels.only_swap().is_some())
+                })
                 .map(|labels| labels.below.clone()),
             ..entry.clone()
         };
         let make = || Nexthops {
             groups: self.entries.iter().map(settle).collect(),
-            adjacencies: self.adjacencies.iter().map(|end| end.as_ref().map(|end| end.adjacency.clone())).collect(),
-            has_labels: self.adjacencies.iter().flatten().any(|end| end.adjacency.kind == AdjacencyKind::Labelled),
+            adjacencies: self
+                .adjacencies
+                .iter()
+                .map(|end| end.as_ref().map(|end| end.adjacency.clone()))
+                .collect(),
+            has_labels: self
+                .adjacencies
+                .iter()
+                .flatten()
+                .any(|end| end.adjacency.kind == AdjacencyKind::Labelled),
         };
         self.snapshot.get_or_insert_with(make).clone()
     }
@@ -306,10 +363,16 @@ impl NexthopTable {
     /// Puts another adjacency in the place of one; paths that end there stay, and their labels. `false` when
     /// there is none.
     pub fn replace_adjacency(&mut self, number: u32, adjacency: Adjacency) -> bool {
-        let Some(end) = self.end_mut(number).filter(|_| number != DROP) else { return false };
+        let Some(end) = self.end_mut(number).filter(|_| number != DROP) else {
+            return false;
+        };
         end.adjacency = Arc::new(adjacency);
         let below = end.adjacency.clone();
-        let stacks: Vec<_> = end.stacks.iter().map(|(stack, &(place, _))| (place, Labelled::new(below.clone(), stack))).collect();
+        let stacks: Vec<_> = end
+            .stacks
+            .iter()
+            .map(|(stack, &(place, _))| (place, Labelled::new(below.clone(), stack)))
+            .collect();
         for (place, labelled) in stacks {
             if let Some(over) = self.end_mut(place) {
                 over.adjacency = Arc::new(Adjacency::over(labelled));
@@ -325,7 +388,9 @@ impl NexthopTable {
         if path.labels.labels.is_empty() {
             return path.adjacency;
         }
-        let Some(end) = self.end_mut(path.adjacency) else { return DROP };
+        let Some(end) = self.end_mut(path.adjacency) else {
+            return DROP;
+        };
         if let Some((number, users)) = end.stacks.get_mut(&path.labels) {
             *users += 1;
             return *number;
@@ -340,8 +405,12 @@ impl NexthopTable {
 
     /// The counterpart of [`NexthopTable::take_end`].
     fn give_end(&mut self, path: &Path) {
-        let Some(end) = self.end_mut(path.adjacency) else { return };
-        let Some((number, users)) = end.stacks.get_mut(&path.labels) else { return };
+        let Some(end) = self.end_mut(path.adjacency) else {
+            return;
+        };
+        let Some((number, users)) = end.stacks.get_mut(&path.labels) else {
+            return;
+        };
         *users -= 1;
         if *users == 0 {
             let number = *number;
@@ -352,10 +421,14 @@ impl NexthopTable {
 
     /// Whether a path of a new group can be.
     fn check_path(&self, path: &Path) -> Result<(), GroupError> {
-        let adjacency = self.adjacency(path.adjacency).ok_or(GroupError::UnknownAdjacency(path.adjacency))?;
+        let adjacency = self
+            .adjacency(path.adjacency)
+            .ok_or(GroupError::UnknownAdjacency(path.adjacency))?;
         match path.labels.labels.len() {
             0 => Ok(()),
-            _ if adjacency.kind != AdjacencyKind::Neighbor => Err(GroupError::LabelsToNobody(path.adjacency)),
+            _ if adjacency.kind != AdjacencyKind::Neighbor => {
+                Err(GroupError::LabelsToNobody(path.adjacency))
+            }
             many if many > MAX_LABELS => Err(GroupError::TooManyLabels(many)),
             _ => Ok(()),
         }
@@ -363,7 +436,11 @@ impl NexthopTable {
 
     /// Removes an adjacency. `false`, and nothing is done, while a group has a path that ends there.
     fn remove_adjacency(&mut self, number: u32) -> bool {
-        if number == DROP || !self.end_mut(number).is_some_and(|end| end.groups.is_empty()) {
+        if number == DROP
+            || !self
+                .end_mut(number)
+                .is_some_and(|end| end.groups.is_empty())
+        {
             return false;
         }
         if let Some(place) = self.adjacencies.get_mut(number as usize) {
@@ -386,7 +463,10 @@ impl NexthopTable {
     /// The adjacencies of these paths that nobody else knows go, if no group has a path that ends there.
     fn remove_abandoned(&mut self, paths: &[Path]) {
         for path in paths {
-            if self.end_mut(path.adjacency).is_some_and(|end| end.is_abandoned) {
+            if self
+                .end_mut(path.adjacency)
+                .is_some_and(|end| end.is_abandoned)
+            {
                 self.remove_adjacency(path.adjacency);
             }
         }
@@ -395,18 +475,26 @@ impl NexthopTable {
     /// An adjacency.
     #[must_use]
     pub fn adjacency(&self, number: u32) -> Option<&Arc<Adjacency>> {
-        self.adjacencies.get(number as usize)?.as_ref().map(|end| &end.adjacency)
+        self.adjacencies
+            .get(number as usize)?
+            .as_ref()
+            .map(|end| &end.adjacency)
     }
 
     /// All adjacencies with their numbers.
     pub fn adjacencies(&self) -> impl Iterator<Item = (u32, &Arc<Adjacency>)> {
-        self.adjacencies.iter().enumerate().filter_map(|(number, end)| Some((number as u32, &end.as_ref()?.adjacency)))
+        self.adjacencies
+            .iter()
+            .enumerate()
+            .filter_map(|(number, end)| Some((number as u32, &end.as_ref()?.adjacency)))
     }
 
     /// Takes paths to an adjacency out of use, or in again, in all groups that have one. Returns how
     /// many groups changed.
     pub fn set_up(&mut self, number: u32, up: bool) -> usize {
-        let Some(end) = self.end_mut(number).filter(|end| end.up != up) else { return 0 };
+        let Some(end) = self.end_mut(number).filter(|end| end.up != up) else {
+            return 0;
+        };
         end.up = up;
         let groups: Vec<u32> = end.groups.iter().copied().collect();
         for &group in &groups {
@@ -451,13 +539,24 @@ impl NexthopTable {
     /// when it is no such group, is so already, or a path cannot be.
     pub fn replace_own(&mut self, number: u32, group: Group) -> bool {
         let is_other = |kept: &Kept| kept.own && kept.group != group;
-        let sound = group.paths().iter().all(|path| self.check_path(path).is_ok());
-        let Some(Some(kept)) = self.groups.get_mut(number as usize).filter(|kept| sound && kept.as_ref().is_some_and(is_other)) else {
+        let sound = group
+            .paths()
+            .iter()
+            .all(|path| self.check_path(path).is_ok());
+        let Some(Some(kept)) = self
+            .groups
+            .get_mut(number as usize)
+            .filter(|kept| sound && kept.as_ref().is_some_and(is_other))
+        else {
             return false;
         };
         let before = std::mem::replace(&mut kept.group, group.clone());
         // What the old and the new one share is not let go in between.
-        let ends = group.paths().iter().map(|path| self.take_end(path)).collect();
+        let ends = group
+            .paths()
+            .iter()
+            .map(|path| self.take_end(path))
+            .collect();
         for path in before.paths() {
             if let Some(end) = self.end_mut(path.adjacency) {
                 end.groups.remove(&number);
@@ -478,7 +577,10 @@ impl NexthopTable {
     }
 
     fn enter(&mut self, group: Group, own: bool) -> Result<u32, GroupError> {
-        group.paths().iter().try_for_each(|path| self.check_path(path))?;
+        group
+            .paths()
+            .iter()
+            .try_for_each(|path| self.check_path(path))?;
         let number = self.free_groups.pop().unwrap_or_else(|| {
             self.groups.push(None);
             self.entries.push(GroupEntry::default());
@@ -489,9 +591,18 @@ impl NexthopTable {
                 end.groups.insert(number);
             }
         }
-        let ends = group.paths().iter().map(|path| self.take_end(path)).collect();
+        let ends = group
+            .paths()
+            .iter()
+            .map(|path| self.take_end(path))
+            .collect();
         if let Some(place) = self.groups.get_mut(number as usize) {
-            *place = Some(Kept { group, users: 1, ends, own });
+            *place = Some(Kept {
+                group,
+                users: 1,
+                ends,
+                own,
+            });
         }
         self.rebuild(number);
         Ok(number)
@@ -500,7 +611,9 @@ impl NexthopTable {
     /// A user less; without users the group goes, and its number may come again. Only after no route
     /// uses it any more (see the order of changes in the crate's description).
     pub fn release(&mut self, number: u32) {
-        let Some(place) = self.groups.get_mut(number as usize) else { return };
+        let Some(place) = self.groups.get_mut(number as usize) else {
+            return;
+        };
         let Some(kept) = place else { return };
         kept.users -= 1;
         if kept.users > 0 {
@@ -527,24 +640,39 @@ impl NexthopTable {
     /// The adjacency of each path of a group, in their order: with labels, the one that pushes them.
     #[must_use]
     pub fn ends(&self, number: u32) -> &[u32] {
-        self.groups.get(number as usize).and_then(Option::as_ref).map_or(&[], |kept| &kept.ends)
+        self.groups
+            .get(number as usize)
+            .and_then(Option::as_ref)
+            .map_or(&[], |kept| &kept.ends)
     }
 
     /// The adjacency of each bucket of a group, as of now.
     #[must_use]
     pub fn buckets(&self, number: u32) -> &[u32] {
-        NexthopView { groups: &self.entries, adjacencies: &[], has_labels: false }.buckets(number)
+        NexthopView {
+            groups: &self.entries,
+            adjacencies: &[],
+            has_labels: false,
+        }
+        .buckets(number)
     }
 
     /// How many groups have a path that ends in an adjacency.
     #[must_use]
     pub fn groups_over(&self, number: u32) -> usize {
         let over = |end: &End| end.groups.len();
-        match self.adjacencies.get(number as usize).and_then(Option::as_ref) {
+        match self
+            .adjacencies
+            .get(number as usize)
+            .and_then(Option::as_ref)
+        {
             // Groups are noted at the neighbour below the labels.
-            Some(end) if end.adjacency.kind == AdjacencyKind::Labelled => {
-                self.groups.iter().flatten().filter(|kept| kept.ends.contains(&number)).count()
-            }
+            Some(end) if end.adjacency.kind == AdjacencyKind::Labelled => self
+                .groups
+                .iter()
+                .flatten()
+                .filter(|kept| kept.ends.contains(&number))
+                .count(),
             end => end.map_or(0, over),
         }
     }
@@ -552,22 +680,38 @@ impl NexthopTable {
     /// How many routes use a group.
     #[must_use]
     pub fn users(&self, number: u32) -> u32 {
-        self.groups.get(number as usize).and_then(Option::as_ref).map_or(0, |kept| kept.users)
+        self.groups
+            .get(number as usize)
+            .and_then(Option::as_ref)
+            .map_or(0, |kept| kept.users)
     }
 
     /// A group by its number.
     #[must_use]
     pub fn group(&self, number: u32) -> Option<&Group> {
-        self.groups.get(number as usize)?.as_ref().map(|kept| &kept.group)
+        self.groups
+            .get(number as usize)?
+            .as_ref()
+            .map(|kept| &kept.group)
     }
 
     /// Bytes that groups and adjacencies occupy, here and in a snapshot.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let paths: usize = self.groups().map(|(_, group, _)| size_of_val(group.paths())).sum();
-        let buckets: usize = self.entries.iter().filter(|entry| entry.buckets.is_some()).count() * size_of::<Buckets>();
-        let groups = self.groups.len() * (size_of::<Option<Kept>>() + size_of::<(Group, u32)>() + 2 * size_of::<GroupEntry>());
-        let ends = self.adjacencies.len() * (size_of::<Option<End>>() + size_of::<Adjacency>() + size_of::<Arc<Adjacency>>());
+        let paths: usize = self
+            .groups()
+            .map(|(_, group, _)| size_of_val(group.paths()))
+            .sum();
+        let buckets: usize = self
+            .entries
+            .iter()
+            .filter(|entry| entry.buckets.is_some())
+            .count()
+            * size_of::<Buckets>();
+        let groups = self.groups.len()
+            * (size_of::<Option<Kept>>() + size_of::<(Group, u32)>() + 2 * size_of::<GroupEntry>());
+        let ends = self.adjacencies.len()
+            * (size_of::<Option<End>>() + size_of::<Adjacency>() + size_of::<Arc<Adjacency>>());
         // A group's paths are kept twice: with it, and as the key that it is found by.
         2 * paths + buckets + groups + ends
     }
@@ -575,16 +719,27 @@ impl NexthopTable {
     /// All groups: number, paths, users.
     pub fn groups(&self) -> impl Iterator<Item = (u32, &Group, u32)> {
         let row = |(number, kept): (usize, &'_ Option<Kept>)| kept.as_ref().map(|_| number as u32);
-        self.groups.iter().enumerate().filter_map(row).filter_map(|number| {
-            let kept = self.groups.get(number as usize)?.as_ref()?;
-            Some((number, &kept.group, kept.users))
-        })
+        self.groups
+            .iter()
+            .enumerate()
+            .filter_map(row)
+            .filter_map(|number| {
+                let kept = self.groups.get(number as usize)?.as_ref()?;
+                Some((number, &kept.group, kept.users))
+            })
     }
 
     /// Works a group's buckets out anew.
     fn rebuild(&mut self, number: u32) {
-        let Some(Some(Kept { group, ends, .. })) = self.groups.get(number as usize) else { return };
-        let up = |adjacency: u32| self.adjacencies.get(adjacency as usize).and_then(Option::as_ref).is_some_and(|end| end.up);
+        let Some(Some(Kept { group, ends, .. })) = self.groups.get(number as usize) else {
+            return;
+        };
+        let up = |adjacency: u32| {
+            self.adjacencies
+                .get(adjacency as usize)
+                .and_then(Option::as_ref)
+                .is_some_and(|end| end.up)
+        };
         let entry = GroupEntry::new(&group.buckets(ends, up));
         if let Some(place) = self.entries.get_mut(number as usize) {
             *place = entry;

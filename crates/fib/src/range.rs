@@ -68,7 +68,13 @@ pub(crate) type Run = (u32, u16);
 
 /// The runs of the part of a subtree that lies between two values, if nodes with marks can tell them: no more than
 /// so many routes, of no more than three octets, with groups below 255.
-pub(crate) fn marked(rib: &Rib, node: &Node, level: usize, cover: u32, (from, to): (u32, u32)) -> Option<Vec<Run>> {
+pub(crate) fn marked(
+    rib: &Rib,
+    node: &Node,
+    level: usize,
+    cover: u32,
+    (from, to): (u32, u32),
+) -> Option<Vec<Run>> {
     let cover = u16::try_from(cover).ok()?;
     let octets = (last_octet(level) - level).min(MARK_OCTETS);
     let mut ranges = Vec::new();
@@ -81,7 +87,9 @@ pub(crate) fn marked(rib: &Rib, node: &Node, level: usize, cover: u32, (from, to
     runs.retain(|run| run.0 <= to);
     let first = runs.first_mut()?;
     first.0 = from;
-    runs.iter().all(|run| u32::from(run.1) < ANY_GROUP).then_some(runs)
+    runs.iter()
+        .all(|run| u32::from(run.1) < ANY_GROUP)
+        .then_some(runs)
 }
 
 impl Coded {
@@ -90,7 +98,9 @@ impl Coded {
         if node.below() > MAX_MARKS {
             return None;
         }
-        if let Some(coded) = marked(rib, node, level, cover, WHOLE).and_then(|runs| Coded::of_marks(&runs)) {
+        if let Some(coded) =
+            marked(rib, node, level, cover, WHOLE).and_then(|runs| Coded::of_marks(&runs))
+        {
             return Some(coded);
         }
         let cover = u16::try_from(cover).ok()?;
@@ -98,7 +108,15 @@ impl Coded {
             return None;
         }
         let mut ranges = Vec::with_capacity(node.below());
-        collect(rib, node, 0, 24, last_octet(level) - level, WHOLE, &mut ranges)?;
+        collect(
+            rib,
+            node,
+            0,
+            24,
+            last_octet(level) - level,
+            WHOLE,
+            &mut ranges,
+        )?;
         ranges.sort_unstable_by_key(|range| (range.first, range.len));
         Coded::of_runs(&runs(&ranges, cover))
     }
@@ -116,7 +134,11 @@ impl Coded {
         }
         words.extend(runs.iter().map(|run| (run.0 | u32::from(run.1)) ^ TURN));
         words.resize(words.len().next_multiple_of(LINE), NEVER);
-        Some(Coded { words, indexed, marks: true })
+        Some(Coded {
+            words,
+            indexed,
+            marks: true,
+        })
     }
 
     fn of_runs(runs: &[Run]) -> Option<Coded> {
@@ -132,14 +154,22 @@ impl Coded {
             words.resize(end, NEVER);
         };
         if indexed {
-            keys(&mut runs.chunks(RUNS).skip(1).map(|line| line[0].0), LINE, &mut words);
+            keys(
+                &mut runs.chunks(RUNS).skip(1).map(|line| line[0].0),
+                LINE,
+                &mut words,
+            );
         }
         for line in runs.chunks(RUNS) {
             keys(&mut line.iter().skip(1).map(|run| run.0), KEYS, &mut words);
             let group = |at: usize| line.get(at).map_or(0, |run| u32::from(run.1));
             words.extend((0..LINE - KEYS).map(|pair| group(2 * pair) | group(2 * pair + 1) << 16));
         }
-        Some(Coded { words, indexed, marks: false })
+        Some(Coded {
+            words,
+            indexed,
+            marks: false,
+        })
     }
 
     pub(crate) fn is_indexed(&self) -> bool {
@@ -162,35 +192,65 @@ impl Coded {
             () if at % LINE < KEYS => !0,
             () => 0,
         };
-        let same = |(at, (word, there)): (usize, (&u32, &AtomicU32))| (word ^ there.load(Ordering::Relaxed)) & compared(at) == 0;
+        let same = |(at, (word, there)): (usize, (&u32, &AtomicU32))| {
+            (word ^ there.load(Ordering::Relaxed)) & compared(at) == 0
+        };
         there.len() == self.words.len() && self.words.iter().zip(there).enumerate().all(same)
     }
 }
 
 /// Words of a node whose first line this is.
 pub(crate) fn len_of(first: &[AtomicU32], indexed: bool) -> usize {
-    let lines = first.iter().filter(|word| word.load(Ordering::Relaxed) != NEVER).count() + 1;
+    let lines = first
+        .iter()
+        .filter(|word| word.load(Ordering::Relaxed) != NEVER)
+        .count()
+        + 1;
     if indexed { LINE * (1 + lines) } else { LINE }
 }
 
 /// The routes of a subtree, whose octet is `shift` bits from the right of those told apart and which may go so many
 /// octets deep; `None` when it goes deeper or has too great a group. Only those that lie `within` two values, or in part.
-fn collect(rib: &Rib, node: &Node, base: u32, shift: u32, octets: usize, within: (u32, u32), ranges: &mut Vec<Range>) -> Option<()> {
+fn collect(
+    rib: &Rib,
+    node: &Node,
+    base: u32,
+    shift: u32,
+    octets: usize,
+    within: (u32, u32),
+    ranges: &mut Vec<Range>,
+) -> Option<()> {
     let ends = |span: std::ops::Range<usize>| {
-        (base | (span.start as u32) << shift, base | ((span.end - 1) as u32) << shift | !(u32::MAX << shift))
+        (
+            base | (span.start as u32) << shift,
+            base | ((span.end - 1) as u32) << shift | !(u32::MAX << shift),
+        )
     };
     let concerns = |(first, last): (u32, u32)| first <= within.1 && last >= within.0;
     for route in node.routes() {
         let (first, last) = ends(route.span());
         if concerns((first, last)) {
             let len = 24 - shift + route.place().ilog2();
-            ranges.push(Range { first, last, len, group: u16::try_from(route.group()).ok()? });
+            ranges.push(Range {
+                first,
+                last,
+                len,
+                group: u16::try_from(route.group()).ok()?,
+            });
         }
     }
     for (slot, child) in node.children() {
         if concerns(ends(slot..slot + 1)) {
             let below = octets.checked_sub(1).filter(|&below| below > 0)?;
-            collect(rib, rib.node(child)?, base | (slot as u32) << shift, shift.checked_sub(8)?, below, within, ranges)?;
+            collect(
+                rib,
+                rib.node(child)?,
+                base | (slot as u32) << shift,
+                shift.checked_sub(8)?,
+                below,
+                within,
+                ranges,
+            )?;
         }
     }
     Some(())
@@ -271,61 +331,130 @@ mod tests {
     fn find(words: &[AtomicU32], coded: &Coded, key: u32) -> u32 {
         let line = |line: u32| words[line as usize * LINE..].first_chunk().unwrap();
         let key = turned(if coded.marks { key | ANY_GROUP } else { key });
-        let line = line(if coded.indexed { line_below(AnyMachine, line(0), &key) } else { 0 });
-        if coded.marks { group_marked(AnyMachine, line, &key) } else { group_in(line, key) }
+        let line = line(if coded.indexed {
+            line_below(AnyMachine, line(0), &key)
+        } else {
+            0
+        });
+        if coded.marks {
+            group_marked(AnyMachine, line, &key)
+        } else {
+            group_in(line, key)
+        }
     }
 
     #[test]
     fn every_key_finds_its_run() {
         for count in (1..=MAX_RUNS).step_by(3).chain([RUNS, RUNS + 1, MAX_RUNS]) {
             for step in [1u32, 3, 4095, u32::MAX / MAX_RUNS as u32] {
-                let runs: Vec<Run> = (0..count as u32).map(|n| (n * step, n as u16 + 1)).collect();
+                let runs: Vec<Run> = (0..count as u32)
+                    .map(|n| (n * step, n as u16 + 1))
+                    .collect();
                 let coded = Coded::of_runs(&runs).unwrap();
-                let words: Vec<AtomicU32> = coded.words().iter().map(|&word| AtomicU32::new(word)).collect();
+                let words: Vec<AtomicU32> = coded
+                    .words()
+                    .iter()
+                    .map(|&word| AtomicU32::new(word))
+                    .collect();
                 assert_eq!(len_of(&words[..LINE], coded.is_indexed()), words.len());
                 assert!(coded.same_runs(&words));
-                let keys = runs.iter().flat_map(|run| [run.0.saturating_sub(1), run.0, run.0.saturating_add(1)]);
+                let keys = runs
+                    .iter()
+                    .flat_map(|run| [run.0.saturating_sub(1), run.0, run.0.saturating_add(1)]);
                 for key in keys.chain([TURN - 1, TURN, u32::MAX - 1, u32::MAX]) {
                     let wanted = runs.iter().rev().find(|run| run.0 <= key).unwrap().1;
-                    assert_eq!(find(&words, &coded, key), u32::from(wanted), "{key} of {count}");
+                    assert_eq!(
+                        find(&words, &coded, key),
+                        u32::from(wanted),
+                        "{key} of {count}"
+                    );
                 }
             }
         }
         assert_eq!(Coded::of_runs(&[(0, 0); MAX_RUNS + 1]), None);
         let last = Coded::of_runs(&[(0, 1), (u32::MAX, 2)]).unwrap();
-        let words: Vec<AtomicU32> = last.words().iter().map(|&word| AtomicU32::new(word)).collect();
-        assert_eq!([u32::MAX - 1, u32::MAX].map(|key| find(&words, &last, key)), [1, 2]);
+        let words: Vec<AtomicU32> = last
+            .words()
+            .iter()
+            .map(|&word| AtomicU32::new(word))
+            .collect();
+        assert_eq!(
+            [u32::MAX - 1, u32::MAX].map(|key| find(&words, &last, key)),
+            [1, 2]
+        );
     }
 
     #[test]
     fn every_key_finds_its_mark() {
-        for count in (1..=MAX_MARKS).step_by(3).chain([MARKS, MARKS + 1, MAX_MARKS]) {
+        for count in (1..=MAX_MARKS)
+            .step_by(3)
+            .chain([MARKS, MARKS + 1, MAX_MARKS])
+        {
             for step in [1u32, 3, 200, (1 << 24) / MAX_MARKS as u32] {
-                let runs: Vec<Run> = (0..count as u32).map(|n| ((n * step) << 8, (n % 255) as u16)).collect();
+                let runs: Vec<Run> = (0..count as u32)
+                    .map(|n| ((n * step) << 8, (n % 255) as u16))
+                    .collect();
                 let coded = Coded::of_marks(&runs).unwrap();
-                let words: Vec<AtomicU32> = coded.words().iter().map(|&word| AtomicU32::new(word)).collect();
+                let words: Vec<AtomicU32> = coded
+                    .words()
+                    .iter()
+                    .map(|&word| AtomicU32::new(word))
+                    .collect();
                 assert_eq!(len_of(&words[..LINE], coded.is_indexed()), words.len());
                 let others: Vec<Run> = runs.iter().map(|run| (run.0, 254 - run.1)).collect();
-                assert!(coded.same_runs(&words) && Coded::of_marks(&others).unwrap().same_runs(&words));
-                let keys = runs.iter().flat_map(|run| [run.0.saturating_sub(1), run.0, run.0 + 255, run.0 + 256]);
+                assert!(
+                    coded.same_runs(&words) && Coded::of_marks(&others).unwrap().same_runs(&words)
+                );
+                let keys = runs
+                    .iter()
+                    .flat_map(|run| [run.0.saturating_sub(1), run.0, run.0 + 255, run.0 + 256]);
                 for key in keys.chain([TURN - 1, TURN, u32::MAX - 1, u32::MAX]) {
                     let wanted = runs.iter().rev().find(|run| run.0 <= key).unwrap().1;
-                    assert_eq!(find(&words, &coded, key), u32::from(wanted), "{key} of {count}");
+                    assert_eq!(
+                        find(&words, &coded, key),
+                        u32::from(wanted),
+                        "{key} of {count}"
+                    );
                 }
             }
         }
         assert_eq!(Coded::of_marks(&[(0, 0); MAX_MARKS + 1]), None);
         let other = Coded::of_marks(&[(0, 1), (256, 2)]).unwrap();
-        let words: Vec<AtomicU32> = other.words().iter().map(|&word| AtomicU32::new(word)).collect();
-        assert!(!Coded::of_marks(&[(0, 1), (512, 2)]).unwrap().same_runs(&words));
+        let words: Vec<AtomicU32> = other
+            .words()
+            .iter()
+            .map(|&word| AtomicU32::new(word))
+            .collect();
+        assert!(
+            !Coded::of_marks(&[(0, 1), (512, 2)])
+                .unwrap()
+                .same_runs(&words)
+        );
     }
 
     #[test]
     fn routes_within_routes_become_runs() {
-        let range = |first, last, len, group| Range { first, last, len, group };
-        let routes = [range(0, 99, 1, 1), range(0, 9, 2, 2), range(10, 19, 2, 1), range(50, 99, 2, 3), range(60, 99, 3, 4)];
-        assert_eq!(runs(&routes, 7), [(0, 2), (10, 1), (50, 3), (60, 4), (100, 7)]);
-        assert_eq!(runs(&[range(0, u32::MAX, 0, 3), range(9, u32::MAX, 1, 4)], 7), [(0, 3), (9, 4)]);
+        let range = |first, last, len, group| Range {
+            first,
+            last,
+            len,
+            group,
+        };
+        let routes = [
+            range(0, 99, 1, 1),
+            range(0, 9, 2, 2),
+            range(10, 19, 2, 1),
+            range(50, 99, 2, 3),
+            range(60, 99, 3, 4),
+        ];
+        assert_eq!(
+            runs(&routes, 7),
+            [(0, 2), (10, 1), (50, 3), (60, 4), (100, 7)]
+        );
+        assert_eq!(
+            runs(&[range(0, u32::MAX, 0, 3), range(9, u32::MAX, 1, 4)], 7),
+            [(0, 3), (9, 4)]
+        );
         assert_eq!(runs(&[], 7), [(0, 7)]);
     }
 }

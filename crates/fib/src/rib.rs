@@ -46,13 +46,17 @@ impl Prefix {
     /// The first and the last value that the four octets from `level` on have within it.
     pub(crate) fn values(&self, level: usize) -> (u32, u32) {
         let octets = (u128::from_be_bytes(self.octets) << (8 * level % 128) >> 96) as u32;
-        let others = u32::MAX.checked_shr(u32::from(self.len).saturating_sub(8 * level as u32)).unwrap_or(0);
+        let others = u32::MAX
+            .checked_shr(u32::from(self.len).saturating_sub(8 * level as u32))
+            .unwrap_or(0);
         (octets & !others, octets | others)
     }
 
     /// The slot of an upper node that leads to it.
     pub(crate) fn slot(&self, level: usize) -> usize {
-        self.octets.get(level).map_or(0, |&octet| usize::from(octet))
+        self.octets
+            .get(level)
+            .map_or(0, |&octet| usize::from(octet))
     }
 }
 
@@ -102,7 +106,12 @@ impl Node {
 
     /// Slots and node numbers of the children.
     pub(crate) fn children(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.children.iter().map(|&child| ((child >> CHILD_BITS) as usize, child & (MAX_NODES as u32 - 1)))
+        self.children.iter().map(|&child| {
+            (
+                (child >> CHILD_BITS) as usize,
+                child & (MAX_NODES as u32 - 1),
+            )
+        })
     }
 
     /// Routes here and below.
@@ -111,16 +120,20 @@ impl Node {
     }
 
     fn find_child(&self, slot: usize) -> Result<usize, usize> {
-        self.children.binary_search_by_key(&(slot as u32), |child| child >> CHILD_BITS)
+        self.children
+            .binary_search_by_key(&(slot as u32), |child| child >> CHILD_BITS)
     }
 
     pub(crate) fn child(&self, slot: usize) -> Option<u32> {
         let at = self.find_child(slot).ok()?;
-        self.children.get(at).map(|child| child & (MAX_NODES as u32 - 1))
+        self.children
+            .get(at)
+            .map(|child| child & (MAX_NODES as u32 - 1))
     }
 
     fn find(&self, place: u32) -> Result<usize, usize> {
-        self.routes.binary_search_by_key(&place, |route| route.place())
+        self.routes
+            .binary_search_by_key(&place, |route| route.place())
     }
 
     /// The route of a slot that is longest; no route when there is none.
@@ -163,7 +176,10 @@ pub(crate) const TOP: u32 = 0;
 
 impl Rib {
     pub(crate) fn new() -> Rib {
-        Rib { nodes: vec![Node::default()], free: Vec::new() }
+        Rib {
+            nodes: vec![Node::default()],
+            free: Vec::new(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -192,7 +208,9 @@ impl Rib {
     pub(crate) fn get(&self, prefix: &Prefix) -> Option<u32> {
         let number = *self.way(prefix).get(prefix.level())?;
         let node = self.node(number?)?;
-        node.routes.get(node.find(prefix.place()).ok()?).map(|route| route.group())
+        node.routes
+            .get(node.find(prefix.place()).ok()?)
+            .map(|route| route.group())
     }
 
     /// The route that covers an address: its length and group.
@@ -205,7 +223,9 @@ impl Rib {
             if best.place() > 0 {
                 found = Some((8 * level as u8 + best.place().ilog2() as u8, best.group()));
             }
-            next = node.child(usize::from(octet)).and_then(|child| self.node(child));
+            next = node
+                .child(usize::from(octet))
+                .and_then(|child| self.node(child));
         }
         found
     }
@@ -214,10 +234,15 @@ impl Rib {
     pub(crate) fn insert(&mut self, prefix: &Prefix, group: u32) -> Result<Option<u32>, Full> {
         let place = prefix.place();
         let number = self.make_way(prefix)?;
-        let Some(node) = self.node_mut(number) else { return Err(Full) };
+        let Some(node) = self.node_mut(number) else {
+            return Err(Full);
+        };
         match node.find(place) {
             Ok(at) => {
-                let before = node.routes.get_mut(at).map(|route| std::mem::replace(route, Word::new(place, group)).group());
+                let before = node
+                    .routes
+                    .get_mut(at)
+                    .map(|route| std::mem::replace(route, Word::new(place, group)).group());
                 Ok(before)
             }
             Err(at) => {
@@ -233,7 +258,9 @@ impl Rib {
         let mut number = TOP;
         for level in 0..prefix.level() {
             let slot = prefix.slot(level);
-            let Some(node) = self.node(number) else { return Err(Full) };
+            let Some(node) = self.node(number) else {
+                return Err(Full);
+            };
             number = match node.find_child(slot) {
                 Ok(_) => node.child(slot).ok_or(Full)?,
                 Err(at) => {
@@ -243,7 +270,8 @@ impl Rib {
                         self.prune(prefix);
                         return Err(Full);
                     };
-                    node.children.insert(at, (slot as u32) << CHILD_BITS | child);
+                    node.children
+                        .insert(at, (slot as u32) << CHILD_BITS | child);
                     child
                 }
             };
@@ -266,7 +294,11 @@ impl Rib {
     fn count(&mut self, prefix: &Prefix, more: bool) {
         for number in self.way(prefix).into_iter().flatten() {
             if let Some(node) = self.node_mut(number) {
-                node.below = if more { node.below.saturating_add(1) } else { node.below.saturating_sub(1) };
+                node.below = if more {
+                    node.below.saturating_add(1)
+                } else {
+                    node.below.saturating_sub(1)
+                };
             }
         }
     }
@@ -289,7 +321,10 @@ impl Rib {
     fn prune(&mut self, prefix: &Prefix) {
         let way = self.way(prefix);
         for level in (1..=prefix.level()).rev() {
-            let (Some(Some(number)), Some(Some(parent))) = (way.get(level), way.get(level - 1)) else { continue };
+            let (Some(Some(number)), Some(Some(parent))) = (way.get(level), way.get(level - 1))
+            else {
+                continue;
+            };
             if self.node(*number).is_none_or(|node| node.below > 0) {
                 return;
             }
@@ -307,14 +342,29 @@ impl Rib {
 
     /// Bytes that the routes occupy, with a word for what the allocator keeps of each block.
     pub(crate) fn bytes(&self) -> usize {
-        let block = |bytes: usize| if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) };
-        let of = |node: &Node| block(node.routes.capacity() * size_of::<Word>()) + block(node.children.capacity() * size_of::<u32>());
-        self.nodes.iter().map(of).sum::<usize>() + self.nodes.capacity() * size_of::<Node>() + self.free.capacity() * size_of::<u32>()
+        let block = |bytes: usize| {
+            if bytes == 0 {
+                0
+            } else {
+                (bytes + 8).next_multiple_of(16).max(32)
+            }
+        };
+        let of = |node: &Node| {
+            block(node.routes.capacity() * size_of::<Word>())
+                + block(node.children.capacity() * size_of::<u32>())
+        };
+        self.nodes.iter().map(of).sum::<usize>()
+            + self.nodes.capacity() * size_of::<Node>()
+            + self.free.capacity() * size_of::<u32>()
     }
 
     /// All routes, in order of addresses, then of lengths.
     pub(crate) fn iter(&self) -> Iter<'_> {
-        let mut iter = Iter { rib: self, frames: Vec::new(), octets: [0; 16] };
+        let mut iter = Iter {
+            rib: self,
+            frames: Vec::new(),
+            octets: [0; 16],
+        };
         iter.enter(TOP);
         iter
     }
@@ -335,13 +385,28 @@ pub(crate) struct Iter<'a> {
 
 impl Iter<'_> {
     fn enter(&mut self, number: u32) {
-        let Some(node) = self.rib.node(number) else { return };
-        let mut items: Vec<(usize, u32, Item)> =
-            node.routes.iter().map(|&route| (route.span().start, route.place().ilog2(), Item::Route(route))).collect();
+        let Some(node) = self.rib.node(number) else {
+            return;
+        };
+        let mut items: Vec<(usize, u32, Item)> = node
+            .routes
+            .iter()
+            .map(|&route| {
+                (
+                    route.span().start,
+                    route.place().ilog2(),
+                    Item::Route(route),
+                )
+            })
+            .collect();
         // A child comes after the routes that cover its slot, and before those of later slots.
-        items.extend(node.children().map(|(slot, child)| (slot, u32::MAX, Item::Child(slot, child))));
+        items.extend(
+            node.children()
+                .map(|(slot, child)| (slot, u32::MAX, Item::Child(slot, child))),
+        );
         items.sort_unstable_by_key(|&(slot, rank, _)| std::cmp::Reverse((slot, rank)));
-        self.frames.push(items.into_iter().map(|(_, _, item)| item).collect());
+        self.frames
+            .push(items.into_iter().map(|(_, _, item)| item).collect());
     }
 }
 

@@ -43,7 +43,9 @@ impl Random {
     }
 
     fn wide(&mut self) -> u128 {
-        u128::from(self.number()) << 80 ^ u128::from(self.number()) << 40 ^ u128::from(self.number())
+        u128::from(self.number()) << 80
+            ^ u128::from(self.number()) << 40
+            ^ u128::from(self.number())
     }
 
     /// A length, as often as its share says.
@@ -131,7 +133,10 @@ pub fn internet4(seed: u64, count: usize, groups: u32) -> Vec<(Ipv4Net, u32)> {
         let len = random.length(&LENGTHS4);
         let address = random.number() as u32;
         let unicast = (1..224).contains(&(address >> 24)) && !matches!(address >> 24, 10 | 127);
-        Ipv4Net::new(Ipv4Addr::from(address), len).ok().filter(|_| unicast).map(|net| net.trunc())
+        Ipv4Net::new(Ipv4Addr::from(address), len)
+            .ok()
+            .filter(|_| unicast)
+            .map(|net| net.trunc())
     })
 }
 
@@ -139,19 +144,31 @@ pub fn internet4(seed: u64, count: usize, groups: u32) -> Vec<(Ipv4Net, u32)> {
 #[must_use]
 pub fn internet6(seed: u64, count: usize, groups: u32) -> Vec<(Ipv6Net, u32)> {
     let mut random = Random::new(seed);
-    let allocations: Vec<(u128, u8)> = (0..count / 7 + 1).map(|_| allocation(&mut random)).collect();
+    let allocations: Vec<(u128, u8)> = (0..count / 7 + 1)
+        .map(|_| allocation(&mut random))
+        .collect();
     collect(seed, count, groups, || {
         let len = random.length(&LENGTHS6);
         let (start, size) = allocations[random.small(allocations.len() as u64) as usize];
         let address = if len <= 32 {
             // The allocation itself, or another.
-            if random.below(2) == 0 { start } else { allocation(&mut random).0 }
+            if random.below(2) == 0 {
+                start
+            } else {
+                allocation(&mut random).0
+            }
         } else {
             let bits = len.saturating_sub(size);
-            let subnet = if random.below(2) == 0 { random.small(1 << bits) } else { random.below(1 << bits) };
+            let subnet = if random.below(2) == 0 {
+                random.small(1 << bits)
+            } else {
+                random.below(1 << bits)
+            };
             start | u128::from(subnet) << (128 - u32::from(len))
         };
-        Ipv6Net::new(Ipv6Addr::from(address), len).ok().map(|net| net.trunc())
+        Ipv6Net::new(Ipv6Addr::from(address), len)
+            .ok()
+            .map(|net| net.trunc())
     })
 }
 
@@ -172,7 +189,12 @@ fn allocation(random: &mut Random) -> (u128, u8) {
     (first << 112 | second << 96, len)
 }
 
-fn collect<N: Hash + Eq + Copy>(seed: u64, count: usize, groups: u32, mut prefix: impl FnMut() -> Option<N>) -> Vec<(N, u32)> {
+fn collect<N: Hash + Eq + Copy>(
+    seed: u64,
+    count: usize,
+    groups: u32,
+    mut prefix: impl FnMut() -> Option<N>,
+) -> Vec<(N, u32)> {
     let mut choice = Random::new(seed ^ 0x5eed);
     let mut seen = HashSet::with_capacity(count);
     let mut routes = Vec::with_capacity(count);
@@ -189,7 +211,10 @@ fn collect<N: Hash + Eq + Copy>(seed: u64, count: usize, groups: u32, mut prefix
 pub fn destinations4(seed: u64, count: usize, routes: &[(Ipv4Net, u32)]) -> Vec<u32> {
     let mut random = Random::new(seed);
     let mut one = || {
-        let (net, _) = routes.get(random.below(routes.len() as u64) as usize).copied().unwrap_or_default();
+        let (net, _) = routes
+            .get(random.below(routes.len() as u64) as usize)
+            .copied()
+            .unwrap_or_default();
         u32::from(net.network()) | random.number() as u32 & u32::from(net.hostmask())
     };
     (0..count).map(|_| one()).collect()
@@ -200,7 +225,10 @@ pub fn destinations4(seed: u64, count: usize, routes: &[(Ipv4Net, u32)]) -> Vec<
 pub fn destinations6(seed: u64, count: usize, routes: &[(Ipv6Net, u32)]) -> Vec<u128> {
     let mut random = Random::new(seed);
     let mut one = || {
-        let (net, _) = routes.get(random.below(routes.len() as u64) as usize).copied().unwrap_or_default();
+        let (net, _) = routes
+            .get(random.below(routes.len() as u64) as usize)
+            .copied()
+            .unwrap_or_default();
         u128::from(net.network()) | random.wide() & u128::from(net.hostmask())
     };
     (0..count).map(|_| one()).collect()
@@ -214,14 +242,46 @@ mod tests {
     fn a_seed_makes_the_same_table_of_today_s_lengths() {
         let routes = internet4(1, 20_000, 16);
         assert_eq!(routes, internet4(1, 20_000, 16));
-        let share = |len: u8| routes.iter().filter(|(net, _)| net.prefix_len() == len).count() * 100 / routes.len();
-        assert!((57..=65).contains(&share(24)) && (9..=13).contains(&share(22)), "{} {}", share(24), share(22));
+        let share = |len: u8| {
+            routes
+                .iter()
+                .filter(|(net, _)| net.prefix_len() == len)
+                .count()
+                * 100
+                / routes.len()
+        };
+        assert!(
+            (57..=65).contains(&share(24)) && (9..=13).contains(&share(22)),
+            "{} {}",
+            share(24),
+            share(22)
+        );
         assert!(routes.iter().all(|&(_, group)| (1..=16).contains(&group)));
         let routes6 = internet6(1, 20_000, 16);
-        let share = |len: u8| routes6.iter().filter(|(net, _)| net.prefix_len() == len).count() * 100 / routes6.len();
-        assert!((42..=52).contains(&share(48)) && (8..=14).contains(&share(32)), "{} {}", share(48), share(32));
+        let share = |len: u8| {
+            routes6
+                .iter()
+                .filter(|(net, _)| net.prefix_len() == len)
+                .count()
+                * 100
+                / routes6.len()
+        };
+        assert!(
+            (42..=52).contains(&share(48)) && (8..=14).contains(&share(32)),
+            "{} {}",
+            share(48),
+            share(32)
+        );
         let covered = destinations6(2, 100, &routes6);
-        assert!(covered.iter().all(|&address| routes6.iter().any(|(net, _)| net.contains(&Ipv6Addr::from(address)))));
-        assert!(destinations4(2, 100, &routes).iter().all(|&address| routes.iter().any(|(net, _)| net.contains(&Ipv4Addr::from(address)))));
+        assert!(covered.iter().all(|&address| {
+            routes6
+                .iter()
+                .any(|(net, _)| net.contains(&Ipv6Addr::from(address)))
+        }));
+        assert!(destinations4(2, 100, &routes).iter().all(|&address| {
+            routes
+                .iter()
+                .any(|(net, _)| net.contains(&Ipv4Addr::from(address)))
+        }));
     }
 }

@@ -80,31 +80,60 @@ impl Trie {
             return byte_of_run(node, slot);
         }
         let (word, bit) = dense::head_of(slot);
-        byte_of_run(node, dense::run_of(self.word(node.unit() as usize * UNIT_WORDS + word), bit))
+        byte_of_run(
+            node,
+            dense::run_of(self.word(node.unit() as usize * UNIT_WORDS + word), bit),
+        )
     }
 
     /// Acquire, so that the node that an entry leads to is seen as its writer filled it.
     #[inline(always)]
     fn word(&self, word: usize) -> u32 {
-        self.words.get(word).map_or(0, |word| word.load(Ordering::Acquire))
+        self.words
+            .get(word)
+            .map_or(0, |word| word.load(Ordering::Acquire))
     }
 
     /// The group of thirty-two bits in a node of ranges.
     #[inline(always)]
     pub(crate) fn search(&self, node: Entry, key: u32) -> u32 {
-        let line = |line: u32| self.words.node(node.unit() + line * (LINE / UNIT_WORDS) as u32, LINE).first_chunk::<LINE>();
+        let line = |line: u32| {
+            self.words
+                .node(node.unit() + line * (LINE / UNIT_WORDS) as u32, LINE)
+                .first_chunk::<LINE>()
+        };
         let key = range::turned(key | node.any_group());
-        let below = if node.indexed() > 0 { line(0).map_or(0, |index| range::line_below(AnyMachine, index, &key)) } else { 0 };
+        let below = if node.indexed() > 0 {
+            line(0).map_or(0, |index| range::line_below(AnyMachine, index, &key))
+        } else {
+            0
+        };
         // Not as a function chosen here: that would be a call.
-        line(below)
-            .map_or(0, |line| if node.has_marks() { range::group_marked(AnyMachine, line, &key) } else { range::group_in(line, key) })
+        line(below).map_or(0, |line| {
+            if node.has_marks() {
+                range::group_marked(AnyMachine, line, &key)
+            } else {
+                range::group_in(line, key)
+            }
+        })
     }
 
     /// What a fork leads thirty-two bits to.
     #[inline(always)]
     pub(crate) fn branch(&self, fork: Entry, key: u32) -> Entry {
-        let ([starts, entries], _) = self.words.node(fork.unit(), fork::WORDS).as_chunks::<LINE>() else { return Entry::NO_ROUTE };
-        fork::entry_in(AnyMachine, starts, entries, &range::turned(key | fork.any_group()))
+        let ([starts, entries], _) = self
+            .words
+            .node(fork.unit(), fork::WORDS)
+            .as_chunks::<LINE>()
+        else {
+            return Entry::NO_ROUTE;
+        };
+        fork::entry_in(
+            AnyMachine,
+            starts,
+            entries,
+            &range::turned(key | fork.any_group()),
+        )
     }
 
     /// The words of a fork.
@@ -115,7 +144,8 @@ impl Trie {
     /// The words of a node of ranges.
     pub(crate) fn ranges(&self, node: Entry) -> &[AtomicU32] {
         let first = self.words.node(node.unit(), LINE);
-        self.words.node(node.unit(), range::len_of(first, node.indexed() > 0))
+        self.words
+            .node(node.unit(), range::len_of(first, node.indexed() > 0))
     }
 
     /// The words of a plain or dense node.
@@ -124,17 +154,24 @@ impl Trie {
             return self.words.node(node.unit(), SLOTS);
         }
         let head = self.words.node(node.unit(), HEAD);
-        self.words.node(node.unit(), dense::len_of(head, node.narrow()))
+        self.words
+            .node(node.unit(), dense::len_of(head, node.narrow()))
     }
 
     /// All slots of a plain or dense node, and the run of it that holds each.
     pub(crate) fn slots(&self, node: Entry) -> (Slots, [u16; SLOTS]) {
         let words = self.node(node);
         let head = if node.is_plain() { 0 } else { HEAD };
-        let runs = if node.is_plain() { std::array::from_fn(|slot| slot as u16) } else { dense::runs(words.get(..head).unwrap_or(&[])) };
+        let runs = if node.is_plain() {
+            std::array::from_fn(|slot| slot as u16)
+        } else {
+            dense::runs(words.get(..head).unwrap_or(&[]))
+        };
         let hold = |run: u16| {
             let byte = dense::byte_of(head * size_of::<u32>(), usize::from(run), node.narrow());
-            let word = words.get(byte / size_of::<u32>()).map_or(0, |word| word.load(Ordering::Relaxed));
+            let word = words
+                .get(byte / size_of::<u32>())
+                .map_or(0, |word| word.load(Ordering::Relaxed));
             dense::read(word, byte, node.narrow())
         };
         // What follows in the same run holds the same.
@@ -175,7 +212,11 @@ impl Trie {
 /// The byte at which a run of a plain or dense node begins.
 #[inline(always)]
 pub(crate) fn byte_of_run(node: Entry, run: usize) -> usize {
-    let head = if node.is_plain() { 0 } else { HEAD * size_of::<u32>() };
+    let head = if node.is_plain() {
+        0
+    } else {
+        HEAD * size_of::<u32>()
+    };
     dense::byte_of(node.unit() as usize * UNIT + head, run, node.narrow())
 }
 

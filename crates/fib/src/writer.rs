@@ -49,11 +49,20 @@ const LARGE: usize = 32_768;
 
 fn memory_of(grower: &Grower) -> Memory {
     let ((table, routes), (blocks, spare_blocks)) = (grower.bytes(), grower.node_counts());
-    Memory { table, routes, blocks, spare_blocks }
+    Memory {
+        table,
+        routes,
+        blocks,
+        spare_blocks,
+    }
 }
 
 fn check(group: u32) -> Result<u32, FibError> {
-    if group > MAX_GROUP { Err(FibError::GroupTooHigh(group)) } else { Ok(group) }
+    if group > MAX_GROUP {
+        Err(FibError::GroupTooHigh(group))
+    } else {
+        Ok(group)
+    }
 }
 
 /// The one writer of a [`Fib4`].
@@ -64,13 +73,21 @@ pub struct Fib4Writer {
 
 fn prefix4(prefix: Ipv4Net) -> Prefix {
     let mut octets = [0; 16];
-    octets.iter_mut().zip(prefix.network().octets()).for_each(|(place, octet)| *place = octet);
-    Prefix { octets, len: prefix.prefix_len() }
+    octets
+        .iter_mut()
+        .zip(prefix.network().octets())
+        .for_each(|(place, octet)| *place = octet);
+    Prefix {
+        octets,
+        len: prefix.prefix_len(),
+    }
 }
 
 fn net4(prefix: Prefix) -> Option<Ipv4Net> {
     let [a, b, c, d, ..] = prefix.octets;
-    Ipv4Net::new(Ipv4Addr::new(a, b, c, d), prefix.len).ok().map(|net| net.trunc())
+    Ipv4Net::new(Ipv4Addr::new(a, b, c, d), prefix.len)
+        .ok()
+        .map(|net| net.trunc())
 }
 
 impl Fib4Writer {
@@ -79,7 +96,15 @@ impl Fib4Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(domain: &Domain) -> Result<Fib4Writer, FibError> {
-        Fib4Writer::of(domain, Shape { ranges: false, few: 128, plain_from: usize::MAX, lines_from: LARGE })
+        Fib4Writer::of(
+            domain,
+            Shape {
+                ranges: false,
+                few: 128,
+                plain_from: usize::MAX,
+                lines_from: LARGE,
+            },
+        )
     }
 
     /// The same, made as a large one from the first route on, with 7 MiB of lines: for a full table to come.
@@ -87,12 +112,23 @@ impl Fib4Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn large(domain: &Domain) -> Result<Fib4Writer, FibError> {
-        Fib4Writer::of(domain, Shape { ranges: false, few: 0, plain_from: usize::MAX, lines_from: 0 })
+        Fib4Writer::of(
+            domain,
+            Shape {
+                ranges: false,
+                few: 0,
+                plain_from: usize::MAX,
+                lines_from: 0,
+            },
+        )
     }
 
     fn of(domain: &Domain, shape: Shape) -> Result<Fib4Writer, FibError> {
         let grower = Grower::new(domain, shape).ok_or(FibError::Full)?;
-        Ok(Fib4Writer { fib: Arc::new(Fib4::new(grower.trie().clone())), grower })
+        Ok(Fib4Writer {
+            fib: Arc::new(Fib4::new(grower.trie().clone())),
+            grower,
+        })
     }
 
     /// The table that workers read.
@@ -116,8 +152,14 @@ impl Fib4Writer {
     /// When a group number is too high nothing has changed. When the table is full, a part of the routes
     /// is in.
     pub fn extend(&mut self, routes: &[(Ipv4Net, u32)]) -> Result<(), FibError> {
-        routes.iter().try_for_each(|&(_, group)| check(group).map(|_| ()))?;
-        Ok(self.grower.extend(routes.iter().map(|&(prefix, group)| (prefix4(prefix), group)))?)
+        routes
+            .iter()
+            .try_for_each(|&(_, group)| check(group).map(|_| ()))?;
+        Ok(self.grower.extend(
+            routes
+                .iter()
+                .map(|&(prefix, group)| (prefix4(prefix), group)),
+        )?)
     }
 
     /// Removes a route; its addresses fall to the route that covers it. Returns the group it had.
@@ -134,13 +176,19 @@ impl Fib4Writer {
     /// The route that an address takes, and its group.
     #[must_use]
     pub fn longest_match(&self, address: Ipv4Addr) -> Option<(Ipv4Net, u32)> {
-        let (len, group) = self.grower.rib.longest_match(&prefix4(address.into()).octets)?;
+        let (len, group) = self
+            .grower
+            .rib
+            .longest_match(&prefix4(address.into()).octets)?;
         Some((Ipv4Net::new(address, len).ok()?.trunc(), group))
     }
 
     /// All routes, in order of addresses.
     pub fn iter(&self) -> impl Iterator<Item = (Ipv4Net, u32)> + '_ {
-        self.grower.rib.iter().filter_map(|(prefix, group)| Some((net4(prefix)?, group)))
+        self.grower
+            .rib
+            .iter()
+            .filter_map(|(prefix, group)| Some((net4(prefix)?, group)))
     }
 
     /// How many routes there are.
@@ -164,7 +212,10 @@ impl Fib4Writer {
 
 impl std::fmt::Debug for Fib4Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fib4Writer").field("routes", &self.len()).field("memory", &self.memory()).finish_non_exhaustive()
+        f.debug_struct("Fib4Writer")
+            .field("routes", &self.len())
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,11 +226,16 @@ pub struct Fib6Writer {
 }
 
 fn prefix6(prefix: Ipv6Net) -> Prefix {
-    Prefix { octets: prefix.network().octets(), len: prefix.prefix_len() }
+    Prefix {
+        octets: prefix.network().octets(),
+        len: prefix.prefix_len(),
+    }
 }
 
 fn net6(prefix: Prefix) -> Option<Ipv6Net> {
-    Ipv6Net::new(Ipv6Addr::from(prefix.octets), prefix.len).ok().map(|net| net.trunc())
+    Ipv6Net::new(Ipv6Addr::from(prefix.octets), prefix.len)
+        .ok()
+        .map(|net| net.trunc())
 }
 
 impl Fib6Writer {
@@ -188,9 +244,17 @@ impl Fib6Writer {
     /// # Errors
     /// When there is no memory for it.
     pub fn new(domain: &Domain) -> Result<Fib6Writer, FibError> {
-        let shape = Shape { ranges: true, few: 256, plain_from: 94, lines_from: usize::MAX };
+        let shape = Shape {
+            ranges: true,
+            few: 256,
+            plain_from: 94,
+            lines_from: usize::MAX,
+        };
         let grower = Grower::new(domain, shape).ok_or(FibError::Full)?;
-        Ok(Fib6Writer { fib: Arc::new(Fib6::new(grower.trie().clone())), grower })
+        Ok(Fib6Writer {
+            fib: Arc::new(Fib6::new(grower.trie().clone())),
+            grower,
+        })
     }
 
     /// The table that workers read.
@@ -214,8 +278,14 @@ impl Fib6Writer {
     /// When a group number is too high nothing has changed. When the table is full, a part of the routes
     /// is in.
     pub fn extend(&mut self, routes: &[(Ipv6Net, u32)]) -> Result<(), FibError> {
-        routes.iter().try_for_each(|&(_, group)| check(group).map(|_| ()))?;
-        Ok(self.grower.extend(routes.iter().map(|&(prefix, group)| (prefix6(prefix), group)))?)
+        routes
+            .iter()
+            .try_for_each(|&(_, group)| check(group).map(|_| ()))?;
+        Ok(self.grower.extend(
+            routes
+                .iter()
+                .map(|&(prefix, group)| (prefix6(prefix), group)),
+        )?)
     }
 
     /// Removes a route; its addresses fall to the route that covers it. Returns the group it had.
@@ -238,7 +308,10 @@ impl Fib6Writer {
 
     /// All routes, in order of addresses.
     pub fn iter(&self) -> impl Iterator<Item = (Ipv6Net, u32)> + '_ {
-        self.grower.rib.iter().filter_map(|(prefix, group)| Some((net6(prefix)?, group)))
+        self.grower
+            .rib
+            .iter()
+            .filter_map(|(prefix, group)| Some((net6(prefix)?, group)))
     }
 
     /// How many routes there are.
@@ -262,6 +335,9 @@ impl Fib6Writer {
 
 impl std::fmt::Debug for Fib6Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fib6Writer").field("routes", &self.len()).field("memory", &self.memory()).finish_non_exhaustive()
+        f.debug_struct("Fib6Writer")
+            .field("routes", &self.len())
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
     }
 }

@@ -33,7 +33,13 @@ fn next(state: &mut u64) -> u64 {
 }
 
 /// Looks up until told to stop; returns how many lookups were made.
-fn read(fib: &Fib4, mut reader: Reader, prefixes: &[Ipv4Net], stop: &AtomicBool, mut seed: u64) -> u64 {
+fn read(
+    fib: &Fib4,
+    mut reader: Reader,
+    prefixes: &[Ipv4Net],
+    stop: &AtomicBool,
+    mut seed: u64,
+) -> u64 {
     let mut lookups = 0;
     let (mut addresses, mut groups) = ([0u32; 256], [0u32; 256]);
     while !stop.load(Ordering::Relaxed) {
@@ -48,7 +54,11 @@ fn read(fib: &Fib4, mut reader: Reader, prefixes: &[Ipv4Net], stop: &AtomicBool,
             // 0.0.0.0/0 and 10.0.0.0/8 stay, so there is always an answer, and one that covers.
             assert_ne!(group, 0);
             let from = prefixes[group as usize - 1];
-            assert!(from.contains(&std::net::Ipv4Addr::from(address)), "{} by {from}", std::net::Ipv4Addr::from(address));
+            assert!(
+                from.contains(&std::net::Ipv4Addr::from(address)),
+                "{} by {from}",
+                std::net::Ipv4Addr::from(address)
+            );
         }
         lookups += 256;
         if lookups % 25_600 == 0 {
@@ -86,7 +96,12 @@ fn read_beside(domain: &Domain, mut writer: Fib4Writer) {
         for seed in 1..=2 {
             let reader = domain.register().unwrap();
             let (fib, prefixes, stop, lookups) = (&fib, &prefixes, &stop, &lookups);
-            scope.spawn(move || lookups.fetch_add(read(fib, reader, prefixes, stop, seed * 77), Ordering::Relaxed));
+            scope.spawn(move || {
+                lookups.fetch_add(
+                    read(fib, reader, prefixes, stop, seed * 77),
+                    Ordering::Relaxed,
+                )
+            });
         }
         let mut seed = 4711;
         let mut there = vec![false; prefixes.len()];
@@ -103,7 +118,10 @@ fn read_beside(domain: &Domain, mut writer: Fib4Writer) {
     });
     assert!(lookups.load(Ordering::Relaxed) > 0);
     let memory = writer.memory();
-    assert!(memory.blocks + memory.spare_blocks < 20_000, "blocks are used again: {memory:?}");
+    assert!(
+        memory.blocks + memory.spare_blocks < 20_000,
+        "blocks are used again: {memory:?}"
+    );
 }
 
 /// Groups of IPv6 prefixes, so few that lines hold marks.
@@ -127,7 +145,13 @@ fn group6(n: usize) -> u32 {
     (n % GROUPS) as u32 + 1
 }
 
-fn read6(fib: &Fib6, mut reader: Reader, prefixes: &[Ipv6Net], stop: &AtomicBool, mut seed: u64) -> u64 {
+fn read6(
+    fib: &Fib6,
+    mut reader: Reader,
+    prefixes: &[Ipv6Net],
+    stop: &AtomicBool,
+    mut seed: u64,
+) -> u64 {
     let mut lookups = 0;
     let (mut addresses, mut groups) = ([0u128; 256], [0u32; 256]);
     while !stop.load(Ordering::Relaxed) {
@@ -140,7 +164,11 @@ fn read6(fib: &Fib6, mut reader: Reader, prefixes: &[Ipv6Net], stop: &AtomicBool
         fib.lookup_batch(&addresses, &mut groups);
         for (&address, &group) in addresses.iter().zip(&groups) {
             let covers = |n: usize| prefixes[n].contains(&Ipv6Addr::from(address));
-            assert!((0..prefixes.len()).any(|n| group6(n) == group && covers(n)), "{} by {group}", Ipv6Addr::from(address));
+            assert!(
+                (0..prefixes.len()).any(|n| group6(n) == group && covers(n)),
+                "{} by {group}",
+                Ipv6Addr::from(address)
+            );
         }
         lookups += 256;
     }
@@ -152,7 +180,12 @@ fn readers_of_forks_see_only_answers_that_were_right() {
     let domain = Domain::new(2);
     let mut writer = Fib6Writer::new(&domain).unwrap();
     // So many nodes that the rest are no longer plain.
-    let others = (0..400u128).map(|n| (Ipv6Net::new(((0x1a00_0000 + (n << 8)) << 96).into(), 48).unwrap(), 7));
+    let others = (0..400u128).map(|n| {
+        (
+            Ipv6Net::new(((0x1a00_0000 + (n << 8)) << 96).into(), 48).unwrap(),
+            7,
+        )
+    });
     writer.extend(&others.collect::<Vec<_>>()).unwrap();
     let prefixes = prefixes6();
     for (n, &prefix) in prefixes.iter().enumerate() {
@@ -164,7 +197,12 @@ fn readers_of_forks_see_only_answers_that_were_right() {
         for seed in 1..=2 {
             let reader = domain.register().unwrap();
             let (fib, prefixes, stop, lookups) = (&fib, &prefixes, &stop, &lookups);
-            scope.spawn(move || lookups.fetch_add(read6(fib, reader, prefixes, stop, seed * 77), Ordering::Relaxed));
+            scope.spawn(move || {
+                lookups.fetch_add(
+                    read6(fib, reader, prefixes, stop, seed * 77),
+                    Ordering::Relaxed,
+                )
+            });
         }
         let mut seed = 4711;
         let mut there = vec![true; prefixes.len()];
@@ -181,7 +219,10 @@ fn readers_of_forks_see_only_answers_that_were_right() {
     });
     assert!(lookups.load(Ordering::Relaxed) > 0);
     let memory = writer.memory();
-    assert!(memory.blocks + memory.spare_blocks < 20_000, "blocks are used again: {memory:?}");
+    assert!(
+        memory.blocks + memory.spare_blocks < 20_000,
+        "blocks are used again: {memory:?}"
+    );
 }
 
 #[test]
@@ -189,14 +230,23 @@ fn a_block_waits_for_the_reader_that_may_be_in_it() {
     let domain = Domain::new(1);
     let mut reader = domain.register().unwrap();
     let mut writer = Fib4Writer::new(&domain).unwrap();
-    let (one, other): (Ipv4Net, Ipv4Net) = ("10.1.1.0/24".parse().unwrap(), "10.2.2.0/24".parse().unwrap());
+    let (one, other): (Ipv4Net, Ipv4Net) = (
+        "10.1.1.0/24".parse().unwrap(),
+        "10.2.2.0/24".parse().unwrap(),
+    );
     reader.quiesce();
     writer.insert(one, 1).unwrap();
     writer.remove(one);
     writer.insert(other, 2).unwrap();
-    assert_eq!((writer.memory().blocks, writer.memory().spare_blocks), (1, 1));
+    assert_eq!(
+        (writer.memory().blocks, writer.memory().spare_blocks),
+        (1, 1)
+    );
     writer.remove(other);
     reader.quiesce();
     writer.insert(one, 1).unwrap();
-    assert_eq!((writer.memory().blocks, writer.memory().spare_blocks), (1, 0));
+    assert_eq!(
+        (writer.memory().blocks, writer.memory().spare_blocks),
+        (1, 0)
+    );
 }

@@ -115,7 +115,10 @@ proptest! {
 
 #[test]
 fn up_to_the_limit_everybody_finds_a_place() {
-    for (limit, step) in [1, 2, 16, 100, 1000, 20_000].into_iter().flat_map(|limit| [(limit, 1), (limit, 0x9e37_79b1)]) {
+    for (limit, step) in [1, 2, 16, 100, 1000, 20_000]
+        .into_iter()
+        .flat_map(|limit| [(limit, 1), (limit, 0x9e37_79b1)])
+    {
         let table = MacTable::new(limit, 0, SEED);
         let mut instead = 0;
         for number in 0..limit {
@@ -131,8 +134,13 @@ fn up_to_the_limit_everybody_finds_a_place() {
         for number in 0..10_000 {
             table.hear(table.key(station(!number)), 2, 8);
         }
-        assert!(table.learned() <= limit && table.learned() >= before, "a flood neither exceeds the limit nor drives anybody out");
-        let known = (0..limit).filter(|&number| table.find(table.key(station(number.wrapping_mul(step)))) == Some(1)).count();
+        assert!(
+            table.learned() <= limit && table.learned() >= before,
+            "a flood neither exceeds the limit nor drives anybody out"
+        );
+        let known = (0..limit)
+            .filter(|&number| table.find(table.key(station(number.wrapping_mul(step)))) == Some(1))
+            .count();
         assert!(known as u32 + 2 * instead >= limit);
     }
 }
@@ -143,13 +151,22 @@ fn the_longest_silent_gives_way_where_lines_are_full() {
     let table = MacTable::new(6, 0, SEED);
     assert_eq!(table.bytes(), 128);
     for number in 0..6 {
-        assert_eq!(table.hear(table.key(station(number)), 0, number as u16), Heard::New);
+        assert_eq!(
+            table.hear(table.key(station(number)), 0, number as u16),
+            Heard::New
+        );
     }
     assert_eq!(table.hear(table.key(station(6)), 0, 8), Heard::Full);
     for number in 100..112 {
-        assert!(table.bind(station(number), 3), "static stations take what is free, then what is learned");
+        assert!(
+            table.bind(station(number), 3),
+            "static stations take what is free, then what is learned"
+        );
     }
-    assert!(!table.bind(station(200), 3), "twelve places are all there are");
+    assert!(
+        !table.bind(station(200), 3),
+        "twelve places are all there are"
+    );
     assert_eq!(table.learned(), 0);
     assert_eq!(table.hear(table.key(station(1)), 0, 9), Heard::Full);
     assert_eq!(table.hear(table.key(station(105)), 0, 9), Heard::Bound);
@@ -174,7 +191,10 @@ fn another_size_takes_over() {
         small.hear(small.key(station(number)), number as u16, 1);
     }
     large.take_over(&small, |entry| entry.member != 3);
-    let members: Vec<_> = [0, 1, 2, 3, 9].into_iter().map(|number| large.find(large.key(station(number)))).collect();
+    let members: Vec<_> = [0, 1, 2, 3, 9]
+        .into_iter()
+        .map(|number| large.find(large.key(station(number))))
+        .collect();
     assert_eq!(members, [Some(0), Some(1), Some(2), None, Some(2)]);
     assert_eq!(large.learned(), 3);
 }
@@ -199,7 +219,11 @@ fn readers_see_what_some_writer_meant() {
                         table.hear(table.key(station(number)), member, (round / 1000) as u16);
                         let wanted = (state >> 4) % stations;
                         if let Some(member) = table.find(table.key(station(wanted))) {
-                            assert_eq!(u32::from(member % 8), wanted % 5, "another station's member");
+                            assert_eq!(
+                                u32::from(member % 8),
+                                wanted % 5,
+                                "another station's member"
+                            );
                         }
                     }
                 })
@@ -217,14 +241,23 @@ fn readers_see_what_some_writer_meant() {
                     let number = u32::from_be_bytes([octets[2], octets[3], octets[4], octets[5]]);
                     assert_eq!(u32::from(entry.member % 8), number % 5);
                 }
-                assert!(table.learned() <= 600 + 3, "each thread may be one ahead for a moment");
+                assert!(
+                    table.learned() <= 600 + 3,
+                    "each thread may be one ahead for a moment"
+                );
             }
         });
-        learners.into_iter().for_each(|learner| learner.join().unwrap());
+        learners
+            .into_iter()
+            .for_each(|learner| learner.join().unwrap());
         done.store(true, Ordering::Relaxed);
     });
     let held = table.entries().count();
-    assert_eq!(table.learned() as usize, held, "the count is exact when all is quiet");
+    assert_eq!(
+        table.learned() as usize,
+        held,
+        "the count is exact when all is quiet"
+    );
     // Whether any is left depends on who came last, the learners or the one that takes away.
     assert!(held <= 600);
 }

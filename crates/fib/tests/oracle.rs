@@ -20,7 +20,8 @@ enum Change {
 
 /// Addresses that often share their first octets, so that prefixes nest and blocks are shared.
 fn address() -> impl Strategy<Value = u32> {
-    let octet = || prop_oneof![4 => prop::sample::select(vec![0u8, 1, 127, 128, 255]), 1 => any::<u8>()];
+    let octet =
+        || prop_oneof![4 => prop::sample::select(vec![0u8, 1, 127, 128, 255]), 1 => any::<u8>()];
     prop_oneof![
         4 => (prop::sample::select(vec![0u8, 10, 255]), octet(), octet(), octet()).prop_map(|(a, b, c, d)| u32::from_be_bytes([a, b, c, d])),
         1 => any::<u32>(),
@@ -47,17 +48,30 @@ fn edges(prefix: Ipv4Net) -> [u32; 4] {
 }
 
 fn expected(oracle: &PrefixMap<Ipv4Net, u32>, address: u32) -> u32 {
-    oracle.get_lpm(&Ipv4Net::from(Ipv4Addr::from(address))).map_or(0, |(_, &group)| group)
+    oracle
+        .get_lpm(&Ipv4Net::from(Ipv4Addr::from(address)))
+        .map_or(0, |(_, &group)| group)
 }
 
-fn check(writer: &Fib4Writer, oracle: &PrefixMap<Ipv4Net, u32>, addresses: &[u32]) -> Result<(), TestCaseError> {
+fn check(
+    writer: &Fib4Writer,
+    oracle: &PrefixMap<Ipv4Net, u32>,
+    addresses: &[u32],
+) -> Result<(), TestCaseError> {
     let mut groups = vec![u32::MAX; addresses.len()];
     writer.fib().lookup_batch(addresses, &mut groups);
     for (&address, group) in addresses.iter().zip(groups) {
         let wanted = expected(oracle, address);
-        prop_assert_eq!(writer.fib().lookup(address), wanted, "lookup of {}", Ipv4Addr::from(address));
+        prop_assert_eq!(
+            writer.fib().lookup(address),
+            wanted,
+            "lookup of {}",
+            Ipv4Addr::from(address)
+        );
         prop_assert_eq!(group, wanted, "batch lookup of {}", Ipv4Addr::from(address));
-        let exact = writer.longest_match(address.into()).map_or(0, |(_, group)| group);
+        let exact = writer
+            .longest_match(address.into())
+            .map_or(0, |(_, group)| group);
         prop_assert_eq!(exact, wanted);
     }
     Ok(())
@@ -121,12 +135,27 @@ fn net(text: &str) -> Ipv4Net {
 #[test]
 fn a_removal_gives_the_covering_route_back() {
     let mut writer = Fib4Writer::new(&Domain::new(1)).unwrap();
-    for (prefix, group) in [("0.0.0.0/0", 1), ("10.0.0.0/8", 2), ("10.1.0.0/16", 3), ("10.1.2.0/24", 4), ("10.1.2.3/32", 5)] {
+    for (prefix, group) in [
+        ("0.0.0.0/0", 1),
+        ("10.0.0.0/8", 2),
+        ("10.1.0.0/16", 3),
+        ("10.1.2.0/24", 4),
+        ("10.1.2.3/32", 5),
+    ] {
         assert_eq!(writer.insert(net(prefix), group), Ok(None));
     }
     let fib = writer.fib().clone();
     let at = |text: &str| fib.lookup(text.parse::<Ipv4Addr>().unwrap().into());
-    assert_eq!([at("9.9.9.9"), at("10.9.9.9"), at("10.1.9.9"), at("10.1.2.9"), at("10.1.2.3")], [1, 2, 3, 4, 5]);
+    assert_eq!(
+        [
+            at("9.9.9.9"),
+            at("10.9.9.9"),
+            at("10.1.9.9"),
+            at("10.1.2.9"),
+            at("10.1.2.3")
+        ],
+        [1, 2, 3, 4, 5]
+    );
     assert_eq!(writer.remove(net("10.1.2.0/24")), Some(4));
     assert_eq!([at("10.1.2.9"), at("10.1.2.3")], [3, 5]);
     assert_eq!(writer.insert(net("10.0.0.0/8"), 7), Ok(Some(2)));
@@ -142,8 +171,17 @@ fn a_removal_gives_the_covering_route_back() {
 fn host_bits_do_not_matter_and_groups_have_a_bound() {
     let mut writer = Fib4Writer::new(&Domain::new(1)).unwrap();
     assert_eq!(writer.insert(net("10.1.2.3/24"), 9), Ok(None));
-    assert_eq!((writer.get(net("10.1.2.0/24")), writer.fib().lookup(0x0a01_0201)), (Some(9), 9));
-    assert_eq!(writer.insert(net("10.0.0.0/8"), MAX_GROUP + 1), Err(FibError::GroupTooHigh(MAX_GROUP + 1)));
+    assert_eq!(
+        (
+            writer.get(net("10.1.2.0/24")),
+            writer.fib().lookup(0x0a01_0201)
+        ),
+        (Some(9), 9)
+    );
+    assert_eq!(
+        writer.insert(net("10.0.0.0/8"), MAX_GROUP + 1),
+        Err(FibError::GroupTooHigh(MAX_GROUP + 1))
+    );
     assert_eq!((writer.len(), writer.fib().lookup(0x0a09_0909)), (1, 0));
     assert_eq!(writer.remove(net("10.1.2.99/24")), Some(9));
 }
@@ -151,15 +189,29 @@ fn host_bits_do_not_matter_and_groups_have_a_bound() {
 #[test]
 fn batches_of_any_length() {
     let mut writer = Fib4Writer::new(&Domain::new(1)).unwrap();
-    for (n, prefix) in ["10.0.0.0/8", "10.1.0.0/17", "10.1.2.0/25", "10.1.2.128/32"].into_iter().enumerate() {
+    for (n, prefix) in ["10.0.0.0/8", "10.1.0.0/17", "10.1.2.0/25", "10.1.2.128/32"]
+        .into_iter()
+        .enumerate()
+    {
         writer.insert(net(prefix), n as u32 + 1).unwrap();
     }
     for len in [0, 1, 2, 255, 256, 257, 700] {
-        let addresses: Vec<u32> = (0..len).map(|n| 0x0a01_0200 + (n % 3) * 64 + (n % 5) * 0x8000).collect();
+        let addresses: Vec<u32> = (0..len)
+            .map(|n| 0x0a01_0200 + (n % 3) * 64 + (n % 5) * 0x8000)
+            .collect();
         let mut groups = vec![7; len as usize + 1];
         writer.fib().lookup_batch(&addresses, &mut groups);
-        assert_eq!(groups.pop(), Some(7), "nothing behind the addresses is touched");
-        assert!(addresses.iter().zip(&groups).all(|(&address, &group)| group == writer.fib().lookup(address)));
+        assert_eq!(
+            groups.pop(),
+            Some(7),
+            "nothing behind the addresses is touched"
+        );
+        assert!(
+            addresses
+                .iter()
+                .zip(&groups)
+                .all(|(&address, &group)| group == writer.fib().lookup(address))
+        );
     }
 }
 
@@ -175,10 +227,23 @@ fn a_small_table_is_small() {
     let small = fib.small().unwrap();
     writer.insert(net("192.0.2.128/25"), 3).unwrap();
     for block in 0..2000u32 {
-        writer.insert(Ipv4Net::new((0x0a00_0000 + block * 0x1_0000).into(), 17).unwrap(), 4 + block).unwrap();
+        writer
+            .insert(
+                Ipv4Net::new((0x0a00_0000 + block * 0x1_0000).into(), 17).unwrap(),
+                4 + block,
+            )
+            .unwrap();
     }
     assert!(fib.small().is_none());
-    for address in [1, 0xc000_0201, 0xc000_02ff, 0xc000_0300, 0x0a00_0001, 0x0a00_ffff, 0x0fff_0000] {
+    for address in [
+        1,
+        0xc000_0201,
+        0xc000_02ff,
+        0xc000_0300,
+        0x0a00_0001,
+        0x0a00_ffff,
+        0x0fff_0000,
+    ] {
         assert_eq!(small.lookup(address), fib.lookup(address), "{address:#x}");
     }
 }
@@ -189,7 +254,12 @@ fn a_small_table_is_small() {
 fn a_table_that_becomes_large_is_made_anew_little_by_little() {
     let domain = Domain::new(1);
     let mut writer = Fib4Writer::new(&domain).unwrap();
-    let route = |n: u32| (Ipv4Net::new(((n / 16) << 16 | (n % 16) << 12).into(), 20).unwrap(), 1 + n % 200);
+    let route = |n: u32| {
+        (
+            Ipv4Net::new(((n / 16) << 16 | (n % 16) << 12).into(), 20).unwrap(),
+            1 + n % 200,
+        )
+    };
     let few: Vec<_> = (0..24_000).map(route).collect();
     writer.extend(&few).unwrap();
     let dense = writer.memory().table;
@@ -197,13 +267,18 @@ fn a_table_that_becomes_large_is_made_anew_little_by_little() {
     writer.extend(&many).unwrap();
     let fib = writer.fib().clone();
     let agree = |writer: &Fib4Writer| {
-        let addresses: Vec<u32> = (0..9_000u32).map(|n| n.wrapping_mul(59_652_323) % (8_100 << 16)).collect();
+        let addresses: Vec<u32> = (0..9_000u32)
+            .map(|n| n.wrapping_mul(59_652_323) % (8_100 << 16))
+            .collect();
         let mut groups = vec![0; addresses.len()];
         fib.lookup_batch(&addresses, &mut groups);
-        addresses
-            .iter()
-            .zip(groups)
-            .all(|(&address, group)| Some(group) == writer.longest_match(address.into()).map(|(_, group)| group).or(Some(0)))
+        addresses.iter().zip(groups).all(|(&address, group)| {
+            Some(group)
+                == writer
+                    .longest_match(address.into())
+                    .map(|(_, group)| group)
+                    .or(Some(0))
+        })
     };
     assert!(agree(&writer));
     let before = writer.memory().table;
@@ -219,13 +294,19 @@ fn a_table_that_becomes_large_is_made_anew_little_by_little() {
     assert!(agree(&writer));
     let after = writer.memory();
     assert!(fib.full().is_some());
-    assert!(before > dense + (7 << 20) && after.table < before + (1 << 20) && after.blocks == 8_001, "{dense} {before} {after:?}");
+    assert!(
+        before > dense + (7 << 20) && after.table < before + (1 << 20) && after.blocks == 8_001,
+        "{dense} {before} {after:?}"
+    );
     // Groups too great for lines, in nearly all of them: the trie is asked at once again.
     for n in 0..128_000 {
         writer.insert(route(n).0, 300).unwrap();
     }
     assert!(agree(&writer));
     let all: Vec<Ipv4Net> = writer.iter().map(|(prefix, _)| prefix).collect();
-    assert!(all.into_iter().all(|prefix| writer.remove(prefix).is_some()));
+    assert!(
+        all.into_iter()
+            .all(|prefix| writer.remove(prefix).is_some())
+    );
     assert_eq!(writer.memory().blocks, 0);
 }

@@ -38,7 +38,11 @@ fn edges(prefix: Ipv6Net) -> [u128; 4] {
     [first.wrapping_sub(1), first, last, last.wrapping_add(1)]
 }
 
-fn check(writer: &Fib6Writer, oracle: &PrefixMap<Ipv6Net, u32>, addresses: &[u128]) -> Result<(), TestCaseError> {
+fn check(
+    writer: &Fib6Writer,
+    oracle: &PrefixMap<Ipv6Net, u32>,
+    addresses: &[u128],
+) -> Result<(), TestCaseError> {
     // Batches are compared with the instructions of this machine from then on.
     let _ = weir_cpu::level();
     let mut groups = vec![u32::MAX; addresses.len()];
@@ -46,12 +50,22 @@ fn check(writer: &Fib6Writer, oracle: &PrefixMap<Ipv6Net, u32>, addresses: &[u12
     let small = writer.fib().small();
     for (&address, group) in addresses.iter().zip(groups) {
         let name = Ipv6Addr::from(address);
-        let wanted = oracle.get_lpm(&Ipv6Net::from(name)).map_or(0, |(_, &group)| group);
+        let wanted = oracle
+            .get_lpm(&Ipv6Net::from(name))
+            .map_or(0, |(_, &group)| group);
         prop_assert_eq!(writer.fib().lookup(address), wanted, "lookup of {}", name);
         prop_assert_eq!(group, wanted, "batch lookup of {}", name);
-        prop_assert_eq!(writer.longest_match(name).map_or(0, |(_, group)| group), wanted);
+        prop_assert_eq!(
+            writer.longest_match(name).map_or(0, |(_, group)| group),
+            wanted
+        );
         if let Some(small) = small {
-            prop_assert_eq!(small.lookup((address >> 64) as u64, address as u64), wanted, "small lookup of {}", name);
+            prop_assert_eq!(
+                small.lookup((address >> 64) as u64, address as u64),
+                wanted,
+                "small lookup of {}",
+                name
+            );
         }
     }
     Ok(())
@@ -98,13 +112,22 @@ proptest! {
 fn a_small_table_is_small_until_it_is_not() {
     let mut writer = Fib6Writer::new(&Domain::new(1)).unwrap();
     let mut oracle = PrefixMap::<Ipv6Net, u32>::new();
-    let nets =
-        (0..400u128).map(|n| Ipv6Net::new((0x2001_0db8 << 96 | n << 84 | (n % 7) << 40).into(), 48 + (n % 5 * 16) as u8).unwrap().trunc());
+    let nets = (0..400u128).map(|n| {
+        Ipv6Net::new(
+            (0x2001_0db8 << 96 | n << 84 | (n % 7) << 40).into(),
+            48 + (n % 5 * 16) as u8,
+        )
+        .unwrap()
+        .trunc()
+    });
     let nets: Vec<Ipv6Net> = nets.collect();
     let fib = writer.fib().clone();
     let mut was_small = fib.small();
     for (n, &net) in nets.iter().enumerate() {
-        assert_eq!(writer.insert(net, n as u32 + 1), Ok(oracle.insert(net, n as u32 + 1)));
+        assert_eq!(
+            writer.insert(net, n as u32 + 1),
+            Ok(oracle.insert(net, n as u32 + 1))
+        );
         check(&writer, &oracle, &edges(net)).unwrap();
         was_small = fib.small().or(was_small);
     }
@@ -112,7 +135,10 @@ fn a_small_table_is_small_until_it_is_not() {
     // Whoever still holds the table as it was finds what it is now.
     let held = was_small.unwrap();
     for address in nets.iter().flat_map(|&net| edges(net)) {
-        assert_eq!(held.lookup((address >> 64) as u64, address as u64), fib.lookup(address));
+        assert_eq!(
+            held.lookup((address >> 64) as u64, address as u64),
+            fib.lookup(address)
+        );
     }
 }
 
@@ -127,10 +153,16 @@ fn crowded_subtrees_become_nodes_of_ranges_and_plain_ones_again() {
         nets.push((start, 32));
         for n in 0..[0, 3, 12, 90, 400][allocation as usize % 5] {
             let len = 33 + (n * 7 % 32) as u32;
-            nets.push((start | ((n * 0x9e37_79b9_7f4a_7c15) & 0xffff_ffff) << 64, len as u8));
+            nets.push((
+                start | ((n * 0x9e37_79b9_7f4a_7c15) & 0xffff_ffff) << 64,
+                len as u8,
+            ));
         }
     }
-    let nets: Vec<Ipv6Net> = nets.into_iter().map(|(start, len)| Ipv6Net::new(start.into(), len).unwrap().trunc()).collect();
+    let nets: Vec<Ipv6Net> = nets
+        .into_iter()
+        .map(|(start, len)| Ipv6Net::new(start.into(), len).unwrap().trunc())
+        .collect();
     for (n, &net) in nets.iter().enumerate() {
         let group = n as u32 % 300 + 1;
         assert_eq!(writer.insert(net, group), Ok(oracle.insert(net, group)));
@@ -141,7 +173,14 @@ fn crowded_subtrees_become_nodes_of_ranges_and_plain_ones_again() {
     let addresses: Vec<u128> = nets.iter().flat_map(|&net| edges(net)).collect();
     check(&writer, &oracle, &addresses).unwrap();
     let mut at_once = Fib6Writer::new(&Domain::new(1)).unwrap();
-    at_once.extend(&oracle.iter().map(|(net, &group)| (net, group)).collect::<Vec<_>>()).unwrap();
+    at_once
+        .extend(
+            &oracle
+                .iter()
+                .map(|(net, &group)| (net, group))
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
     check(&at_once, &oracle, &addresses).unwrap();
     for (n, net) in nets.iter().enumerate().filter(|(n, _)| n % 4 != 0) {
         assert_eq!(writer.remove(*net), oracle.remove(net));
@@ -159,22 +198,44 @@ fn great_allocations_fork_and_find_together() {
     let mut oracle = PrefixMap::<Ipv6Net, u32>::new();
     let mut random = weir_fib::synthetic::Random::new(7);
     // So many nodes that the rest are no longer plain.
-    let others: Vec<(Ipv6Net, u32)> =
-        (0..400u128).map(|n| (Ipv6Net::new(((0x1a00_0000 + (n << 8)) << 96).into(), 48).unwrap(), 7)).collect();
+    let others: Vec<(Ipv6Net, u32)> = (0..400u128)
+        .map(|n| {
+            (
+                Ipv6Net::new(((0x1a00_0000 + (n << 8)) << 96).into(), 48).unwrap(),
+                7,
+            )
+        })
+        .collect();
     writer.extend(&others).unwrap();
     for &(net, group) in &others {
         oracle.insert(net, group);
     }
     let mut nets: Vec<Ipv6Net> = Vec::new();
     let net = |random: &mut weir_fib::synthetic::Random| {
-        let (len, address) = (24 + random.below(25) as u8, 0x2001_0db8 << 96 | u128::from(random.below(1 << 16)) << 80);
+        let (len, address) = (
+            24 + random.below(25) as u8,
+            0x2001_0db8 << 96 | u128::from(random.below(1 << 16)) << 80,
+        );
         // Two of three are as long as a fork takes.
         let len = if random.below(3) > 0 { 48 } else { len };
-        let address = if random.below(50) == 0 { address ^ u128::from(random.below(256)) << 96 } else { address };
+        let address = if random.below(50) == 0 {
+            address ^ u128::from(random.below(256)) << 96
+        } else {
+            address
+        };
         Ipv6Net::new(address.into(), len).unwrap().trunc()
     };
-    for (target, group_most) in [(40, 254), (900, 254), (300, 254), (5000, 254), (2000, 254), (150, 254), (600, 300), (500, 254), (0, 254)]
-    {
+    for (target, group_most) in [
+        (40, 254),
+        (900, 254),
+        (300, 254),
+        (5000, 254),
+        (2000, 254),
+        (150, 254),
+        (600, 300),
+        (500, 254),
+        (0, 254),
+    ] {
         while nets.len() != target {
             let group = random.below(group_most) as u32 + 1;
             let touched = if nets.len() < target {
@@ -195,18 +256,30 @@ fn great_allocations_fork_and_find_together() {
         check(&writer, &oracle, &addresses).unwrap();
         // One route longer than marks can tell, and one with a greater group, for a while.
         for (len, group) in [(64, 3), (48, 300), (128, 70_000)] {
-            let odd = Ipv6Net::new((0x2001_0db8_00ff << 80 | 5 << 64).into(), len).unwrap().trunc();
+            let odd = Ipv6Net::new((0x2001_0db8_00ff << 80 | 5 << 64).into(), len)
+                .unwrap()
+                .trunc();
             let before = oracle.insert(odd, group);
             assert_eq!(writer.insert(odd, group), Ok(before));
             check(&writer, &oracle, &edges(odd)).unwrap();
             check(&writer, &oracle, &addresses).unwrap();
             match before {
-                Some(before) => assert_eq!((writer.insert(odd, before), oracle.insert(odd, before)), (Ok(Some(group)), Some(group))),
+                Some(before) => assert_eq!(
+                    (writer.insert(odd, before), oracle.insert(odd, before)),
+                    (Ok(Some(group)), Some(group))
+                ),
                 None => assert_eq!(writer.remove(odd), oracle.remove(&odd)),
             }
         }
         let mut at_once = Fib6Writer::new(&Domain::new(1)).unwrap();
-        at_once.extend(&oracle.iter().map(|(net, &group)| (net, group)).collect::<Vec<_>>()).unwrap();
+        at_once
+            .extend(
+                &oracle
+                    .iter()
+                    .map(|(net, &group)| (net, group))
+                    .collect::<Vec<_>>(),
+            )
+            .unwrap();
         check(&at_once, &oracle, &addresses).unwrap();
     }
     for (net, _) in others {

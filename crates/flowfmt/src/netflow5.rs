@@ -61,16 +61,26 @@ impl Converter {
     /// One that has sent nothing.
     #[must_use]
     pub fn new(options: Options) -> Converter {
-        Converter { options, ..Converter::default() }
+        Converter {
+            options,
+            ..Converter::default()
+        }
     }
 
     /// Converts a datagram that arrived at `unix_ns`, and hands each packet made of it to `send`.
     ///
     /// # Errors
     /// What `send` says.
-    pub fn convert<E>(&mut self, datagram: &Datagram<'_>, unix_ns: u64, mut send: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn convert<E>(
+        &mut self,
+        datagram: &Datagram<'_>,
+        unix_ns: u64,
+        mut send: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         for sample in datagram.samples().flatten() {
-            let Sample::Flow(_, fixed, records) = sample else { continue };
+            let Sample::Flow(_, fixed, records) = sample else {
+                continue;
+            };
             let Some(flow) = flow(&records) else {
                 self.skipped += 1;
                 continue;
@@ -85,7 +95,13 @@ impl Converter {
     }
 
     /// The packet around the flows that wait.
-    fn send<E>(&mut self, uptime: u32, unix_ns: u64, rate: u32, send: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    fn send<E>(
+        &mut self,
+        uptime: u32,
+        unix_ns: u64,
+        rate: u32,
+        send: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.flows.is_empty() {
             return Ok(());
         }
@@ -93,13 +109,21 @@ impl Converter {
         packet.extend(5_u16.to_be_bytes());
         packet.extend((self.flows.len() as u16).to_be_bytes());
         // Seconds have 32 bits in this format, and will wrap in 2106.
-        for word in [uptime, (unix_ns / 1_000_000_000) as u32, (unix_ns % 1_000_000_000) as u32, self.sequence] {
+        for word in [
+            uptime,
+            (unix_ns / 1_000_000_000) as u32,
+            (unix_ns % 1_000_000_000) as u32,
+            self.sequence,
+        ] {
             packet.extend(word.to_be_bytes());
         }
         // Engine type and number; then 2 bits of mode (1: every so many packets) and 14 of interval.
         packet.extend([0, 0]);
         let sampling = if self.options.unscaled {
-            u16::try_from(rate).ok().filter(|rate| *rate < 1 << 14).map_or(0, |rate| 1 << 14 | rate)
+            u16::try_from(rate)
+                .ok()
+                .filter(|rate| *rate < 1 << 14)
+                .map_or(0, |rate| 1 << 14 | rate)
         } else {
             0
         };
@@ -113,19 +137,39 @@ impl Converter {
     }
 
     fn record(&self, sample: &FlowSample, flow: &Flow, routing: Routing, uptime: u32) -> [u8; 48] {
-        let packets = if self.options.unscaled { 1 } else { sample.rate };
-        let interface = |port: Port| if port.format == 0 { u16::try_from(port.value).unwrap_or(0) } else { 0 };
+        let packets = if self.options.unscaled {
+            1
+        } else {
+            sample.rate
+        };
+        let interface = |port: Port| {
+            if port.format == 0 {
+                u16::try_from(port.value).unwrap_or(0)
+            } else {
+                0
+            }
+        };
         let system = |number: u32| u16::try_from(number).unwrap_or(AS_TRANS);
-        let (source_system, destination_system) = if self.options.peer_as { routing.peers } else { routing.systems };
+        let (source_system, destination_system) = if self.options.peer_as {
+            routing.peers
+        } else {
+            routing.systems
+        };
         let mut record = [0; 48];
         let mut rest: &mut [u8] = &mut record;
         put(&mut rest, &flow.source.octets());
         put(&mut rest, &flow.destination.octets());
-        put(&mut rest, &routing.next_hop.unwrap_or(Ipv4Addr::UNSPECIFIED).octets());
+        put(
+            &mut rest,
+            &routing.next_hop.unwrap_or(Ipv4Addr::UNSPECIFIED).octets(),
+        );
         put(&mut rest, &interface(sample.input).to_be_bytes());
         put(&mut rest, &interface(sample.output).to_be_bytes());
         put(&mut rest, &packets.to_be_bytes());
-        put(&mut rest, &flow.length.saturating_mul(packets).to_be_bytes());
+        put(
+            &mut rest,
+            &flow.length.saturating_mul(packets).to_be_bytes(),
+        );
         put(&mut rest, &uptime.to_be_bytes());
         put(&mut rest, &uptime.to_be_bytes());
         put(&mut rest, &flow.ports.0.to_be_bytes());
@@ -152,9 +196,25 @@ fn flow(records: &FlowRecords<'_>) -> Option<Flow> {
         FlowRecord::RawHeader(raw) => of_header(&raw),
         FlowRecord::Other(record) if record.format == SampledIpv4::STRUCTURE.format => {
             let values = SampledIpv4::STRUCTURE.read(&record).ok()?;
-            let [length, protocol, source, destination, source_port, destination_port, flags, tos] = values.as_slice() else { return None };
+            let [
+                length,
+                protocol,
+                source,
+                destination,
+                source_port,
+                destination_port,
+                flags,
+                tos,
+            ] = values.as_slice()
+            else {
+                return None;
+            };
             let number = |value: &Value<'_>| value.number().unwrap_or(0);
-            let (Value::Address(Some(IpAddr::V4(source))), Value::Address(Some(IpAddr::V4(destination)))) = (source, destination) else {
+            let (
+                Value::Address(Some(IpAddr::V4(source))),
+                Value::Address(Some(IpAddr::V4(destination))),
+            ) = (source, destination)
+            else {
                 return None;
             };
             Some(Flow {
@@ -173,33 +233,74 @@ fn flow(records: &FlowRecords<'_>) -> Option<Flow> {
 
 fn of_header(raw: &RawHeader<'_>) -> Option<Flow> {
     let packet = Packet::decode(raw);
-    let Some(Ip::V4(ip)) = packet.ip else { return None };
+    let Some(Ip::V4(ip)) = packet.ip else {
+        return None;
+    };
     let (ports, tcp_flags) = match packet.transport {
-        Some(Transport::Tcp { source, destination, flags }) => ((source, destination), flags.unwrap_or(0)),
-        Some(Transport::Udp { source, destination, .. }) => ((source, destination), 0),
+        Some(Transport::Tcp {
+            source,
+            destination,
+            flags,
+        }) => ((source, destination), flags.unwrap_or(0)),
+        Some(Transport::Udp {
+            source,
+            destination,
+            ..
+        }) => ((source, destination), 0),
         // As routers do it: type and code together in the destination.
         Some(Transport::Icmp { kind, code }) => ((0, u16::from_be_bytes([kind, code])), 0),
         None => ((0, 0), 0),
     };
     let length = ip.total_length.into();
-    Some(Flow { source: ip.source, destination: ip.destination, length, protocol: ip.protocol, tos: ip.tos, ports, tcp_flags })
+    Some(Flow {
+        source: ip.source,
+        destination: ip.destination,
+        length,
+        protocol: ip.protocol,
+        tos: ip.tos,
+        ports,
+        tcp_flags,
+    })
 }
 
 fn routing(flow_records: &FlowRecords<'_>) -> Routing {
     let mut routing = Routing::default();
     for record in (*flow_records).flatten() {
-        let FlowRecord::Other(record) = record else { continue };
-        let Some(structure) = records::flow_record(record.format) else { continue };
-        let Ok(values) = structure.read(&record) else { continue };
-        match (record.format.enterprise, record.format.format, values.as_slice()) {
-            (0, 1003, [next_hop, _, source_system, source_peer, Value::List(_, path), ..]) => {
+        let FlowRecord::Other(record) = record else {
+            continue;
+        };
+        let Some(structure) = records::flow_record(record.format) else {
+            continue;
+        };
+        let Ok(values) = structure.read(&record) else {
+            continue;
+        };
+        match (
+            record.format.enterprise,
+            record.format.format,
+            values.as_slice(),
+        ) {
+            (
+                0,
+                1003,
+                [
+                    next_hop,
+                    _,
+                    source_system,
+                    source_peer,
+                    Value::List(_, path),
+                    ..,
+                ],
+            ) => {
                 next_hop_of(next_hop, &mut routing);
                 let number = |value: &Value<'_>| value.number().unwrap_or(0) as u32;
                 let (first, last) = ends(path);
                 routing.systems = (number(source_system), last);
                 routing.peers = (number(source_peer), first);
             }
-            (0, _, [next_hop, Value::U32(source), Value::U32(destination)]) if record.format == ExtendedRouter::STRUCTURE.format => {
+            (0, _, [next_hop, Value::U32(source), Value::U32(destination)])
+                if record.format == ExtendedRouter::STRUCTURE.format =>
+            {
                 next_hop_of(next_hop, &mut routing);
                 routing.prefixes = (*source as u8, *destination as u8);
             }
@@ -220,7 +321,9 @@ fn ends(mut path: &[u8]) -> (u32, u32) {
     let mut found: Option<(u32, u32)> = None;
     while let Some((&[_, _, _, _, a, b, c, d], rest)) = path.split_first_chunk::<8>() {
         let count = u32::from_be_bytes([a, b, c, d]) as usize;
-        let Some((numbers, behind)) = rest.split_at_checked(count.saturating_mul(4)) else { break };
+        let Some((numbers, behind)) = rest.split_at_checked(count.saturating_mul(4)) else {
+            break;
+        };
         for number in numbers.as_chunks::<4>().0 {
             let number = u32::from_be_bytes(*number);
             found = Some((found.map_or(number, |(first, _)| first), number));

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 
 use proptest::prelude::*;
 use weir_flowfmt::ipfix::Version;
-use weir_flowfmt::ipfix::decode::{Collector, Gap, HELD_COST, Item, MOST_EMPTY_FIELDS, MOST_FIELDS, MOST_HELD, Problem};
+use weir_flowfmt::ipfix::decode::{
+    Collector, Gap, HELD_COST, Item, MOST_EMPTY_FIELDS, MOST_FIELDS, MOST_HELD, Problem,
+};
 use weir_flowfmt::ipfix::flow::Flow;
 
 fn exporter() -> SocketAddr {
@@ -21,11 +23,24 @@ fn told(collector: &mut Collector, message: &[u8]) -> Vec<String> {
 
 fn line(item: &Item<'_>) -> String {
     match item {
-        Item::Message(header) => format!("message {} {} {}", header.version.number(), header.domain, header.sequence),
-        Item::Template(_, template) => format!("template {} {} {}", template.id, template.scopes, template.fields.len()),
+        Item::Message(header) => format!(
+            "message {} {} {}",
+            header.version.number(),
+            header.domain,
+            header.sequence
+        ),
+        Item::Template(_, template) => format!(
+            "template {} {} {}",
+            template.id,
+            template.scopes,
+            template.fields.len()
+        ),
         Item::Withdrawn(_, id) => format!("withdrawn {id}"),
         Item::Record(record) => {
-            let fields: Vec<String> = record.octets().map(|(field, octets)| format!("{}={octets:?}", field.name())).collect();
+            let fields: Vec<String> = record
+                .octets()
+                .map(|(field, octets)| format!("{}={octets:?}", field.name()))
+                .collect();
             format!("record {} {}", record.template.id, fields.join(" "))
         }
         Item::Sequence(_, gap) => format!("gap {} {}", gap.expected, gap.found),
@@ -35,11 +50,16 @@ fn line(item: &Item<'_>) -> String {
 
 /// An IPFIX message of domain 7.
 fn ipfix(sequence: u32, sets: &[(u16, &[u8])]) -> Vec<u8> {
-    let sets = sets.iter().flat_map(|(id, body)| set(*id, body)).collect::<Vec<u8>>();
+    let sets = sets
+        .iter()
+        .flat_map(|(id, body)| set(*id, body))
+        .collect::<Vec<u8>>();
     let length = 16 + sets.len() as u16;
     let mut message = vec![0, 10];
     message.extend(length.to_be_bytes());
-    [1_700_000_000, sequence, 7].iter().for_each(|word: &u32| message.extend(word.to_be_bytes()));
+    [1_700_000_000, sequence, 7]
+        .iter()
+        .for_each(|word: &u32| message.extend(word.to_be_bytes()));
     message.extend(sets);
     message
 }
@@ -67,25 +87,68 @@ fn templates_and_records_of_ipfix() {
     ];
     assert_eq!(told(&mut collector, &message), expected);
     // Two records came: 7 is next, 10 means three are missing, 2 that it began anew.
-    assert_eq!(told(&mut collector, &ipfix(7, &[(256, RECORDS)]))[0..2], ["message 10 7 7", expected[2]]);
+    assert_eq!(
+        told(&mut collector, &ipfix(7, &[(256, RECORDS)]))[0..2],
+        ["message 10 7 7", expected[2]]
+    );
     assert_eq!(told(&mut collector, &ipfix(12, &[]))[1..], ["gap 9 12"]);
     assert_eq!(told(&mut collector, &ipfix(2, &[]))[1..], ["gap 12 2"]);
-    assert_eq!(Gap { expected: 9, found: 12 }.missing(), Some(3));
-    assert_eq!(Gap { expected: 12, found: 2 }.missing(), None);
-    assert_eq!(Gap { expected: u32::MAX, found: 1 }.missing(), Some(2));
+    assert_eq!(
+        Gap {
+            expected: 9,
+            found: 12
+        }
+        .missing(),
+        Some(3)
+    );
+    assert_eq!(
+        Gap {
+            expected: 12,
+            found: 2
+        }
+        .missing(),
+        None
+    );
+    assert_eq!(
+        Gap {
+            expected: u32::MAX,
+            found: 1
+        }
+        .missing(),
+        Some(2)
+    );
     let totals = collector.totals();
-    assert_eq!((totals.messages, totals.records, totals.templates, totals.missing, totals.undecoded), (4, 4, 1, 3, 0));
+    assert_eq!(
+        (
+            totals.messages,
+            totals.records,
+            totals.templates,
+            totals.missing,
+            totals.undecoded
+        ),
+        (4, 4, 1, 3, 0)
+    );
 }
 
 #[test]
 fn enterprises_variable_lengths_and_options() {
     let mut collector = Collector::new();
     // 257: reverse octetDeltaCount (PEN 29305, reduced to 4 octets) and interfaceName of any length.
-    let template = [1, 1, 0, 2, 0x80, 1, 0, 4, 0, 0, 0x72, 0x79, 0, 82, 0xff, 0xff];
+    let template = [
+        1, 1, 0, 2, 0x80, 1, 0, 4, 0, 0, 0x72, 0x79, 0, 82, 0xff, 0xff,
+    ];
     // 258: scope ingressInterface; interfaceName.
     let options = [1, 2, 0, 2, 0, 1, 0, 10, 0, 4, 0, 82, 0xff, 0xff];
     let record = [0, 0, 1, 0, 3, b'w', b'a', b'n'];
-    let message = ipfix(0, &[(2, &template), (3, &options), (257, &record), (258, &[0, 0, 0, 3, 255, 0, 2, b'e', b'n'])]);
+    let message = ipfix(
+        0,
+        &[
+            (2, &template),
+            (3, &options),
+            (257, &record),
+            (258, &[0, 0, 0, 3, 255, 0, 2, b'e', b'n']),
+        ],
+    );
     let expected = [
         "message 10 7 0",
         "template 257 0 2",
@@ -94,7 +157,13 @@ fn enterprises_variable_lengths_and_options() {
         "record 258 ingressInterface=[0, 0, 0, 3] interfaceName=[101, 110]",
     ];
     assert_eq!(told(&mut collector, &message), expected);
-    assert_eq!((collector.totals().records, collector.totals().options_records), (1, 1));
+    assert_eq!(
+        (
+            collector.totals().records,
+            collector.totals().options_records
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -103,17 +172,29 @@ fn withdrawals() {
     let options = [1, 2, 0, 1, 0, 1, 0, 149, 0, 4];
     told(&mut collector, &ipfix(0, &[(2, TEMPLATE), (3, &options)]));
     assert_eq!(collector.templates(), 2);
-    assert_eq!(told(&mut collector, &ipfix(0, &[(2, &[0, 2, 0, 0])]))[1..], ["withdrawn 2"]);
+    assert_eq!(
+        told(&mut collector, &ipfix(0, &[(2, &[0, 2, 0, 0])]))[1..],
+        ["withdrawn 2"]
+    );
     assert_eq!(collector.templates(), 1);
-    assert_eq!(told(&mut collector, &ipfix(0, &[(3, &[1, 2, 0, 0])]))[1..], ["withdrawn 258"]);
+    assert_eq!(
+        told(&mut collector, &ipfix(0, &[(3, &[1, 2, 0, 0])]))[1..],
+        ["withdrawn 258"]
+    );
     assert_eq!(collector.templates(), 0);
-    assert_eq!(told(&mut collector, &ipfix(0, &[(2, &[0, 7, 0, 0])]))[1..], ["20 4 TemplateNumber(7)"]);
+    assert_eq!(
+        told(&mut collector, &ipfix(0, &[(2, &[0, 7, 0, 0])]))[1..],
+        ["20 4 TemplateNumber(7)"]
+    );
 }
 
 #[test]
 fn a_set_waits_for_its_template() {
     let mut collector = Collector::new();
-    assert_eq!(told(&mut collector, &ipfix(0, &[(256, RECORDS)])), ["message 10 7 0"]);
+    assert_eq!(
+        told(&mut collector, &ipfix(0, &[(256, RECORDS)])),
+        ["message 10 7 0"]
+    );
     // Of another domain: not the one that is waited for.
     let mut other = ipfix(0, &[(2, TEMPLATE)]);
     other[15] = 8;
@@ -129,13 +210,21 @@ fn a_set_waits_for_its_template() {
 /// Version 9: header, a template of four fields, two records and padding, an options template and its record.
 fn netflow9() -> Vec<u8> {
     let mut message = vec![0, 9, 0, 5];
-    [60_000_u32, 1_700_000_000, 77, 3].iter().for_each(|word| message.extend(word.to_be_bytes()));
+    [60_000_u32, 1_700_000_000, 77, 3]
+        .iter()
+        .for_each(|word| message.extend(word.to_be_bytes()));
     // sourceIPv4Address, IN_BYTES in 4 octets, FIRST_SWITCHED, and one octet of protocol.
-    message.extend(set(0, &[1, 0, 0, 4, 0, 8, 0, 4, 0, 1, 0, 4, 0, 22, 0, 4, 0, 4, 0, 1]));
+    message.extend(set(
+        0,
+        &[1, 0, 0, 4, 0, 8, 0, 4, 0, 1, 0, 4, 0, 22, 0, 4, 0, 4, 0, 1],
+    ));
     let flow = [192, 0, 2, 9, 0, 0, 5, 220, 0, 0, 0xd6, 0xd8, 6];
     message.extend(set(256, &[&flow[..], &flow[..], &[0, 0]].concat()));
     // Scope system in 4 octets; samplingInterval and samplingAlgorithm.
-    message.extend(set(1, &[1, 1, 0, 4, 0, 8, 0, 1, 0, 4, 0, 34, 0, 4, 0, 35, 0, 1, 0, 0]));
+    message.extend(set(
+        1,
+        &[1, 1, 0, 4, 0, 8, 0, 1, 0, 4, 0, 34, 0, 4, 0, 35, 0, 1, 0, 0],
+    ));
     message.extend(set(257, &[192, 0, 2, 1, 0, 0, 3, 232, 2, 0, 0, 0]));
     message
 }
@@ -153,7 +242,17 @@ fn netflow_9() {
     });
     let flow = "record 256 sourceIPv4Address=[192, 0, 2, 9] octetDeltaCount=[0, 0, 5, 220] flowStartSysUpTime=[0, 0, 214, 216] protocolIdentifier=[6]";
     let options = "record 257 scopeSystem=[192, 0, 2, 1] samplingInterval=[0, 0, 3, 232] samplingAlgorithm=[2]";
-    assert_eq!(lines, ["message 9 3 77", "template 256 0 4", flow, flow, "template 257 1 3", options]);
+    assert_eq!(
+        lines,
+        [
+            "message 9 3 77",
+            "template 256 0 4",
+            flow,
+            flow,
+            "template 257 1 3",
+            options
+        ]
+    );
     // Uptime 55.000 s of 60.000: five seconds before the export.
     assert_eq!(starts[0], Some(1_699_999_995_000_000_000));
     // The number counts messages.
@@ -163,11 +262,17 @@ fn netflow_9() {
 #[test]
 fn netflow_5() {
     let mut message = vec![0, 5, 0, 2];
-    [60_000_u32, 1_700_000_000, 500_000_000, 10].iter().for_each(|word| message.extend(word.to_be_bytes()));
+    [60_000_u32, 1_700_000_000, 500_000_000, 10]
+        .iter()
+        .for_each(|word| message.extend(word.to_be_bytes()));
     message.extend([1, 2, 0x40, 100]);
     for port in [80_u16, 443] {
-        message.extend([10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 3, 0, 4, 0, 5, 0, 0, 0, 6, 0, 0, 7, 8]);
-        [59_000_u32, 59_500].iter().for_each(|word| message.extend(word.to_be_bytes()));
+        message.extend([
+            10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 3, 0, 4, 0, 5, 0, 0, 0, 6, 0, 0, 7, 8,
+        ]);
+        [59_000_u32, 59_500]
+            .iter()
+            .for_each(|word| message.extend(word.to_be_bytes()));
         message.extend([4, 210]);
         message.extend(port.to_be_bytes());
         message.extend([0, 0x1b, 6, 8, 0, 100, 0, 200, 24, 16, 0, 0]);
@@ -176,24 +281,72 @@ fn netflow_5() {
     let mut flows = Vec::new();
     collector.read(exporter(), &message, &mut |item| {
         if let Item::Record(record) = item {
-            assert_eq!((record.header.version, record.header.domain, record.header.sampling), (Version::NetFlow5, 0x102, Some(0x4064)));
+            assert_eq!(
+                (
+                    record.header.version,
+                    record.header.domain,
+                    record.header.sampling
+                ),
+                (Version::NetFlow5, 0x102, Some(0x4064))
+            );
             flows.push(Flow::of(&record));
         }
     });
     assert_eq!(flows.len(), 2);
     let flow = &flows[1];
-    assert_eq!((flow.source_address().to_string(), flow.destination_address().to_string()), ("10.0.0.1".into(), "10.0.0.2".into()));
-    assert_eq!((flow.next_hop.unwrap().to_string(), flow.input, flow.output), ("10.0.0.3".into(), 4, 5));
-    assert_eq!((flow.packets, flow.octets, flow.source_port, flow.destination_port), (6, 0x708, 1234, 443));
-    assert_eq!((flow.tcp_flags, flow.protocol, flow.tos), (0x1b, Some(6), 8));
-    assert_eq!((flow.source_as, flow.destination_as, flow.source_prefix, flow.destination_prefix), (100, 200, 24, 16));
-    assert_eq!((flow.start, flow.end), (Some(1_699_999_999_500_000_000), Some(1_700_000_000_000_000_000)));
+    assert_eq!(
+        (
+            flow.source_address().to_string(),
+            flow.destination_address().to_string()
+        ),
+        ("10.0.0.1".into(), "10.0.0.2".into())
+    );
+    assert_eq!(
+        (flow.next_hop.unwrap().to_string(), flow.input, flow.output),
+        ("10.0.0.3".into(), 4, 5)
+    );
+    assert_eq!(
+        (
+            flow.packets,
+            flow.octets,
+            flow.source_port,
+            flow.destination_port
+        ),
+        (6, 0x708, 1234, 443)
+    );
+    assert_eq!(
+        (flow.tcp_flags, flow.protocol, flow.tos),
+        (0x1b, Some(6), 8)
+    );
+    assert_eq!(
+        (
+            flow.source_as,
+            flow.destination_as,
+            flow.source_prefix,
+            flow.destination_prefix
+        ),
+        (100, 200, 24, 16)
+    );
+    assert_eq!(
+        (flow.start, flow.end),
+        (
+            Some(1_699_999_999_500_000_000),
+            Some(1_700_000_000_000_000_000)
+        )
+    );
     // Sequence counts flows; a message that holds fewer than it says is told.
     message[3] = 3;
     message[19] = 12;
-    assert_eq!(told(&mut collector, &message).last().unwrap(), "120 0 Count { said: 3, found: 2 }");
+    assert_eq!(
+        told(&mut collector, &message).last().unwrap(),
+        "120 0 Count { said: 3, found: 2 }"
+    );
     message[19] = 15;
-    assert!(!told(&mut collector, &message).iter().any(|line| line.starts_with("gap")));
+    assert!(
+        !told(&mut collector, &message)
+            .iter()
+            .any(|line| line.starts_with("gap"))
+    );
 }
 
 #[test]
@@ -201,33 +354,81 @@ fn what_lies_is_told_with_its_place() {
     let cases: [(Vec<u8>, &str); 14] = [
         (vec![], "0 0 Version(0)"),
         (vec![0, 1, 2, 3], "0 4 Version(1)"),
-        (vec![0, 10, 0, 16, 0], "0 5 ShortHeader { version: 10, needed: 16, left: 5 }"),
-        ([&ipfix(0, &[])[..2], &[0, 15], &ipfix(0, &[])[4..]].concat(), "2 14 MessageLength { said: 15, left: 16 }"),
-        ([&ipfix(0, &[])[..2], &[0, 17], &ipfix(0, &[])[4..]].concat(), "2 14 MessageLength { said: 17, left: 16 }"),
-        ([&ipfix(0, &[])[..], &[1]].concat(), "16 1 MessageLength { said: 16, left: 17 }"),
+        (
+            vec![0, 10, 0, 16, 0],
+            "0 5 ShortHeader { version: 10, needed: 16, left: 5 }",
+        ),
+        (
+            [&ipfix(0, &[])[..2], &[0, 15], &ipfix(0, &[])[4..]].concat(),
+            "2 14 MessageLength { said: 15, left: 16 }",
+        ),
+        (
+            [&ipfix(0, &[])[..2], &[0, 17], &ipfix(0, &[])[4..]].concat(),
+            "2 14 MessageLength { said: 17, left: 16 }",
+        ),
+        (
+            [&ipfix(0, &[])[..], &[1]].concat(),
+            "16 1 MessageLength { said: 16, left: 17 }",
+        ),
         (ipfix(0, &[(4, &[1])]), "20 1 ReservedSet(4)"),
-        (ipfix(0, &[(2, &[1, 0, 0, 9, 0, 4, 0, 1])]), "20 8 ShortTemplate(256)"),
-        (ipfix(0, &[(2, &[0, 255, 0, 1, 0, 4, 0, 1])]), "20 8 TemplateNumber(255)"),
-        (ipfix(0, &[(2, &[1, 0, 0, 1, 0, 4, 0, 0])]), "20 8 EmptyRecords(256)"),
-        (ipfix(0, &[(3, &[1, 0, 0, 1, 0, 0, 0, 4, 0, 1])]), "20 10 Scopes(256, 0, 1)"),
-        (ipfix(0, &[(3, &[1, 0, 0, 1, 0, 2, 0, 4, 0, 1])]), "20 10 Scopes(256, 2, 1)"),
-        (ipfix(0, &[(2, TEMPLATE), (256, &[17, 0, 53, 9])]), "39 1 Padding { template: 256, left: 1 }"),
-        (ipfix(0, &[(2, &[1, 0, 0, 1, 0, 82, 255, 255]), (256, &[2, 65])]), "32 2 ShortRecord { template: 256, left: 2 }"),
+        (
+            ipfix(0, &[(2, &[1, 0, 0, 9, 0, 4, 0, 1])]),
+            "20 8 ShortTemplate(256)",
+        ),
+        (
+            ipfix(0, &[(2, &[0, 255, 0, 1, 0, 4, 0, 1])]),
+            "20 8 TemplateNumber(255)",
+        ),
+        (
+            ipfix(0, &[(2, &[1, 0, 0, 1, 0, 4, 0, 0])]),
+            "20 8 EmptyRecords(256)",
+        ),
+        (
+            ipfix(0, &[(3, &[1, 0, 0, 1, 0, 0, 0, 4, 0, 1])]),
+            "20 10 Scopes(256, 0, 1)",
+        ),
+        (
+            ipfix(0, &[(3, &[1, 0, 0, 1, 0, 2, 0, 4, 0, 1])]),
+            "20 10 Scopes(256, 2, 1)",
+        ),
+        (
+            ipfix(0, &[(2, TEMPLATE), (256, &[17, 0, 53, 9])]),
+            "39 1 Padding { template: 256, left: 1 }",
+        ),
+        (
+            ipfix(0, &[(2, &[1, 0, 0, 1, 0, 82, 255, 255]), (256, &[2, 65])]),
+            "32 2 ShortRecord { template: 256, left: 2 }",
+        ),
     ];
     for (message, expected) in cases {
         let lines = told(&mut Collector::new(), &message);
-        assert_eq!(lines.last().map(String::as_str), Some(expected), "{message:?}: {lines:?}");
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some(expected),
+            "{message:?}: {lines:?}"
+        );
     }
     let mut lying = ipfix(0, &[(2, TEMPLATE), (256, RECORDS)]);
     lying[35] = 200;
-    assert_eq!(told(&mut Collector::new(), &lying).last().unwrap(), "32 10 SetLength { set: 256, said: 200, left: 10 }");
+    assert_eq!(
+        told(&mut Collector::new(), &lying).last().unwrap(),
+        "32 10 SetLength { set: 256, said: 200, left: 10 }"
+    );
     lying[35] = 3;
-    assert_eq!(told(&mut Collector::new(), &lying).last().unwrap(), "32 10 SetLength { set: 256, said: 3, left: 10 }");
+    assert_eq!(
+        told(&mut Collector::new(), &lying).last().unwrap(),
+        "32 10 SetLength { set: 256, said: 3, left: 10 }"
+    );
     // The next template of a set is found behind one that is refused.
     let both = [&[1, 1, 0, 1, 0, 4, 0, 0][..], TEMPLATE].concat();
-    assert_eq!(told(&mut Collector::new(), &ipfix(0, &[(2, &both)]))[1..], ["20 8 EmptyRecords(257)", "template 256 0 2"]);
+    assert_eq!(
+        told(&mut Collector::new(), &ipfix(0, &[(2, &both)]))[1..],
+        ["20 8 EmptyRecords(257)", "template 256 0 2"]
+    );
     let empty = [&[1, 0, 0, 18][..], &[0, 82, 0, 0].repeat(17), &[0, 4, 0, 1]].concat();
-    let Some(Problem::EmptyFields(..)) = first_problem(&ipfix(0, &[(2, &empty)])) else { panic!("{MOST_EMPTY_FIELDS}") };
+    let Some(Problem::EmptyFields(..)) = first_problem(&ipfix(0, &[(2, &empty)])) else {
+        panic!("{MOST_EMPTY_FIELDS}")
+    };
 }
 
 fn first_problem(message: &[u8]) -> Option<Problem> {
@@ -242,8 +443,15 @@ fn first_problem(message: &[u8]) -> Option<Problem> {
 
 #[test]
 fn every_cut_is_told_or_sound() {
-    let ipfix =
-        ipfix(5, &[(2, TEMPLATE), (3, &[1, 2, 0, 2, 0, 1, 0, 10, 0, 4, 0, 82, 0xff, 0xff]), (256, RECORDS), (258, &[0, 0, 0, 3, 1, 65])]);
+    let ipfix = ipfix(
+        5,
+        &[
+            (2, TEMPLATE),
+            (3, &[1, 2, 0, 2, 0, 1, 0, 10, 0, 4, 0, 82, 0xff, 0xff]),
+            (256, RECORDS),
+            (258, &[0, 0, 0, 3, 1, 65]),
+        ],
+    );
     for whole in [ipfix, netflow9()] {
         for cut in 0..whole.len() {
             let mut octets = 0;
@@ -270,7 +478,10 @@ fn a_flood_of_templates_takes_bounded_memory() {
     }
     // Each costs its two fields and one more.
     assert_eq!(collector.templates(), MOST_FIELDS / 3);
-    assert_eq!(collector.totals().templates_forgotten, 100_000 - MOST_FIELDS as u64 / 3);
+    assert_eq!(
+        collector.totals().templates_forgotten,
+        100_000 - MOST_FIELDS as u64 / 3
+    );
     // The last ones are there.
     let mut data = ipfix(0, &[(256, RECORDS)]);
     data[12..16].copy_from_slice(&99_999_u32.to_be_bytes());
@@ -281,7 +492,9 @@ fn a_flood_of_templates_takes_bounded_memory() {
 #[test]
 fn withdrawals_by_others_cost_little() {
     let mut collector = Collector::new();
-    let templates: Vec<u8> = (256..6256_u16).flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat()).collect();
+    let templates: Vec<u8> = (256..6256_u16)
+        .flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat())
+        .collect();
     for domain in 0..20_u32 {
         let mut message = ipfix(0, &[(2, &templates)]);
         message[12..16].copy_from_slice(&domain.to_be_bytes());
@@ -296,7 +509,11 @@ fn withdrawals_by_others_cost_little() {
         collector.read(exporter(), &message, &mut |_| {});
     }
     // Two looks through 120,000 templates for each would take minutes.
-    assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        begin.elapsed()
+    );
     assert_eq!(collector.templates(), 120_000);
     let mut message = ipfix(0, &[(2, &all)]);
     message[12..16].copy_from_slice(&7_u32.to_be_bytes());
@@ -311,19 +528,32 @@ fn sets_that_wait_take_bounded_memory() {
     let message = ipfix(0, &[(999, &body)]);
     let mut gone = 0;
     for _ in 0..1000 {
-        collector.read(exporter(), &message, &mut |item| gone += u32::from(matches!(item, Item::Undecoded(_))));
+        collector.read(exporter(), &message, &mut |item| {
+            gone += u32::from(matches!(item, Item::Undecoded(_)))
+        });
     }
     assert_eq!(gone, 1000 - 17);
     let mut waited = 0;
     collector.finish(&mut |_| waited += 1);
     assert_eq!(waited, 17);
     // Those that are empty have a price, too; the last ones wait, each for its own template.
-    let message = ipfix(0, &(256..16_000).map(|id| (id, &[][..])).collect::<Vec<_>>());
+    let message = ipfix(
+        0,
+        &(256..16_000).map(|id| (id, &[][..])).collect::<Vec<_>>(),
+    );
     let mut gone = 0;
-    collector.read(exporter(), &message, &mut |item| gone += usize::from(matches!(item, Item::Undecoded(_))));
+    collector.read(exporter(), &message, &mut |item| {
+        gone += usize::from(matches!(item, Item::Undecoded(_)))
+    });
     assert_eq!(gone, (256..16_000).len() - MOST_HELD / HELD_COST);
-    let templates: Vec<u8> = (256..6000_u16).flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat()).collect();
-    assert!(!told(&mut collector, &ipfix(0, &[(2, &templates)])).iter().any(|line| line.contains("record")));
+    let templates: Vec<u8> = (256..6000_u16)
+        .flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat())
+        .collect();
+    assert!(
+        !told(&mut collector, &ipfix(0, &[(2, &templates)]))
+            .iter()
+            .any(|line| line.contains("record"))
+    );
     let mut waited = 0;
     collector.finish(&mut |_| waited += 1);
     assert_eq!(waited, MOST_HELD / HELD_COST);
@@ -333,13 +563,24 @@ fn sets_that_wait_take_bounded_memory() {
 #[test]
 fn a_template_lets_go_what_waited_for_it_alone() {
     let mut collector = Collector::new();
-    let sets: Vec<(u16, &[u8])> = vec![(256, &[17, 0, 53]), (257, &[1]), (256, &[6, 1, 187]), (256, &[])];
+    let sets: Vec<(u16, &[u8])> = vec![
+        (256, &[17, 0, 53]),
+        (257, &[1]),
+        (256, &[6, 1, 187]),
+        (256, &[]),
+    ];
     assert_eq!(told(&mut collector, &ipfix(0, &sets)).len(), 1);
     let lines = told(&mut collector, &ipfix(2, &[(2, TEMPLATE)]));
-    let records: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("record 256 ")).collect();
+    let records: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("record 256 "))
+        .collect();
     assert_eq!(
         records,
-        ["protocolIdentifier=[17] destinationTransportPort=[0, 53]", "protocolIdentifier=[6] destinationTransportPort=[1, 187]"]
+        [
+            "protocolIdentifier=[17] destinationTransportPort=[0, 53]",
+            "protocolIdentifier=[6] destinationTransportPort=[1, 187]"
+        ]
     );
     let mut lines = Vec::new();
     collector.finish(&mut |item| lines.push(line(&item)));

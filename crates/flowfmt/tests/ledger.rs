@@ -22,7 +22,13 @@ fn noted(numbers: &[u32]) -> Numbers {
 fn gaps_are_losses_and_who_comes_late_is_none() {
     let summary = |numbers: &[u32]| {
         let found = noted(numbers);
-        (found.received, found.lost, found.reordered, found.duplicates, found.restarts)
+        (
+            found.received,
+            found.lost,
+            found.reordered,
+            found.duplicates,
+            found.restarts,
+        )
     };
     assert_eq!(summary(&[]), (0, 0, 0, 0, 0));
     assert_eq!(summary(&[7, 8, 9]), (3, 0, 0, 0, 0));
@@ -85,7 +91,10 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let builder = DatagramBuilder::new(AGENT, 0, Encoding::Expanded);
-        let counters = InterfaceCounters { index: 3, ..InterfaceCounters::default() };
+        let counters = InterfaceCounters {
+            index: 3,
+            ..InterfaceCounters::default()
+        };
         Rig {
             builder,
             ledger: Ledger::new(),
@@ -117,10 +126,17 @@ impl Rig {
     /// Packets in or out, of which one in `rate` is sampled; every sample's `lose`th is lost by the agent.
     fn traffic(&mut self, packets: u32, rate: u32, egress: bool, fcs: u64, lose: u32) {
         for _ in 0..packets {
-            let frame = if self.random().is_multiple_of(3) { 1518 } else { 64 };
+            let frame = if self.random().is_multiple_of(3) {
+                1518
+            } else {
+                64
+            };
             self.pool = self.pool.wrapping_add(1);
             let (count, octets) = if egress {
-                (&mut self.counters.out_unicast, &mut self.counters.out_octets)
+                (
+                    &mut self.counters.out_unicast,
+                    &mut self.counters.out_octets,
+                )
             } else {
                 (&mut self.counters.in_unicast, &mut self.counters.in_octets)
             };
@@ -136,10 +152,26 @@ impl Rig {
             self.flows += 1;
             let (here, there) = (Port::interface(3), Port::interface(4));
             let (input, output) = if egress { (there, here) } else { (here, there) };
-            let sample =
-                FlowSample { sequence: self.flows, source: Source::interface(3), rate, pool: self.pool, drops: self.drops, input, output };
-            let raw = RawHeader { protocol: 1, frame_length: frame, stripped: 4, header: &[0; 60] };
-            while self.builder.flow_sample(&sample, &[FlowRecord::RawHeader(raw)]) == Ok(Fit::Full) {
+            let sample = FlowSample {
+                sequence: self.flows,
+                source: Source::interface(3),
+                rate,
+                pool: self.pool,
+                drops: self.drops,
+                input,
+                output,
+            };
+            let raw = RawHeader {
+                protocol: 1,
+                frame_length: frame,
+                stripped: 4,
+                header: &[0; 60],
+            };
+            while self
+                .builder
+                .flow_sample(&sample, &[FlowRecord::RawHeader(raw)])
+                == Ok(Fit::Full)
+            {
                 self.send();
             }
         }
@@ -147,9 +179,16 @@ impl Rig {
 
     fn report(&mut self) {
         self.reports += 1;
-        let sample = CountersSample { sequence: self.reports, source: Source::interface(3) };
+        let sample = CountersSample {
+            sequence: self.reports,
+            source: Source::interface(3),
+        };
         let counters = self.counters;
-        while self.builder.counters_sample(&sample, &[CounterRecord::Interface(&counters)]) == Ok(Fit::Full) {
+        while self
+            .builder
+            .counters_sample(&sample, &[CounterRecord::Interface(&counters)])
+            == Ok(Fit::Full)
+        {
             self.send();
         }
         self.send();
@@ -176,11 +215,26 @@ fn true_samples_agree_and_the_check_sequence_is_seen() {
         rig.report();
         rig.traffic(7000, 10, false, fcs, 0);
         rig.send();
-        let [ingress, egress] = rig.estimates()[..] else { panic!("{:?}", rig.estimates()) };
-        assert_eq!((ingress.direction, ingress.counted_packets), (Direction::Ingress, 400_000));
-        assert_eq!((egress.direction, egress.counted_packets), (Direction::Egress, 100_000));
-        assert!(ingress.within() && egress.within(), "{ingress:?} {egress:?}");
-        assert!((ingress.packet_bound - 0.98).abs() < 0.02 && ingress.octet_bound > ingress.packet_bound, "{ingress:?}");
+        let [ingress, egress] = rig.estimates()[..] else {
+            panic!("{:?}", rig.estimates())
+        };
+        assert_eq!(
+            (ingress.direction, ingress.counted_packets),
+            (Direction::Ingress, 400_000)
+        );
+        assert_eq!(
+            (egress.direction, egress.counted_packets),
+            (Direction::Egress, 100_000)
+        );
+        assert!(
+            ingress.within() && egress.within(),
+            "{ingress:?} {egress:?}"
+        );
+        assert!(
+            (ingress.packet_bound - 0.98).abs() < 0.02
+                && ingress.octet_bound > ingress.packet_bound,
+            "{ingress:?}"
+        );
     }
 }
 
@@ -192,7 +246,9 @@ fn what_the_agent_dropped_is_made_up_for() {
     rig.report();
     rig.traffic(300_000, 10, false, 4, 3);
     rig.report();
-    let [estimate] = rig.estimates()[..] else { panic!() };
+    let [estimate] = rig.estimates()[..] else {
+        panic!()
+    };
     assert!(estimate.within(), "{estimate:?}");
 }
 
@@ -205,8 +261,13 @@ fn a_lie_about_the_rate_is_found() {
     rig.counters.in_unicast += 300_000;
     rig.counters.in_octets *= 2;
     rig.report();
-    let [estimate] = rig.estimates()[..] else { panic!() };
-    assert!(!estimate.within() && (estimate.packets_off() + 50.0).abs() < 2.0, "{estimate:?}");
+    let [estimate] = rig.estimates()[..] else {
+        panic!()
+    };
+    assert!(
+        !estimate.within() && (estimate.packets_off() + 50.0).abs() < 2.0,
+        "{estimate:?}"
+    );
 }
 
 #[test]
@@ -218,7 +279,9 @@ fn the_bound_holds_nineteen_times_of_twenty() {
         rig.report();
         rig.traffic(20_000, 20, false, 4, 0);
         rig.report();
-        let [estimate] = rig.estimates()[..] else { panic!() };
+        let [estimate] = rig.estimates()[..] else {
+            panic!()
+        };
         within += u32::from(estimate.packets_off().abs() <= estimate.packet_bound);
     }
     // 190 of 200 are expected; 4.5 standard deviations of a binomial are 14.

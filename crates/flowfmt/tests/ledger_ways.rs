@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use weir_flowfmt::sflow::decode::Datagram;
 use weir_flowfmt::sflow::encode::{CounterRecord, DatagramBuilder, Encoding, Fit, FlowRecord};
 use weir_flowfmt::sflow::ledger::{Direction, Estimate, Ledger, Verdict};
-use weir_flowfmt::sflow::{CountersSample, ExtendedSwitch, FlowSample, InterfaceCounters, Port, RawHeader, Source};
+use weir_flowfmt::sflow::{
+    CountersSample, ExtendedSwitch, FlowSample, InterfaceCounters, Port, RawHeader, Source,
+};
 
 /// An agent of which every packet is sampled.
 struct Rig {
@@ -32,8 +34,19 @@ fn header(vlan: u16) -> Vec<u8> {
 
 impl Rig {
     fn new() -> Rig {
-        let builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0, Encoding::Expanded);
-        Rig { builder, ledger: Ledger::new(), datagrams: 0, uptime: 100_000, flows: [0; 8], rate: 1 }
+        let builder = DatagramBuilder::new(
+            IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+            0,
+            Encoding::Expanded,
+        );
+        Rig {
+            builder,
+            ledger: Ledger::new(),
+            datagrams: 0,
+            uptime: 100_000,
+            flows: [0; 8],
+            rate: 1,
+        }
     }
 
     fn send(&mut self) {
@@ -45,18 +58,48 @@ impl Rig {
     }
 
     /// So many packets sampled at a port; with the VLANs that 0:1001 tells, and the tag in the header.
-    fn flows(&mut self, port: u32, input: Port, output: Port, vlans: Option<(u32, u32)>, tag: u16, count: u32) {
+    fn flows(
+        &mut self,
+        port: u32,
+        input: Port,
+        output: Port,
+        vlans: Option<(u32, u32)>,
+        tag: u16,
+        count: u32,
+    ) {
         for _ in 0..count {
             let number = &mut self.flows[port as usize];
             *number += 1;
             let (sequence, pool) = (*number, number.wrapping_mul(self.rate));
-            let sample = FlowSample { sequence, source: Source::interface(port), rate: self.rate, pool, drops: 0, input, output };
+            let sample = FlowSample {
+                sequence,
+                source: Source::interface(port),
+                rate: self.rate,
+                pool,
+                drops: 0,
+                input,
+                output,
+            };
             let header = header(tag);
-            let raw = FlowRecord::RawHeader(RawHeader { protocol: 1, frame_length: 64, stripped: 4, header: &header });
+            let raw = FlowRecord::RawHeader(RawHeader {
+                protocol: 1,
+                frame_length: 64,
+                stripped: 4,
+                header: &header,
+            });
             let (source_vlan, destination_vlan) = vlans.unwrap_or_default();
-            let switch = ExtendedSwitch { source_vlan, source_priority: 0, destination_vlan, destination_priority: 0 };
+            let switch = ExtendedSwitch {
+                source_vlan,
+                source_priority: 0,
+                destination_vlan,
+                destination_priority: 0,
+            };
             let records = [raw, FlowRecord::Switch(switch)];
-            let records = if vlans.is_some() { &records[..] } else { &records[..1] };
+            let records = if vlans.is_some() {
+                &records[..]
+            } else {
+                &records[..1]
+            };
             while self.builder.flow_sample(&sample, records) == Ok(Fit::Full) {
                 self.send();
             }
@@ -72,8 +115,14 @@ impl Rig {
             out_octets: u64::from(packets_out) * 60,
             ..InterfaceCounters::default()
         };
-        let sample = CountersSample { sequence, source: Source::interface(port) };
-        let records = [CounterRecord::Interface(&counters), CounterRecord::PortName(name)];
+        let sample = CountersSample {
+            sequence,
+            source: Source::interface(port),
+        };
+        let records = [
+            CounterRecord::Interface(&counters),
+            CounterRecord::PortName(name),
+        ];
         while self.builder.counters_sample(&sample, &records) == Ok(Fit::Full) {
             self.send();
         }
@@ -85,7 +134,17 @@ impl Rig {
     }
 
     fn summary(&self, port: u32) -> Vec<(Direction, u64, u64, Verdict)> {
-        self.estimates(port).iter().map(|found| (found.direction, found.samples, found.counted_packets, found.verdict())).collect()
+        self.estimates(port)
+            .iter()
+            .map(|found| {
+                (
+                    found.direction,
+                    found.samples,
+                    found.counted_packets,
+                    found.verdict(),
+                )
+            })
+            .collect()
     }
 }
 
@@ -102,16 +161,31 @@ fn through_sub_interfaces(vlan: u32, told: bool, names: [&str; 4]) -> Rig {
     let mut rig = Rig::new();
     for round in [0, 1] {
         for (index, name) in (1..).zip(names) {
-            let (packets_in, packets_out) = if index == 1 { (100 * round, 30 * round) } else { (30 * round, 70 * round) };
+            let (packets_in, packets_out) = if index == 1 {
+                (100 * round, 30 * round)
+            } else {
+                (30 * round, 70 * round)
+            };
             rig.report(index, round + 1, packets_in, packets_out, name);
         }
         if round == 0 {
             for source in [1, 3] {
                 // 60 from sub-interface to sub-interface, 30 back, 10 from a sub-interface to a port.
-                let (first, second) = if source == 1 { (100, 100) } else { (vlan, vlan) };
+                let (first, second) = if source == 1 {
+                    (100, 100)
+                } else {
+                    (vlan, vlan)
+                };
                 rig.flows(source, port(2), port(4), vlans(100, vlan), tag(first), 60);
                 rig.flows(source, port(4), port(2), vlans(vlan, 100), tag(second), 30);
-                rig.flows(source, port(2), port(3), vlans(100, 0), if source == 1 { 100 } else { 0 }, 10);
+                rig.flows(
+                    source,
+                    port(2),
+                    port(3),
+                    vlans(100, 0),
+                    if source == 1 { 100 } else { 0 },
+                    10,
+                );
             }
             // And 30 from port 1 to the router itself.
             rig.flows(1, port(1), HERE, None, 0, 30);
@@ -124,10 +198,23 @@ fn through_sub_interfaces(vlan: u32, told: bool, names: [&str; 4]) -> Rig {
 fn packets_of_sub_interfaces_have_a_direction() {
     let names = ["xe0", "xe0.100", "xe1", "xe1.200"];
     // What VLANs tell; what names tell where the VLANs are the same; both.
-    for (vlan, told, names) in [(200, true, ["", "", "", ""]), (100, true, names), (200, false, names), (200, true, names)] {
+    for (vlan, told, names) in [
+        (200, true, ["", "", "", ""]),
+        (100, true, names),
+        (200, false, names),
+        (200, true, names),
+    ] {
         let rig = through_sub_interfaces(vlan, told, names);
-        assert_eq!(rig.summary(1), [(Ingress, 100, 100, Agrees), (Egress, 30, 30, Agrees)], "{vlan} {told} {names:?}");
-        assert_eq!(rig.summary(3), [(Ingress, 30, 30, Agrees), (Egress, 70, 70, Agrees)], "{vlan} {told} {names:?}");
+        assert_eq!(
+            rig.summary(1),
+            [(Ingress, 100, 100, Agrees), (Egress, 30, 30, Agrees)],
+            "{vlan} {told} {names:?}"
+        );
+        assert_eq!(
+            rig.summary(3),
+            [(Ingress, 30, 30, Agrees), (Egress, 70, 70, Agrees)],
+            "{vlan} {told} {names:?}"
+        );
     }
 }
 
@@ -151,7 +238,13 @@ fn where_no_direction_can_be_known_nobody_is_called_a_liar() {
     rig.report(1, 1, 0, 0, "");
     rig.flows(1, Port::interface(7), Port::interface(8), None, 0, 50);
     rig.report(1, 2, 20, 30, "");
-    assert_eq!(rig.summary(1), [(Ingress, 0, 20, DirectionUnknown), (Egress, 0, 30, DirectionUnknown)]);
+    assert_eq!(
+        rig.summary(1),
+        [
+            (Ingress, 0, 20, DirectionUnknown),
+            (Egress, 0, 30, DirectionUnknown)
+        ]
+    );
 }
 
 #[test]
@@ -168,7 +261,10 @@ fn a_member_of_an_aggregation_is_not_taken_for_another_port() {
     rig.report(1, 2, 30, 20, "xe0");
     rig.report(3, 2, 30, 20, "xe1");
     for member in [1, 3] {
-        assert_eq!(rig.summary(member), [(Ingress, 30, 30, Agrees), (Egress, 20, 20, Agrees)]);
+        assert_eq!(
+            rig.summary(member),
+            [(Ingress, 30, 30, Agrees), (Egress, 20, 20, Agrees)]
+        );
     }
 }
 
@@ -186,7 +282,11 @@ fn counters_that_begin_again_begin_a_new_span() {
         rig.report(1, sequence, begins_at, 0, "xe0");
         inwards(&mut rig, 50);
         rig.report(1, sequence + 1, begins_at + 50, 0, "xe0");
-        assert_eq!(rig.summary(1), [(Ingress, 150, 150, Agrees)], "{sequence} {begins_at}");
+        assert_eq!(
+            rig.summary(1),
+            [(Ingress, 150, 150, Agrees)],
+            "{sequence} {begins_at}"
+        );
     }
 }
 
@@ -202,7 +302,14 @@ fn a_source_that_begins_again_loses_and_doubles_nothing() {
     rig.report(1, 1, 30, 0, "xe0");
     let (_, _, agent) = rig.ledger.agents().next().unwrap();
     let (_, _, source) = agent.sources().next().unwrap();
-    let numbers = |found: &weir_flowfmt::sflow::ledger::Numbers| (found.lost, found.duplicates, found.reordered, found.restarts);
+    let numbers = |found: &weir_flowfmt::sflow::ledger::Numbers| {
+        (
+            found.lost,
+            found.duplicates,
+            found.reordered,
+            found.restarts,
+        )
+    };
     assert_eq!(numbers(&source.flows), (0, 0, 0, 1));
     assert_eq!(numbers(&source.counters), (0, 0, 0, 1));
     assert_eq!((source.pool(), source.dropped()), (29 + 29, 0));
@@ -216,24 +323,54 @@ fn datagrams(of: &[(u32, u32)]) -> (u64, u64, u64, u64) {
         ledger.note(&Datagram::decode(builder.finish(number, uptime)).unwrap());
     }
     let numbers = ledger.agents().next().unwrap().2.datagrams;
-    (numbers.lost, numbers.reordered, numbers.duplicates, numbers.restarts)
+    (
+        numbers.lost,
+        numbers.reordered,
+        numbers.duplicates,
+        numbers.restarts,
+    )
 }
 
 #[test]
 fn a_restart_is_told_from_copies_and_late_ones_by_the_agents_clock() {
-    let run = |count| (1..=count).map(|number| (number, number * 1000)).collect::<Vec<_>>();
+    let run = |count| {
+        (1..=count)
+            .map(|number| (number, number * 1000))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(datagrams(&[run(30), run(30)].concat()), (0, 0, 0, 1));
     // Its first ones were lost, and it has sent more than before.
-    assert_eq!(datagrams(&[run(30), vec![(31, 2000), (32, 2100)]].concat()), (0, 0, 0, 1));
+    assert_eq!(
+        datagrams(&[run(30), vec![(31, 2000), (32, 2100)]].concat()),
+        (0, 0, 0, 1)
+    );
     // Within the same second or two, and with numbers not seen before.
-    assert_eq!(datagrams(&[(1, 1200), (2, 1500), (3, 2500), (1, 10), (2, 20)]), (0, 0, 0, 1));
-    assert_eq!(datagrams(&[(50, 90_000), (51, 91_000), (1, 500), (2, 1500)]), (0, 0, 0, 1));
+    assert_eq!(
+        datagrams(&[(1, 1200), (2, 1500), (3, 2500), (1, 10), (2, 20)]),
+        (0, 0, 0, 1)
+    );
+    assert_eq!(
+        datagrams(&[(50, 90_000), (51, 91_000), (1, 500), (2, 1500)]),
+        (0, 0, 0, 1)
+    );
     // Copies and late ones are what they were, also where the clock wraps and where there is none.
-    assert_eq!(datagrams(&[(1, 1000), (2, 2000), (2, 2000), (1, 1000), (3, 3000)]), (0, 0, 2, 0));
-    assert_eq!(datagrams(&[(1, 1000), (3, 2000), (2, 1500), (4, 2500)]), (0, 1, 0, 0));
+    assert_eq!(
+        datagrams(&[(1, 1000), (2, 2000), (2, 2000), (1, 1000), (3, 3000)]),
+        (0, 0, 2, 0)
+    );
+    assert_eq!(
+        datagrams(&[(1, 1000), (3, 2000), (2, 1500), (4, 2500)]),
+        (0, 1, 0, 0)
+    );
     let end = u32::MAX - 100;
-    assert_eq!(datagrams(&[(1, end), (3, 200), (2, 100), (3, 200), (4, 1000)]), (0, 1, 1, 0));
-    assert_eq!(datagrams(&[(1, 0), (3, 0), (2, 0), (3, 0), (4, 0)]), (0, 1, 1, 0));
+    assert_eq!(
+        datagrams(&[(1, end), (3, 200), (2, 100), (3, 200), (4, 1000)]),
+        (0, 1, 1, 0)
+    );
+    assert_eq!(
+        datagrams(&[(1, 0), (3, 0), (2, 0), (3, 0), (4, 0)]),
+        (0, 1, 1, 0)
+    );
 }
 
 #[test]
@@ -262,7 +399,13 @@ fn a_change_of_direction_within_the_capture_is_no_lie() {
     rig.rate = 2;
     rig.flows(1, HERE, Port::interface(1), None, 0, 50);
     rig.report(1, 3, 200, 200, "xe0");
-    assert_eq!(rig.summary(1), [(Ingress, 101, 200, PartlySampled), (Egress, 50, 200, PartlySampled)]);
+    assert_eq!(
+        rig.summary(1),
+        [
+            (Ingress, 101, 200, PartlySampled),
+            (Egress, 50, 200, PartlySampled)
+        ]
+    );
     // One in two of the whole time is not: it was sampled, only too little.
     let mut rig = Rig::new();
     rig.report(1, 1, 0, 0, "xe0");
@@ -282,6 +425,11 @@ fn a_rate_that_changes_is_in_the_bound() {
     rig.flows(1, Port::interface(1), HERE, None, 0, 4);
     rig.report(1, 2, 60_000, 0, "xe0");
     // Four samples of a thousand each say next to nothing, however many others there are.
-    let [found] = rig.estimates(1)[..] else { panic!() };
-    assert!((found.packet_bound - 196.0 * 20_000.0 / 50_000.0).abs() < 0.1 && found.within(), "{found:?}");
+    let [found] = rig.estimates(1)[..] else {
+        panic!()
+    };
+    assert!(
+        (found.packet_bound - 196.0 * 20_000.0 / 50_000.0).abs() < 0.1 && found.within(),
+        "{found:?}"
+    );
 }

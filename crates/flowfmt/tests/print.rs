@@ -12,18 +12,27 @@ use weir_flowfmt::sflow::{CountersSample, ExtendedSwitch, FlowSample, Port, RawH
 const COLLECTOR_SAW: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99));
 
 fn hex(text: &str) -> Vec<u8> {
-    text.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 fn datagrams() -> Vec<Vec<u8>> {
-    include_str!("sflowtool/datagrams.hex").lines().map(hex).collect()
+    include_str!("sflowtool/datagrams.hex")
+        .lines()
+        .map(hex)
+        .collect()
 }
 
 /// What is printed, and whether the datagram was sound.
 fn print(format: Format<'_>, datagram: &[u8]) -> (String, Option<String>) {
     let mut output = Vec::new();
     let result = decode_datagram_to(&mut output, format, COLLECTOR_SAW, 0, datagram);
-    (String::from_utf8(output).unwrap(), result.err().map(|error| error.to_string()))
+    (
+        String::from_utf8(output).unwrap(),
+        result.err().map(|error| error.to_string()),
+    )
 }
 
 #[test]
@@ -49,7 +58,10 @@ fn each_format_is_what_sflowtool_prints() {
 
 /// Datagrams with every record that sflowtool knows.
 fn records() -> Vec<Vec<u8>> {
-    include_str!("sflowtool/records.hex").lines().map(hex).collect()
+    include_str!("sflowtool/records.hex")
+        .lines()
+        .map(hex)
+        .collect()
 }
 
 /// Line by line, so that the first difference is seen.
@@ -66,7 +78,10 @@ fn each_record_is_what_sflowtool_prints() {
     let formats = [
         (Format::Text, include_str!("sflowtool/records.txt")),
         (Format::Json, include_str!("sflowtool/records.json.txt")),
-        (Format::Columns(&columns), include_str!("sflowtool/columns.txt")),
+        (
+            Format::Columns(&columns),
+            include_str!("sflowtool/columns.txt"),
+        ),
     ];
     for (format, expected) in formats {
         let mut printed = String::new();
@@ -76,10 +91,16 @@ fn each_record_is_what_sflowtool_prints() {
             printed += &output;
         }
         // Behind each MAC of a list sflowtool has a space.
-        same(&printed, &expected.replace("\" ,", "\",").replace("\" ]", "\"]"));
+        same(
+            &printed,
+            &expected.replace("\" ,", "\",").replace("\" ]", "\"]"),
+        );
     }
     let last = records().pop().unwrap();
-    same(&print(Format::PrettyJson, &last).0, include_str!("sflowtool/pretty.txt"));
+    same(
+        &print(Format::PrettyJson, &last).0,
+        include_str!("sflowtool/pretty.txt"),
+    );
 }
 
 const COLUMNS: &str = "srcIP,dstIP,inputPort,ifName,nextHop,in_vlan,unixSecondsUTC,agent,discardReason,\
@@ -93,60 +114,135 @@ fn lines_for_grep_say_where_they_stand() {
     assert_eq!(text.lines().count(), grep.lines().count());
     let start = "1970-01-01T00:00:00+0000 192.0.2.1 7 258 ";
     for (plain, placed) in text.lines().zip(grep.lines()) {
-        assert!(placed.starts_with(start) && placed.ends_with(&format!(" {plain}")), "{placed}");
+        assert!(
+            placed.starts_with(start) && placed.ends_with(&format!(" {plain}")),
+            "{placed}"
+        );
     }
-    for line in
-        ["0:0 0:0 0:0 datagramVersion 5", "0:3 0:3 0:1 srcIP 192.0.2.1", "0:3 0:3 0:1002 nextHop 192.0.2.254", "0:3 0:4 0:1005 ifName xe0"]
-    {
-        assert_eq!(grep.lines().filter(|placed| placed.strip_prefix(start) == Some(line)).count(), 1, "{line} in {grep}");
+    for line in [
+        "0:0 0:0 0:0 datagramVersion 5",
+        "0:3 0:3 0:1 srcIP 192.0.2.1",
+        "0:3 0:3 0:1002 nextHop 192.0.2.254",
+        "0:3 0:4 0:1005 ifName xe0",
+    ] {
+        assert_eq!(
+            grep.lines()
+                .filter(|placed| placed.strip_prefix(start) == Some(line))
+                .count(),
+            1,
+            "{line} in {grep}"
+        );
     }
 }
 
 #[test]
 fn lines_have_the_vlans_of_both_sides() {
-    let header = hex("020000000002020000000001810000640800450000200000400040110000c0000201c63364021389177000080000");
+    let header = hex(
+        "020000000002020000000001810000640800450000200000400040110000c0000201c63364021389177000080000",
+    );
     let vlans = |switch: Option<(u32, u32)>| {
-        let mut builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
+        let mut builder =
+            DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
         let port = Port::interface(1);
-        let sample = FlowSample { sequence: 1, source: Source::interface(1), rate: 1, pool: 1, drops: 0, input: port, output: port };
-        let raw = FlowRecord::RawHeader(RawHeader { protocol: 1, frame_length: 200, stripped: 4, header: &header });
+        let sample = FlowSample {
+            sequence: 1,
+            source: Source::interface(1),
+            rate: 1,
+            pool: 1,
+            drops: 0,
+            input: port,
+            output: port,
+        };
+        let raw = FlowRecord::RawHeader(RawHeader {
+            protocol: 1,
+            frame_length: 200,
+            stripped: 4,
+            header: &header,
+        });
         let (source_vlan, destination_vlan) = switch.unwrap_or_default();
-        let switched = ExtendedSwitch { source_vlan, source_priority: 3, destination_vlan, destination_priority: 4 };
+        let switched = ExtendedSwitch {
+            source_vlan,
+            source_priority: 3,
+            destination_vlan,
+            destination_priority: 4,
+        };
         let records = [raw, FlowRecord::Switch(switched)];
-        let records = if switch.is_some() { &records[..] } else { &records[..1] };
+        let records = if switch.is_some() {
+            &records[..]
+        } else {
+            &records[..1]
+        };
         assert_eq!(builder.flow_sample(&sample, records), Ok(Fit::Added));
         let (line, error) = print(Format::Line, builder.finish(1, 1));
         assert_eq!(error, None);
-        line.split(',').skip(7).take(2).collect::<Vec<_>>().join(",")
+        line.split(',')
+            .skip(7)
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(",")
     };
     assert_eq!(vlans(None), "100,0");
     assert_eq!(vlans(Some((100, 200))), "100,200");
     // Seen going out, and to nobody knows where.
     assert_eq!(vlans(Some((0, 100))), "0,100");
-    assert_eq!(vlans(Some((100, ExtendedSwitch::UNKNOWN))), "100,4294967295");
+    assert_eq!(
+        vlans(Some((100, ExtendedSwitch::UNKNOWN))),
+        "100,4294967295"
+    );
 }
 
 #[test]
 fn columns_with_commas_are_quoted() {
     let mut builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
-    let sample = CountersSample { sequence: 1, source: Source::interface(1) };
-    assert_eq!(builder.counters_sample(&sample, &[CounterRecord::PortName("a,\"b\"\n")]), Ok(Fit::Added));
-    let (line, _) = print(Format::Columns(&["agent".into(), "ifName".into()]), builder.finish(1, 1));
+    let sample = CountersSample {
+        sequence: 1,
+        source: Source::interface(1),
+    };
+    assert_eq!(
+        builder.counters_sample(&sample, &[CounterRecord::PortName("a,\"b\"\n")]),
+        Ok(Fit::Added)
+    );
+    let (line, _) = print(
+        Format::Columns(&["agent".into(), "ifName".into()]),
+        builder.finish(1, 1),
+    );
     assert_eq!(line, "127.0.0.1,\"a,\"\"b\"\"\\u{a}\"\n");
 }
 
 /// Text of the fields, and remarks left out.
 fn fields<'a>(text: &'a str, names: &[&str]) -> Vec<&'a str> {
-    text.lines().filter(|line| names.iter().any(|name| line.starts_with(&format!("{name} ")))).collect()
+    text.lines()
+        .filter(|line| {
+            names
+                .iter()
+                .any(|name| line.starts_with(&format!("{name} ")))
+        })
+        .collect()
 }
 
 fn sampled(protocol: u32, header: &str) -> String {
     let mut builder = DatagramBuilder::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, Encoding::Expanded);
     let port = Port::interface(1);
-    let sample = FlowSample { sequence: 1, source: Source::interface(1), rate: 1, pool: 1, drops: 0, input: port, output: port };
+    let sample = FlowSample {
+        sequence: 1,
+        source: Source::interface(1),
+        rate: 1,
+        pool: 1,
+        drops: 0,
+        input: port,
+        output: port,
+    };
     let header = hex(&header.replace(' ', ""));
-    let raw = RawHeader { protocol, frame_length: 200, stripped: 4, header: &header };
-    assert_eq!(builder.flow_sample(&sample, &[FlowRecord::RawHeader(raw)]), Ok(Fit::Added));
+    let raw = RawHeader {
+        protocol,
+        frame_length: 200,
+        stripped: 4,
+        header: &header,
+    };
+    assert_eq!(
+        builder.flow_sample(&sample, &[FlowRecord::RawHeader(raw)]),
+        Ok(Fit::Added)
+    );
     let (text, error) = print(Format::Text, builder.finish(1, 1));
     assert_eq!(error, None);
     text
@@ -154,7 +250,8 @@ fn sampled(protocol: u32, header: &str) -> String {
 
 const MACS: &str = "020000000002 020000000001";
 const V4: &str = "4500 0020 0000 4000 40 11 0000 c0000201 c6336402";
-const V6: &str = "60000000 000c 11 40 20010db8000000000000000000000001 20010db8000000000000000000000002";
+const V6: &str =
+    "60000000 000c 11 40 20010db8000000000000000000000001 20010db8000000000000000000000002";
 const UDP: &str = "1389 18c7 000c 0000 deadbeef";
 
 #[test]
@@ -163,20 +260,43 @@ fn labels_sessions_and_tunnels_are_looked_behind() {
     let text = sampled(1, &format!("{MACS} 8847 0001063f 00011140 {V4} {UDP}"));
     assert_eq!(
         fields(&text, &["MPLS_stack", "srcIP", "UDPDstPort", "IPSize"]),
-        ["MPLS_stack 16.3.0.63-17.0.1.64", "IPSize 174", "srcIP 192.0.2.1", "UDPDstPort 6343",]
+        [
+            "MPLS_stack 16.3.0.63-17.0.1.64",
+            "IPSize 174",
+            "srcIP 192.0.2.1",
+            "UDPDstPort 6343",
+        ]
     );
     let text = sampled(13, &format!("00011140 {V6} {UDP}"));
     assert_eq!(
         fields(&text, &["MPLS_stack", "srcIP6", "NO_DECODE"]),
-        ["MPLS_stack 17.0.1.64", "srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001",]
+        [
+            "MPLS_stack 17.0.1.64",
+            "srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001",
+        ]
     );
     let text = sampled(1, &format!("{MACS} 8864 1100 002a 0022 0021 {V4} {UDP}"));
-    assert_eq!(fields(&text, &["PPPoE_session", "srcIP", "UDPSrcPort"]), ["PPPoE_session 42", "srcIP 192.0.2.1", "UDPSrcPort 5001"]);
+    assert_eq!(
+        fields(&text, &["PPPoE_session", "srcIP", "UDPSrcPort"]),
+        ["PPPoE_session 42", "srcIP 192.0.2.1", "UDPSrcPort 5001"]
+    );
     // GRE with checksum, key and sequence; IPv6 inside.
     let gre = V4.replacen("40 11", "40 2f", 1);
-    let text = sampled(11, &format!("{gre} b000 86dd 00000000 0000002a 00000001 {V6} {UDP}"));
+    let text = sampled(
+        11,
+        &format!("{gre} b000 86dd 00000000 0000002a 00000001 {V6} {UDP}"),
+    );
     assert_eq!(
-        fields(&text, &["srcIP", "GRE_protocol", "GRE_key", "inner_srcIP6", "inner_UDPDstPort"]),
+        fields(
+            &text,
+            &[
+                "srcIP",
+                "GRE_protocol",
+                "GRE_key",
+                "inner_srcIP6",
+                "inner_UDPDstPort"
+            ]
+        ),
         [
             "srcIP 192.0.2.1",
             "GRE_protocol 34525",
@@ -186,10 +306,24 @@ fn labels_sessions_and_tunnels_are_looked_behind() {
         ]
     );
     // VXLAN in IPv4: Ethernet, a tag, IPv4 inside; and GRE inside of that.
-    let text =
-        sampled(1, &format!("{MACS} 0800 {V4} c000 12b5 0040 0000 08000000 00303900 {MACS} 8100 0064 0800 {gre} 0000 0800 {V4} {UDP}"));
+    let text = sampled(
+        1,
+        &format!(
+            "{MACS} 0800 {V4} c000 12b5 0040 0000 08000000 00303900 {MACS} 8100 0064 0800 {gre} 0000 0800 {V4} {UDP}"
+        ),
+    );
     assert_eq!(
-        fields(&text, &["UDPDstPort", "VXLAN_VNI", "inner_decodedVLAN", "inner_srcIP", "inner_GRE_protocol", "inner2_srcIP"]),
+        fields(
+            &text,
+            &[
+                "UDPDstPort",
+                "VXLAN_VNI",
+                "inner_decodedVLAN",
+                "inner_srcIP",
+                "inner_GRE_protocol",
+                "inner2_srcIP"
+            ]
+        ),
         [
             "UDPDstPort 4789",
             "VXLAN_VNI 12345",
@@ -200,20 +334,42 @@ fn labels_sessions_and_tunnels_are_looked_behind() {
         ]
     );
     // Pseudowire with a control word, and IPv4 in IPv6.
-    let text = sampled(1, &format!("{MACS} 8847 00011140 00000000 {MACS} 0800 {V4} {UDP}"));
-    assert_eq!(
-        fields(&text, &["MPLS_stack", "srcIP", "inner_srcMAC", "inner_srcIP"]),
-        ["MPLS_stack 17.0.1.64", "inner_srcMAC 020000000001", "inner_srcIP 192.0.2.1",]
+    let text = sampled(
+        1,
+        &format!("{MACS} 8847 00011140 00000000 {MACS} 0800 {V4} {UDP}"),
     );
-    let text = sampled(12, &format!("{} {V4} {UDP}", V6.replacen("11 40", "04 40", 1)));
-    assert_eq!(fields(&text, &["srcIP6", "inner_srcIP"]), ["srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001", "inner_srcIP 192.0.2.1"]);
+    assert_eq!(
+        fields(
+            &text,
+            &["MPLS_stack", "srcIP", "inner_srcMAC", "inner_srcIP"]
+        ),
+        [
+            "MPLS_stack 17.0.1.64",
+            "inner_srcMAC 020000000001",
+            "inner_srcIP 192.0.2.1",
+        ]
+    );
+    let text = sampled(
+        12,
+        &format!("{} {V4} {UDP}", V6.replacen("11 40", "04 40", 1)),
+    );
+    assert_eq!(
+        fields(&text, &["srcIP6", "inner_srcIP"]),
+        [
+            "srcIP6 2001:0db8:0000:0000:0000:0000:0000:0001",
+            "inner_srcIP 192.0.2.1"
+        ]
+    );
 }
 
 #[test]
 fn tunnels_without_end_end() {
     let nested = V4.replacen("40 11", "40 04", 1).repeat(9);
     let text = sampled(11, &nested);
-    assert_eq!(text.lines().filter(|line| line.contains("srcIP ")).count(), 5);
+    assert_eq!(
+        text.lines().filter(|line| line.contains("srcIP ")).count(),
+        5
+    );
     // A label stack without a bottom, and of more labels than anybody has.
     let text = sampled(13, &"00011040".repeat(40));
     assert_eq!(fields(&text, &["MPLS_stack"])[0].split('-').count(), 8);
@@ -223,13 +379,17 @@ fn tunnels_without_end_end() {
 /// for in version 5.
 #[test]
 fn the_old_versions_have_the_same_content() {
-    for (datagram, expected) in include_str!("sflowtool/old.hex")
-        .lines()
-        .zip(include_str!("sflowtool/old.txt").split_inclusive("endDatagram   =================================\n"))
-    {
+    for (datagram, expected) in include_str!("sflowtool/old.hex").lines().zip(
+        include_str!("sflowtool/old.txt")
+            .split_inclusive("endDatagram   =================================\n"),
+    ) {
         let (text, error) = print(Format::Text, &hex(datagram));
         assert_eq!(error, None);
-        let only_there = ["statsSamplingInterval", "counterBlockVersion", "dst_as_path_len"];
+        let only_there = [
+            "statsSamplingInterval",
+            "counterBlockVersion",
+            "dst_as_path_len",
+        ];
         let only_here = [
             "agentSubId",
             "flowBlock_tag",
@@ -241,8 +401,11 @@ fn the_old_versions_have_the_same_content() {
             "BGP_localpref 0",
         ];
         let without = |text: &str, names: &[&str]| {
-            let mut lines: Vec<String> =
-                text.lines().filter(|line| !names.iter().any(|name| line.starts_with(name))).map(str::to_owned).collect();
+            let mut lines: Vec<String> = text
+                .lines()
+                .filter(|line| !names.iter().any(|name| line.starts_with(name)))
+                .map(str::to_owned)
+                .collect();
             // Version 2's path stands behind its ends there.
             lines.sort_unstable();
             lines
@@ -254,7 +417,10 @@ fn the_old_versions_have_the_same_content() {
 #[test]
 fn old_datagrams_that_end_early_keep_what_came_before() {
     for datagram in include_str!("sflowtool/old.hex").lines().map(hex) {
-        let whole = print(Format::Text, &datagram).0.matches("startSample").count();
+        let whole = print(Format::Text, &datagram)
+            .0
+            .matches("startSample")
+            .count();
         assert_eq!(whole, 4);
         for len in 0..datagram.len() {
             let (text, error) = print(Format::Text, &datagram[..len]);
@@ -268,7 +434,14 @@ fn old_datagrams_that_end_early_keep_what_came_before() {
 fn times_and_mapped_addresses_are_shown_as_such() {
     let mut output = Vec::new();
     let mapped = IpAddr::V6(Ipv4Addr::new(198, 51, 100, 7).to_ipv6_mapped());
-    decode_datagram_to(&mut output, Format::Text, mapped, 1_700_000_000_123_456_789, &datagrams()[0]).unwrap();
+    decode_datagram_to(
+        &mut output,
+        Format::Text,
+        mapped,
+        1_700_000_000_123_456_789,
+        &datagrams()[0],
+    )
+    .unwrap();
     let text = String::from_utf8(output).unwrap();
     let head: Vec<&str> = text.lines().skip(1).take(5).collect();
     assert_eq!(
@@ -286,12 +459,18 @@ fn times_and_mapped_addresses_are_shown_as_such() {
 #[test]
 fn a_hostile_port_name_stays_inside_its_value() {
     let mut builder = DatagramBuilder::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0, Encoding::Expanded);
-    let sample = CountersSample { sequence: 1, source: Source::interface(1) };
+    let sample = CountersSample {
+        sequence: 1,
+        source: Source::interface(1),
+    };
     let name = CounterRecord::PortName("a\"b\\c\nsrcIP 6.6.6.6\u{1b}[31m");
     assert_eq!(builder.counters_sample(&sample, &[name]), Ok(Fit::Added));
     let datagram = builder.finish(1, 1).to_vec();
     let (text, _) = print(Format::Text, &datagram);
-    assert!(text.contains("\nifName a\"b\\c\\u{a}srcIP 6.6.6.6\\u{1b}[31m\n"), "{text}");
+    assert!(
+        text.contains("\nifName a\"b\\c\\u{a}srcIP 6.6.6.6\\u{1b}[31m\n"),
+        "{text}"
+    );
     let (json, _) = print(Format::Json, &datagram);
     assert!(
         json.ends_with(
@@ -309,16 +488,31 @@ fn a_damaged_datagram_says_so_and_what_is_sound_is_printed() {
     let (text, error) = print(Format::Text, &whole[..280]);
     // Header 28, sample 8 + 44, record 8 + 16 + 48, then the other sample's format and length.
     let left = 280 - (28 + 52 + 72 + 8);
-    assert_eq!(error, Some(format!("malformed sFlow at octet 152: sample 0:4 of 132 octets, but {left} are left")));
-    assert!(text.contains("UDPBytes 12\nendSample   ----------------------\nendDatagram   ===="), "{text}");
+    assert_eq!(
+        error,
+        Some(format!(
+            "malformed sFlow at octet 152: sample 0:4 of 132 octets, but {left} are left"
+        ))
+    );
+    assert!(
+        text.contains("UDPBytes 12\nendSample   ----------------------\nendDatagram   ===="),
+        "{text}"
+    );
     let (line, _) = print(Format::Line, &whole[..280]);
     assert_eq!(line.lines().count(), 1);
     // A header that lies about its length takes its record away, and in lines the sample.
     let mut lying = whole.clone();
     lying[28 + 8 + 44 + 8 + 12..][..4].copy_from_slice(&[0xff; 4]);
     let (line, error) = print(Format::Line, &lying);
-    assert!(error.unwrap().contains("sampled header needs 4294967295 octets, but 48 are left"));
-    assert!(line.starts_with("CNTR,") && line.lines().count() == 1, "{line}");
+    assert!(
+        error
+            .unwrap()
+            .contains("sampled header needs 4294967295 octets, but 48 are left")
+    );
+    assert!(
+        line.starts_with("CNTR,") && line.lines().count() == 1,
+        "{line}"
+    );
     // Without a header there is nothing to print.
     for len in 0..28 {
         let (text, error) = print(Format::Json, &whole[..len]);
@@ -339,7 +533,9 @@ fn an_output_that_is_gone_is_told_apart_from_damage() {
     }
     for format in [Format::Text, Format::Line, Format::Json] {
         let result = decode_datagram_to(&mut Gone, format, COLLECTOR_SAW, 0, &datagrams()[0]);
-        assert!(matches!(result, Err(PrintError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe));
+        assert!(
+            matches!(result, Err(PrintError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe)
+        );
     }
 }
 
@@ -352,7 +548,11 @@ fn is_json(line: &str) -> bool {
             rest = match rest {
                 [b'"', rest @ ..] => return Some(rest),
                 [b'\\', b'"' | b'\\', rest @ ..] => rest,
-                [b'\\', b'u', a, b, c, d, rest @ ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => rest,
+                [b'\\', b'u', a, b, c, d, rest @ ..]
+                    if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) =>
+                {
+                    rest
+                }
                 [b'\\' | 0..=0x1f, ..] | [] => return None,
                 [_, rest @ ..] => rest,
             }
@@ -373,7 +573,9 @@ fn is_json(line: &str) -> bool {
     }
     fn value(rest: &[u8]) -> Option<&[u8]> {
         match rest.first()? {
-            b'{' => items(&rest[1..], b'}', |rest| value(string(rest)?.strip_prefix(b":")?)),
+            b'{' => items(&rest[1..], b'}', |rest| {
+                value(string(rest)?.strip_prefix(b":")?)
+            }),
             b'[' => items(&rest[1..], b']', value),
             _ => string(rest),
         }

@@ -91,17 +91,27 @@ impl DropMap {
     /// A fresh block of counters, one a pair.
     #[must_use]
     pub fn counters(&self) -> DropCounters {
-        DropCounters((0..self.pairs.len().next_multiple_of(8)).map(|_| Counter::default()).collect())
+        DropCounters(
+            (0..self.pairs.len().next_multiple_of(8))
+                .map(|_| Counter::default())
+                .collect(),
+        )
     }
 
     /// Where `reason` at `node` is counted; undeclared reasons count as the node's loop limit, which
     /// every node has (and are a bug: debug builds stop).
     #[inline]
     pub(crate) fn place(&self, node: usize, reason: DropReason) -> usize {
-        let Some(row) = self.places.get(node) else { return 0 };
+        let Some(row) = self.places.get(node) else {
+            return 0;
+        };
         let place = row[reason as usize];
         debug_assert_ne!(place, 255, "node {node} does not declare {reason:?}");
-        if place == 255 { row[DropReason::LoopLimit as usize] as usize } else { place as usize }
+        if place == 255 {
+            row[DropReason::LoopLimit as usize] as usize
+        } else {
+            place as usize
+        }
     }
 }
 

@@ -48,7 +48,12 @@ pub struct Env<'a, W: World> {
 
 /// A node behind a table entry, compiled for each instruction set level.
 trait Step<W: World>: Send {
-    fn step(&mut self, cx: &mut Cx<'_, W>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome;
+    fn step(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome;
 }
 
 struct Compiled<N>(N);
@@ -69,8 +74,18 @@ impl<W: World, N: Node<W>> weir_cpu::Task for Call<'_, '_, W, N> {
 }
 
 impl<W: World, N: Node<W>> Step<W> for Compiled<N> {
-    fn step(&mut self, cx: &mut Cx<'_, W>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        weir_cpu::dispatch(Call { node: &mut self.0, cx, packets, verdicts })
+    fn step(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        weir_cpu::dispatch(Call {
+            node: &mut self.0,
+            cx,
+            packets,
+            verdicts,
+        })
     }
 }
 
@@ -141,7 +156,13 @@ impl<W: World> Graph<W> {
     /// Takes in what a port delivered on `interface`: counts it, lets the taps look, queues it for
     /// the node `entry`. `vector` is left empty. What another interface left queued there is run
     /// first, so that the node never sees two interfaces in one vector.
-    pub fn inhale(&mut self, env: &mut Env<'_, W>, entry: usize, interface: u32, vector: &mut Vector) {
+    pub fn inhale(
+        &mut self,
+        env: &mut Env<'_, W>,
+        entry: usize,
+        interface: u32,
+        vector: &mut Vector,
+    ) {
         if vector.is_empty() {
             return;
         }
@@ -153,7 +174,13 @@ impl<W: World> Graph<W> {
             packet.set_interface(interface);
         }
         self.counters.totals.input.add(vector.len() as u64);
-        self.look(env, env.world.rx_taps(interface), Point::Rx, interface, vector);
+        self.look(
+            env,
+            env.world.rx_taps(interface),
+            Point::Rx,
+            interface,
+            vector,
+        );
         self.enqueue(entry, vector);
     }
 
@@ -186,7 +213,9 @@ impl<W: World> Graph<W> {
         let mut clock = weir_cpu::tsc();
         for _ in 0..LOOP_LIMIT {
             let node = self.pending.trailing_zeros() as usize;
-            let Some(slot) = self.slots.get_mut(node) else { return };
+            let Some(slot) = self.slots.get_mut(node) else {
+                return;
+            };
             self.pending &= self.pending - 1;
             let mut packets = std::mem::take(&mut self.spare);
             packets.take_all(&mut slot.queue);
@@ -222,9 +251,17 @@ impl<W: World> Graph<W> {
         }
         while !packets.is_empty() {
             let count = packets.len().min(VECTOR);
-            let before = if env.world.has_inner_taps() { self.look_before(env, node, &packets[..count]) } else { None };
-            let Some(slot) = self.slots.get_mut(node) else { return };
-            let Some(step) = slot.step.as_mut() else { return };
+            let before = if env.world.has_inner_taps() {
+                self.look_before(env, node, &packets[..count])
+            } else {
+                None
+            };
+            let Some(slot) = self.slots.get_mut(node) else {
+                return;
+            };
+            let Some(step) = slot.step.as_mut() else {
+                return;
+            };
             let mut cx = Cx {
                 world: env.world,
                 worker: self.worker,
@@ -256,26 +293,40 @@ impl<W: World> Graph<W> {
     #[cold]
     fn record(&mut self, node: usize, packets: &[Pkt], outcome: Outcome) {
         let verdicts = &self.verdicts;
-        let lost = self.tracer.record(node as u16, packets, |place| match outcome {
-            Outcome::All(verdict) => verdict,
-            Outcome::AllOut(_) => Verdict::OUT,
-            Outcome::Each => verdicts[place],
-        });
+        let lost = self
+            .tracer
+            .record(node as u16, packets, |place| match outcome {
+                Outcome::All(verdict) => verdict,
+                Outcome::AllOut(_) => Verdict::OUT,
+                Outcome::Each => verdicts[place],
+            });
         self.counters.trace_lost.add(lost);
     }
 
     /// Moves the first `count` packets to where the node wants them.
-    fn carry_out(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector, count: usize, outcome: Outcome) {
+    fn carry_out(
+        &mut self,
+        env: &mut Env<'_, W>,
+        node: usize,
+        packets: &mut Vector,
+        count: usize,
+        outcome: Outcome,
+    ) {
         let verdict = match outcome {
             Outcome::AllOut(interface) => return self.leave(env.world, interface, packets, count),
             Outcome::All(verdict) => Some(verdict),
             Outcome::Each => {
                 let first = self.verdicts[0];
-                self.verdicts[1..count].iter().all(|&verdict| verdict == first).then_some(first)
+                self.verdicts[1..count]
+                    .iter()
+                    .all(|&verdict| verdict == first)
+                    .then_some(first)
             }
         };
         match verdict.map(Verdict::kind) {
-            Some(VerdictKind::To(next)) if count == packets.len() && !self.is_stage(self.next(node, next)) => {
+            Some(VerdictKind::To(next))
+                if count == packets.len() && !self.is_stage(self.next(node, next)) =>
+            {
                 let entry = self.next(node, next);
                 self.enqueue(entry, packets);
             }
@@ -287,19 +338,35 @@ impl<W: World> Graph<W> {
         }
     }
 
-    fn carry_each(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector, count: usize) {
+    fn carry_each(
+        &mut self,
+        env: &mut Env<'_, W>,
+        node: usize,
+        packets: &mut Vector,
+        count: usize,
+    ) {
         let mut drain = packets.drain_front(count);
         let mut start = 0;
         while start < count {
             let verdict = self.verdicts[start];
-            let run = self.verdicts[start..count].iter().take_while(|&&other| other == verdict).count();
+            let run = self.verdicts[start..count]
+                .iter()
+                .take_while(|&&other| other == verdict)
+                .count();
             self.carry_run(env, node, Some(verdict), &mut drain, run);
             start += run;
         }
     }
 
     /// Moves the next `run` packets of `from`, which all have the same verdict.
-    fn carry_run(&mut self, env: &mut Env<'_, W>, node: usize, verdict: Option<Verdict>, from: &mut std::vec::Drain<'_, Pkt>, run: usize) {
+    fn carry_run(
+        &mut self,
+        env: &mut Env<'_, W>,
+        node: usize,
+        verdict: Option<Verdict>,
+        from: &mut std::vec::Drain<'_, Pkt>,
+        run: usize,
+    ) {
         let packets = from.by_ref().take(run);
         match verdict.map(Verdict::kind) {
             Some(VerdictKind::To(next)) => {
@@ -313,7 +380,9 @@ impl<W: World> Graph<W> {
                 }
             }
             Some(VerdictKind::Out) => packets.for_each(|packet| self.leave_one(env.world, packet)),
-            Some(VerdictKind::Drop(reason)) => packets.for_each(|packet| self.drop_one(env, node, reason, packet)),
+            Some(VerdictKind::Drop(reason)) => {
+                packets.for_each(|packet| self.drop_one(env, node, reason, packet))
+            }
             Some(VerdictKind::Consume) | None => {
                 self.counters.totals.consumed.add(run as u64);
                 for mut packet in packets {
@@ -326,8 +395,12 @@ impl<W: World> Graph<W> {
                     env.cache.free(packet);
                 }
             }
-            Some(VerdictKind::Hold(place)) => packets.for_each(|packet| self.hold(env, node, place, packet)),
-            Some(VerdictKind::Replicate(place)) => packets.for_each(|packet| self.replicate(env, node, place, packet)),
+            Some(VerdictKind::Hold(place)) => {
+                packets.for_each(|packet| self.hold(env, node, place, packet))
+            }
+            Some(VerdictKind::Replicate(place)) => {
+                packets.for_each(|packet| self.replicate(env, node, place, packet))
+            }
         }
     }
 
@@ -340,7 +413,10 @@ impl<W: World> Graph<W> {
 
     #[inline(always)]
     fn next(&self, node: usize, next: Next) -> usize {
-        self.slots.get(node).and_then(|slot| slot.nexts.get(next.0 as usize)).map_or(0, |&entry| entry as usize)
+        self.slots
+            .get(node)
+            .and_then(|slot| slot.nexts.get(next.0 as usize))
+            .map_or(0, |&entry| entry as usize)
     }
 
     #[inline]
@@ -375,7 +451,13 @@ impl<W: World> Graph<W> {
     #[inline(always)]
     fn output_node(&self, world: &W, interface: u32) -> Option<usize> {
         let number = world.output(interface);
-        if number == 0 { None } else { self.output_nodes.get(number as usize - 1).map(|&node| node as usize) }
+        if number == 0 {
+            None
+        } else {
+            self.output_nodes
+                .get(number as usize - 1)
+                .map(|&node| node as usize)
+        }
     }
 
     fn leave(&mut self, world: &W, interface: u32, packets: &mut Vector, count: usize) {
@@ -427,7 +509,9 @@ impl<W: World> Graph<W> {
 
     fn send_on(&mut self, env: &mut Env<'_, W>, node: usize, verdict: Verdict, packet: Pkt) {
         match verdict.kind() {
-            VerdictKind::To(next) if self.is_stage(self.next(node, next)) => self.output(packet.aux()).push(packet),
+            VerdictKind::To(next) if self.is_stage(self.next(node, next)) => {
+                self.output(packet.aux()).push(packet)
+            }
             VerdictKind::To(next) => self.enqueue_one(self.next(node, next), packet),
             VerdictKind::Out => self.leave_one(env.world, packet),
             VerdictKind::Drop(reason) => self.drop_one(env, node, reason, packet),
@@ -458,7 +542,11 @@ impl<W: World> Graph<W> {
         match self.holds.keep(key, node as u16, next, env.now, packet) {
             Ok(()) => self.level(),
             Err(packet) => {
-                let reason = if again { DropReason::HostUnreachable } else { DropReason::HoldFull };
+                let reason = if again {
+                    DropReason::HostUnreachable
+                } else {
+                    DropReason::HoldFull
+                };
                 self.drop_one(env, node, reason, packet);
             }
         }
@@ -470,7 +558,12 @@ impl<W: World> Graph<W> {
     }
 
     fn replicate(&mut self, env: &mut Env<'_, W>, node: usize, place: u16, packet: Pkt) {
-        let (from, to) = self.scratch.lists.get(place as usize).copied().unwrap_or((0, 0));
+        let (from, to) = self
+            .scratch
+            .lists
+            .get(place as usize)
+            .copied()
+            .unwrap_or((0, 0));
         let targets = std::mem::take(&mut self.scratch.targets);
         let list = targets.get(from as usize..to as usize).unwrap_or(&[]);
         let Some((&(first, aux), rest)) = list.split_first() else {
@@ -514,8 +607,16 @@ impl<W: World> Graph<W> {
 
     /// Drops packets that wait for `key`, as unreachable; `None` drops all that wait.
     pub fn give_up(&mut self, env: &mut Env<'_, W>, key: Option<HoldKey>, reason: DropReason) {
-        let mut holds = std::mem::replace(&mut self.holds, Holds::new(HoldLimits { keys: 0, ..HoldLimits::default() }));
-        holds.give_up(key, |holder, packet| self.drop_one(env, holder as usize, reason, packet));
+        let mut holds = std::mem::replace(
+            &mut self.holds,
+            Holds::new(HoldLimits {
+                keys: 0,
+                ..HoldLimits::default()
+            }),
+        );
+        holds.give_up(key, |holder, packet| {
+            self.drop_one(env, holder as usize, reason, packet)
+        });
         self.holds = holds;
         self.level();
     }
@@ -525,8 +626,16 @@ impl<W: World> Graph<W> {
         if self.holds.count() == 0 {
             return;
         }
-        let mut holds = std::mem::replace(&mut self.holds, Holds::new(HoldLimits { keys: 0, ..HoldLimits::default() }));
-        holds.expire(env.now, |holder, packet| self.drop_one(env, holder as usize, DropReason::HostUnreachable, packet));
+        let mut holds = std::mem::replace(
+            &mut self.holds,
+            Holds::new(HoldLimits {
+                keys: 0,
+                ..HoldLimits::default()
+            }),
+        );
+        holds.expire(env.now, |holder, packet| {
+            self.drop_one(env, holder as usize, DropReason::HostUnreachable, packet)
+        });
         self.holds = holds;
         self.level();
     }
@@ -538,10 +647,22 @@ impl<W: World> Graph<W> {
     }
 
     /// Drops one packet at a node: counts, lets the taps look, frees.
-    pub fn drop_one(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, mut packet: Pkt) {
+    pub fn drop_one(
+        &mut self,
+        env: &mut Env<'_, W>,
+        node: usize,
+        reason: DropReason,
+        mut packet: Pkt,
+    ) {
         self.count_drop(env, node, reason, packet.interface(), 1);
         if packet.flags().any(Flags::MARKED) {
-            self.conclude(&mut packet, Fate::Dropped { node: node as u16, reason });
+            self.conclude(
+                &mut packet,
+                Fate::Dropped {
+                    node: node as u16,
+                    reason,
+                },
+            );
         }
         if self.taps.following != 0 {
             self.tell_follower(Whither::Dropped(reason), std::slice::from_ref(&packet));
@@ -551,14 +672,32 @@ impl<W: World> Graph<W> {
     }
 
     /// Drops a whole vector at a node.
-    pub fn drop_all(&mut self, env: &mut Env<'_, W>, node: usize, reason: DropReason, packets: &mut Vector) {
-        packets.drain().for_each(|packet| self.drop_one(env, node, reason, packet));
+    pub fn drop_all(
+        &mut self,
+        env: &mut Env<'_, W>,
+        node: usize,
+        reason: DropReason,
+        packets: &mut Vector,
+    ) {
+        packets
+            .drain()
+            .for_each(|packet| self.drop_one(env, node, reason, packet));
     }
 
-    fn count_drop(&self, env: &Env<'_, W>, node: usize, reason: DropReason, interface: u32, n: u64) {
+    fn count_drop(
+        &self,
+        env: &Env<'_, W>,
+        node: usize,
+        reason: DropReason,
+        interface: u32,
+        n: u64,
+    ) {
         self.counters.totals.dropped.add(n);
         let place = self.map.place(node, reason);
-        env.world.drops(interface, self.worker).unwrap_or(&self.counters.orphans).add(place, n);
+        env.world
+            .drops(interface, self.worker)
+            .unwrap_or(&self.counters.orphans)
+            .add(place, n);
     }
 
     /// The next interface with packets to leave, and those packets. Put the emptied vector back with
@@ -614,7 +753,9 @@ impl<W: World> Graph<W> {
 #[inline]
 fn one_output(packets: &[Pkt]) -> Option<u32> {
     let first = packets.first()?.aux();
-    let differ = packets.iter().fold(0, |differ, packet| differ | (packet.aux() ^ first));
+    let differ = packets
+        .iter()
+        .fold(0, |differ, packet| differ | (packet.aux() ^ first));
     (differ == 0).then_some(first)
 }
 
@@ -624,7 +765,11 @@ fn copy(cache: &mut PktCache, packet: &Pkt) -> Option<Pkt> {
     for segment in packet.segments() {
         let mut piece = cache.alloc()?;
         // What had headers put in front may be longer than what fits behind the usual headroom.
-        let headroom = if head.is_none() { packet.headroom() } else { HEADROOM.min(STRIDE - segment.len()) };
+        let headroom = if head.is_none() {
+            packet.headroom()
+        } else {
+            HEADROOM.min(STRIDE - segment.len())
+        };
         if !piece.fill_behind(headroom, segment) {
             cache.free(piece);
             return None;

@@ -62,7 +62,12 @@ pub trait Node<W: World>: Send {
     /// Gives each of the packets (1 to 256) a verdict: all the same one, or each its own in
     /// `verdicts`, which is as long as `packets`. Mark the implementation `#[inline(always)]`: the
     /// graph compiles it for each instruction set level.
-    fn process(&mut self, cx: &mut Cx<'_, W>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome;
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome;
 }
 
 /// What surrounds a node while it works.
@@ -130,7 +135,9 @@ impl<W: World> Cx<'_, W> {
         let from = self.scratch.targets.len() as u32;
         self.scratch.targets.extend(targets);
         let place = self.scratch.lists.len() as u16;
-        self.scratch.lists.push((from, self.scratch.targets.len() as u32));
+        self.scratch
+            .lists
+            .push((from, self.scratch.targets.len() as u32));
         Verdict::replicate(place)
     }
 
@@ -146,7 +153,10 @@ impl<W: World> Cx<'_, W> {
     /// counted there; the clocks stay where they were spent.
     #[inline(always)]
     pub fn did_for(&mut self, next: Next, packets: usize) {
-        let node = self.nexts.get(next.0 as usize).and_then(|&node| self.counters.nodes.get(node as usize));
+        let node = self
+            .nexts
+            .get(next.0 as usize)
+            .and_then(|&node| self.counters.nodes.get(node as usize));
         if let Some(counters) = node.filter(|_| packets > 0) {
             counters.calls.add(1);
             counters.packets.add(packets as u64);

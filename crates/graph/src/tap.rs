@@ -101,7 +101,10 @@ const USUAL_INTERFACES: usize = 1024;
 impl Default for Gate {
     /// Nothing may go by yet.
     fn default() -> Gate {
-        Gate { near: [0; NEAR], far: vec![0; USUAL_INTERFACES] }
+        Gate {
+            near: [0; NEAR],
+            far: vec![0; USUAL_INTERFACES],
+        }
     }
 }
 
@@ -110,7 +113,9 @@ impl Gate {
     #[inline(always)]
     #[must_use]
     pub fn goes_by(&mut self, interface: u32, count: usize) -> bool {
-        self.near.get_mut(interface as usize).is_some_and(|left| Gate::take(left, count))
+        self.near
+            .get_mut(interface as usize)
+            .is_some_and(|left| Gate::take(left, count))
     }
 
     /// What may still go by of an interface, when a vector comes that the tap has to see; `None` when it need not, and is taken off.
@@ -118,7 +123,11 @@ impl Gate {
     #[must_use]
     pub fn due(&mut self, interface: u32, count: usize) -> Option<&mut u64> {
         let left = self.left(interface);
-        if Gate::take(left, count) { None } else { Some(left) }
+        if Gate::take(left, count) {
+            None
+        } else {
+            Some(left)
+        }
     }
 
     /// Takes a vector off what may go by, if it fits in; returns whether it does.
@@ -131,7 +140,11 @@ impl Gate {
     #[inline(always)]
     fn left(&mut self, interface: u32) -> &mut u64 {
         let place = interface as usize;
-        if place < NEAR { &mut self.near[place] } else { self.far_left(place - NEAR) }
+        if place < NEAR {
+            &mut self.near[place]
+        } else {
+            self.far_left(place - NEAR)
+        }
     }
 
     #[inline(never)]
@@ -166,7 +179,11 @@ const NOWHERE: u16 = u16::MAX;
 
 impl Default for Marks {
     fn default() -> Marks {
-        Marks { first: NOWHERE, awaited: false, more: Vec::new() }
+        Marks {
+            first: NOWHERE,
+            awaited: false,
+            more: Vec::new(),
+        }
     }
 }
 
@@ -207,8 +224,16 @@ impl Marks {
     /// Takes out one that was asked for.
     #[inline(always)]
     pub fn take(&mut self) -> Option<usize> {
-        let place = if self.more.is_empty() { std::mem::replace(&mut self.first, NOWHERE) } else { self.take_more() };
-        if place == NOWHERE { None } else { Some(place.into()) }
+        let place = if self.more.is_empty() {
+            std::mem::replace(&mut self.first, NOWHERE)
+        } else {
+            self.take_more()
+        };
+        if place == NOWHERE {
+            None
+        } else {
+            Some(place.into())
+        }
     }
 
     #[inline(never)]

@@ -46,11 +46,21 @@ impl Node<Toy> for Decider {
         name: "decider",
         about: "Decides by the first byte.",
         nexts: &["end", "decider"],
-        reasons: &[DropReason::TooShort, DropReason::HoldFull, DropReason::HostUnreachable, DropReason::NoBuffer],
+        reasons: &[
+            DropReason::TooShort,
+            DropReason::HoldFull,
+            DropReason::HostUnreachable,
+            DropReason::NoBuffer,
+        ],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Toy>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Toy>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match packet.data().first() {
                 None => Verdict::drop(DropReason::TooShort),
@@ -60,7 +70,11 @@ impl Node<Toy> for Decider {
                     Verdict::OUT
                 }
                 Some(2) => cx.hold(KEY, Next(0)),
-                Some(3) => cx.replicate([(Verdict::OUT, 3), (Verdict::to(Next(0)), 0), (Verdict::OUT, 4)]),
+                Some(3) => cx.replicate([
+                    (Verdict::OUT, 3),
+                    (Verdict::to(Next(0)), 0),
+                    (Verdict::OUT, 4),
+                ]),
                 Some(4) => {
                     if let Some(mut made) = cx.alloc() {
                         assert!(made.fill(&[0]));
@@ -89,7 +103,12 @@ impl Node<Toy> for Decider {
 struct End;
 
 impl Node<Toy> for End {
-    const SPEC: NodeSpec = NodeSpec { name: "end", about: "Sends all out of interface 9.", nexts: &[], reasons: &[] };
+    const SPEC: NodeSpec = NodeSpec {
+        name: "end",
+        about: "Sends all out of interface 9.",
+        nexts: &[],
+        reasons: &[],
+    };
 
     #[inline(always)]
     fn process(&mut self, _: &mut Cx<'_, Toy>, _: &mut [Pkt], _: &mut [Verdict]) -> Outcome {
@@ -101,10 +120,20 @@ impl Node<Toy> for End {
 struct Guard;
 
 impl Node<Toy> for Guard {
-    const SPEC: NodeSpec = NodeSpec { name: "guard", about: "Passes on, or sends by another.", nexts: &["stage"], reasons: &[] };
+    const SPEC: NodeSpec = NodeSpec {
+        name: "guard",
+        about: "Passes on, or sends by another.",
+        nexts: &["stage"],
+        reasons: &[],
+    };
 
     #[inline(always)]
-    fn process(&mut self, _: &mut Cx<'_, Toy>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        _: &mut Cx<'_, Toy>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = if packet.aux() == VIRTUAL {
                 packet.set_aux(7);
@@ -117,7 +146,12 @@ impl Node<Toy> for Guard {
     }
 }
 
-const STAGE: NodeSpec = NodeSpec { name: "stage", about: "The driver's.", nexts: &[], reasons: &[] };
+const STAGE: NodeSpec = NodeSpec {
+    name: "stage",
+    about: "The driver's.",
+    nexts: &[],
+    reasons: &[],
+};
 
 struct Marker(Arc<Mutex<Vec<(Point, usize)>>>);
 
@@ -147,18 +181,46 @@ struct Bench {
 impl Bench {
     fn new(taps: u32) -> Bench {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        Bench { seen: seen.clone(), ..Bench::with_tap(taps, Box::new(Marker(seen))) }
+        Bench {
+            seen: seen.clone(),
+            ..Bench::with_tap(taps, Box::new(Marker(seen)))
+        }
     }
 
     fn with_tap(taps: u32, tap: Box<dyn Tap<Toy>>) -> Bench {
-        let pool = Pool::new(PoolConfig { chunks: 2048, hugepages: Hugepages::Off }).unwrap();
+        let pool = Pool::new(PoolConfig {
+            chunks: 2048,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap();
         let (producer, trace) = spsc::ring(64);
-        let limits = HoldLimits { keys: 2, per_key: 3, time: 100 };
-        let builder =
-            GraphBuilder::default().node(Decider).node(End).node(Guard).stage(STAGE).outputs(&["guard"]).tap(tap).hold_limits(limits);
-        let world = Toy { drops: builder.drop_map().counters(), taps };
+        let limits = HoldLimits {
+            keys: 2,
+            per_key: 3,
+            time: 100,
+        };
+        let builder = GraphBuilder::default()
+            .node(Decider)
+            .node(End)
+            .node(Guard)
+            .stage(STAGE)
+            .outputs(&["guard"])
+            .tap(tap)
+            .hold_limits(limits);
+        let world = Toy {
+            drops: builder.drop_map().counters(),
+            taps,
+        };
         let graph = builder.build(0, producer).unwrap();
-        Bench { cache: PktCache::new(&pool), pool, graph, world, events: spsc::ring(2), trace, seen: Arc::default() }
+        Bench {
+            cache: PktCache::new(&pool),
+            pool,
+            graph,
+            world,
+            events: spsc::ring(2),
+            trace,
+            seen: Arc::default(),
+        }
     }
 
     /// Sends one packet per first byte (255: an empty one) through, at time `now`.
@@ -166,10 +228,20 @@ impl Bench {
         let mut vector = Vector::default();
         for &byte in bytes {
             let mut packet = self.cache.alloc().unwrap();
-            assert!(packet.fill(if byte == 255 { &[] } else { std::slice::from_ref(&byte) }));
+            assert!(packet.fill(if byte == 255 {
+                &[]
+            } else {
+                std::slice::from_ref(&byte)
+            }));
             vector.push(packet);
         }
-        let mut env = Env { world: &self.world, now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        let mut env = Env {
+            world: &self.world,
+            now,
+            cache: &mut self.cache,
+            events: &mut self.events.0,
+            event_sent: false,
+        };
         self.graph.inhale(&mut env, 0, 1, &mut vector);
         self.graph.run(&mut env);
         self.graph.expire(&mut env);
@@ -197,7 +269,11 @@ impl Bench {
         );
         let held = self.graph.held();
         assert_eq!(t.held.get() as usize, held);
-        assert_eq!(self.pool.usage().free + self.cache.held() + held, 2048, "nothing leaks");
+        assert_eq!(
+            self.pool.usage().free + self.cache.held() + held,
+            2048,
+            "nothing leaks"
+        );
     }
 }
 
@@ -208,11 +284,26 @@ fn every_verdict_is_carried_out_and_counted() {
     assert_eq!(bench.collect(), [(3, 1), (4, 1), (7, 2), (9, 4)]);
     let counters = bench.graph.counters();
     let t = &counters.totals;
-    assert_eq!((t.input.get(), t.originated.get(), t.replicated.get()), (9, 1, 2));
-    assert_eq!((t.output.get(), t.dropped.get(), t.consumed.get(), t.held.get()), (8, 1, 2, 1));
+    assert_eq!(
+        (t.input.get(), t.originated.get(), t.replicated.get()),
+        (9, 1, 2)
+    );
+    assert_eq!(
+        (
+            t.output.get(),
+            t.dropped.get(),
+            t.consumed.get(),
+            t.held.get()
+        ),
+        (8, 1, 2, 1)
+    );
     assert_eq!(bench.events.1.pop(), Some(5));
     let map = bench.graph.drop_map();
-    let place = map.pairs().iter().position(|&pair| pair == ("decider", DropReason::TooShort)).unwrap();
+    let place = map
+        .pairs()
+        .iter()
+        .position(|&pair| pair == ("decider", DropReason::TooShort))
+        .unwrap();
     assert_eq!(bench.world.drops.get(place), 1);
     bench.balance();
 }
@@ -230,7 +321,10 @@ fn what_leaves_passes_the_node_before_the_driver() {
         assert_eq!(bench.collect(), left);
         bench.balance();
     }
-    assert_eq!(bench.graph.counters().nodes[2].packets.get(), 256 + 256 + 3 + 4);
+    assert_eq!(
+        bench.graph.counters().nodes[2].packets.get(),
+        256 + 256 + 3 + 4
+    );
 }
 
 #[test]
@@ -242,7 +336,13 @@ fn packets_of_several_chunks_are_copied_with_what_was_put_in_front() {
     packet.append(tail).unwrap();
     let mut vector = Vector::default();
     vector.push(packet);
-    let mut env = Env { world: &bench.world, now: 0, cache: &mut bench.cache, events: &mut bench.events.0, event_sent: false };
+    let mut env = Env {
+        world: &bench.world,
+        now: 0,
+        cache: &mut bench.cache,
+        events: &mut bench.events.0,
+        event_sent: false,
+    };
     bench.graph.inhale(&mut env, 0, 1, &mut vector);
     bench.graph.run(&mut env);
     let mut left = Vec::new();
@@ -250,7 +350,11 @@ fn packets_of_several_chunks_are_copied_with_what_was_put_in_front() {
         left.push(interface);
         for packet in vector.iter() {
             let bytes = packet.segments().collect::<Vec<_>>().concat();
-            assert!(bytes == [&[3; 8][..], &[5; DATA_ROOM], &[6; DATA_ROOM]].concat(), "{interface}: {} bytes", bytes.len());
+            assert!(
+                bytes == [&[3; 8][..], &[5; DATA_ROOM], &[6; DATA_ROOM]].concat(),
+                "{interface}: {} bytes",
+                bytes.len()
+            );
         }
         bench.graph.count_output(vector.len());
         bench.cache.free_all(vector.drain());
@@ -263,13 +367,23 @@ fn packets_of_several_chunks_are_copied_with_what_was_put_in_front() {
 #[test]
 fn uniform_vectors_move_as_one_and_long_ones_in_pieces() {
     let mut bench = Bench::new(0);
-    for (bytes, out) in [(vec![0; 256], (9, 256)), (vec![1; 256], (7, 256)), (vec![0; 700], (9, 700))] {
+    for (bytes, out) in [
+        (vec![0; 256], (9, 256)),
+        (vec![1; 256], (7, 256)),
+        (vec![0; 700], (9, 700)),
+    ] {
         bench.run(0, &bytes);
         assert_eq!(bench.collect(), [out]);
         bench.balance();
     }
     let counters = bench.graph.counters();
-    assert_eq!((counters.nodes[0].calls.get(), counters.nodes[0].packets.get()), (5, 1212));
+    assert_eq!(
+        (
+            counters.nodes[0].calls.get(),
+            counters.nodes[0].packets.get()
+        ),
+        (5, 1212)
+    );
     assert!(counters.nodes[0].clocks.get() > 0);
     bench.run(0, &vec![255; VECTOR]);
     assert_eq!(counters.totals.dropped.get(), 256);
@@ -281,7 +395,10 @@ fn holding_is_bounded_in_number_and_time_and_happens_once() {
     let mut bench = Bench::new(0);
     bench.run(0, &[2, 2, 2, 2, 2]);
     let counters = bench.graph.counters();
-    assert_eq!((counters.totals.held.get(), counters.totals.dropped.get()), (3, 2));
+    assert_eq!(
+        (counters.totals.held.get(), counters.totals.dropped.get()),
+        (3, 2)
+    );
     bench.balance();
     bench.graph.release(HoldKey { kind: 0, what: 0 });
     assert_eq!(bench.graph.held(), 3);
@@ -319,7 +436,11 @@ fn an_empty_pool_is_a_counted_loss() {
     let mut all = all.into_iter();
     bench.cache.free(all.next().unwrap());
     bench.run(0, &[3]);
-    assert_eq!(bench.graph.counters().totals.dropped.get(), 2, "two copies could not be made");
+    assert_eq!(
+        bench.graph.counters().totals.dropped.get(),
+        2,
+        "two copies could not be made"
+    );
     assert_eq!(bench.collect(), [(3, 1)]);
     drop(all);
     bench.balance();
@@ -330,7 +451,10 @@ fn taps_look_and_marks_travel() {
     let mut bench = Bench::new(1);
     bench.run(0, &[1, 1, 255]);
     let seen = bench.seen.lock().unwrap().clone();
-    let drop = Point::Drop { node: 0, reason: DropReason::TooShort };
+    let drop = Point::Drop {
+        node: 0,
+        reason: DropReason::TooShort,
+    };
     assert_eq!(seen, [(Point::Rx, 3), (drop, 1)]);
     let (_, mut vector) = bench.graph.next_leaving().unwrap();
     assert!(vector[0].flags().any(Flags::MARKED) && !vector[1].flags().any(Flags::MARKED));
@@ -340,12 +464,24 @@ fn taps_look_and_marks_travel() {
 #[test]
 fn a_trace_follows_packets_from_node_to_node() {
     let mut bench = Bench::new(0);
-    bench.graph.trace(Some(TraceRequest { node: None, interface: Some(1), count: 2 }));
+    bench.graph.trace(Some(TraceRequest {
+        node: None,
+        interface: Some(1),
+        count: 2,
+    }));
     bench.run(0, &[0, 1, 0]);
-    let steps: Vec<_> =
-        std::iter::from_fn(|| bench.trace.pop()).map(|s| (s.packet, s.node, Verdict::from_bits(s.verdict).kind())).collect();
+    let steps: Vec<_> = std::iter::from_fn(|| bench.trace.pop())
+        .map(|s| (s.packet, s.node, Verdict::from_bits(s.verdict).kind()))
+        .collect();
     let to_end = VerdictKind::To(Next(0));
-    assert_eq!(steps, [(0, 0, to_end), (1, 0, VerdictKind::Out), (0, 1, VerdictKind::Out)]);
+    assert_eq!(
+        steps,
+        [
+            (0, 0, to_end),
+            (1, 0, VerdictKind::Out),
+            (0, 1, VerdictKind::Out)
+        ]
+    );
     // Following ends some time after the last packet was seen.
     for (now, following) in [(1, true), (9_000_000_000, true), (10_000_000_002, false)] {
         bench.run(now, &[0]);
@@ -358,19 +494,38 @@ fn a_trace_follows_packets_from_node_to_node() {
 fn a_node_that_names_nobody_is_refused() {
     struct Lost;
     impl Node<Toy> for Lost {
-        const SPEC: NodeSpec = NodeSpec { name: "lost", about: "", nexts: &["nowhere"], reasons: &[] };
+        const SPEC: NodeSpec = NodeSpec {
+            name: "lost",
+            about: "",
+            nexts: &["nowhere"],
+            reasons: &[],
+        };
         fn process(&mut self, _: &mut Cx<'_, Toy>, _: &mut [Pkt], _: &mut [Verdict]) -> Outcome {
             Outcome::All(Verdict::CONSUME)
         }
     }
-    let error = GraphBuilder::default().node(Lost).build(0, spsc::ring(1).0).err().unwrap();
-    assert_eq!(error, GraphError::UnknownNext { node: "lost", next: "nowhere" });
+    let error = GraphBuilder::default()
+        .node(Lost)
+        .build(0, spsc::ring(1).0)
+        .err()
+        .unwrap();
+    assert_eq!(
+        error,
+        GraphError::UnknownNext {
+            node: "lost",
+            next: "nowhere"
+        }
+    );
 }
 
 #[test]
 fn every_reason_has_a_name_and_a_sentence_of_its_own() {
     let mut names: Vec<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
-    assert!(DropReason::ALL.iter().all(|reason| reason.sentence().ends_with('.')));
+    assert!(
+        DropReason::ALL
+            .iter()
+            .all(|reason| reason.sentence().ends_with('.'))
+    );
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), DropReason::ALL.len());
@@ -387,7 +542,10 @@ impl Tap<Toy> for Patient {
         "patient"
     }
     fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], _: &mut Marks) -> u64 {
-        self.0.lock().unwrap().push((look.interface, packets.len(), look.left));
+        self.0
+            .lock()
+            .unwrap()
+            .push((look.interface, packets.len(), look.left));
         100
     }
     fn allow(&mut self, interface: u32, left: u64) -> u64 {
@@ -398,7 +556,10 @@ impl Tap<Toy> for Patient {
 #[test]
 fn a_tap_is_not_shown_what_it_lets_by() {
     let mut gate = Gate::default();
-    let mut come = |interface: u32, count: usize| gate.due(interface, count).map(|left| std::mem::replace(left, 100));
+    let mut come = |interface: u32, count: usize| {
+        gate.due(interface, count)
+            .map(|left| std::mem::replace(left, 100))
+    };
     assert_eq!(come(1, 3), Some(0));
     assert_eq!(come(1, 60), None);
     assert_eq!(come(5000, 40), Some(0));
@@ -427,7 +588,10 @@ impl Follower {
     }
     /// A packet's place when it came, or 100 more if it has parted.
     fn place(&self, packet: &Pkt) -> u32 {
-        let found = self.places.iter().find(|(identity, _)| *identity == packet.identity());
+        let found = self
+            .places
+            .iter()
+            .find(|(identity, _)| *identity == packet.identity());
         found.map_or(packet.meta().mark, |&(_, place)| place)
     }
 }
@@ -439,7 +603,11 @@ impl Tap<Toy> for Follower {
     fn look(&mut self, look: &Look<'_, Toy>, packets: &[Pkt], marks: &mut Marks) -> u64 {
         if look.point == Point::Rx {
             (0..packets.len()).for_each(|place| marks.mark(place));
-            self.places = packets.iter().zip(0..).map(|(packet, place)| (packet.identity(), place)).collect();
+            self.places = packets
+                .iter()
+                .zip(0..)
+                .map(|(packet, place)| (packet.identity(), place))
+                .collect();
         }
         0
     }
@@ -451,12 +619,17 @@ impl Tap<Toy> for Follower {
     }
     fn part(&mut self, packet: &Pkt) -> u32 {
         let place = self.place(packet);
-        self.places.retain(|(identity, _)| *identity != packet.identity());
+        self.places
+            .retain(|(identity, _)| *identity != packet.identity());
         place + 100
     }
     fn leaving(&mut self, interface: u32, packets: &[Pkt], count: usize) -> bool {
-        let marked = packets.iter().filter(|packet| packet.flags().any(Flags::MARKED));
-        self.leaving = marked.map(|packet| (self.place(packet), Fate::Sent(interface))).collect();
+        let marked = packets
+            .iter()
+            .filter(|packet| packet.flags().any(Flags::MARKED));
+        self.leaving = marked
+            .map(|packet| (self.place(packet), Fate::Sent(interface)))
+            .collect();
         assert_eq!(self.leaving.len(), count);
         true
     }
@@ -473,20 +646,44 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     // Dropped, consumed, copied to three, held, and one that leaves.
     bench.run(0, &[255, 4, 3, 2, 1]);
-    let dropped = Fate::Dropped { node: 0, reason: DropReason::TooShort };
-    assert_eq!(follower.take(), [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]);
+    let dropped = Fate::Dropped {
+        node: 0,
+        reason: DropReason::TooShort,
+    };
+    assert_eq!(
+        follower.take(),
+        [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]
+    );
     let mut departed = Vec::new();
     while let Some((interface, mut vector)) = bench.graph.next_leaving() {
-        let marked = vector.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count();
+        let marked = vector
+            .iter()
+            .filter(|packet| packet.flags().any(Flags::MARKED))
+            .count();
         assert!(bench.graph.leaving(interface, &vector, marked));
         bench.graph.left(&[], 0, DropReason::TxFull);
         departed.extend(follower.take());
         bench.cache.free_all(vector.drain());
     }
     assert_eq!(departed, [(4, Fate::Sent(7))]);
-    let mut env = Env { world: &bench.world, now: 200, cache: &mut bench.cache, events: &mut bench.events.0, event_sent: false };
+    let mut env = Env {
+        world: &bench.world,
+        now: 200,
+        cache: &mut bench.cache,
+        events: &mut bench.events.0,
+        event_sent: false,
+    };
     bench.graph.expire(&mut env);
-    assert_eq!(follower.take(), [(103, Fate::Dropped { node: 0, reason: DropReason::HostUnreachable })]);
+    assert_eq!(
+        follower.take(),
+        [(
+            103,
+            Fate::Dropped {
+                node: 0,
+                reason: DropReason::HostUnreachable
+            }
+        )]
+    );
 }
 
 #[test]
@@ -495,8 +692,21 @@ fn a_copy_that_found_no_buffer_is_seen_as_a_drop() {
     let mut all: Vec<Pkt> = std::iter::from_fn(|| bench.cache.alloc()).collect();
     bench.cache.free(all.pop().unwrap());
     bench.run(0, &[3]);
-    let lost = (Point::Drop { node: 0, reason: DropReason::NoBuffer }, 1);
-    let seen: Vec<_> = bench.seen.lock().unwrap().iter().filter(|seen| matches!(seen.0, Point::Drop { .. })).copied().collect();
+    let lost = (
+        Point::Drop {
+            node: 0,
+            reason: DropReason::NoBuffer,
+        },
+        1,
+    );
+    let seen: Vec<_> = bench
+        .seen
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|seen| matches!(seen.0, Point::Drop { .. }))
+        .copied()
+        .collect();
     assert_eq!(seen, [lost, lost]);
     bench.cache.free_all(all.into_iter());
 }
@@ -507,7 +717,10 @@ fn an_answer_that_waits_was_kept() {
     let follower = Follower::default();
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     bench.run(0, &[23]);
-    assert_eq!((follower.take(), bench.graph.held()), (vec![(0, Fate::Kept)], 1));
+    assert_eq!(
+        (follower.take(), bench.graph.held()),
+        (vec![(0, Fate::Kept)], 1)
+    );
     bench.graph.release(KEY);
     bench.run(0, &[]);
     assert_eq!(follower.take(), []);
@@ -522,7 +735,12 @@ fn what_a_driver_does_not_take_has_not_left() {
     assert!(bench.graph.leaving(interface, &vector, 3));
     bench.graph.left(&vector[1..], 0, DropReason::TxFull);
     assert_eq!(follower.take(), [(0, Fate::Sent(7))]);
-    assert!(vector[1..].iter().all(|packet| packet.flags().any(Flags::MARKED)), "what was refused can still be dropped");
+    assert!(
+        vector[1..]
+            .iter()
+            .all(|packet| packet.flags().any(Flags::MARKED)),
+        "what was refused can still be dropped"
+    );
     bench.cache.free_all(vector.drain());
 }
 
@@ -536,7 +754,10 @@ fn only_the_lowest_interfaces_go_by_in_passing() {
     assert!(gate.goes_by(1, 70), "as many as can");
     assert!(!gate.goes_by(1, 31), "one more than can");
     assert_eq!(gate.due(1, 31), Some(&mut 30), "and nothing was done");
-    assert!(!gate.goes_by(9, 1), "it has no place in the line that every vector passes");
+    assert!(
+        !gate.goes_by(9, 1),
+        "it has no place in the line that every vector passes"
+    );
     assert_eq!(gate.due(9, 1), None);
 }
 
@@ -546,10 +767,18 @@ fn each_interface_has_an_allowance_of_its_own() {
     for interface in [1, 2, 3, 4, 70_000] {
         *gate.due(interface, 1).unwrap() = 100;
     }
-    assert!(gate.due(2, 100).is_none() && gate.due(2, 1).is_some() && gate.due(4, 90).is_none() && gate.due(70_000, 100).is_none());
+    assert!(
+        gate.due(2, 100).is_none()
+            && gate.due(2, 1).is_some()
+            && gate.due(4, 90).is_none()
+            && gate.due(70_000, 100).is_none()
+    );
     gate.ask_all::<Toy>(&mut Patient(Arc::default()));
     let mut left = |interface| gate.due(interface, 101).copied();
-    assert_eq!([1, 2, 4, 5, 70_000].map(&mut left), [Some(100), Some(0), Some(7), Some(0), Some(0)]);
+    assert_eq!(
+        [1, 2, 4, 5, 70_000].map(&mut left),
+        [Some(100), Some(0), Some(7), Some(0), Some(0)]
+    );
 }
 
 #[test]

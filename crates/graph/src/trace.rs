@@ -50,7 +50,18 @@ pub struct TraceStep {
 
 impl Default for TraceStep {
     fn default() -> TraceStep {
-        TraceStep { packet: 0, node: 0, verdict: 0, interface: 0, aux: 0, tsc: 0, len: 0, l3: 0, kept: 0, bytes: [0; TRACE_BYTES] }
+        TraceStep {
+            packet: 0,
+            node: 0,
+            verdict: 0,
+            interface: 0,
+            aux: 0,
+            tsc: 0,
+            len: 0,
+            l3: 0,
+            kept: 0,
+            bytes: [0; TRACE_BYTES],
+        }
     }
 }
 
@@ -70,7 +81,13 @@ const REST: u64 = 10_000_000_000;
 
 impl Tracer {
     pub(crate) fn new(ring: Producer<TraceStep>) -> Tracer {
-        Tracer { ring, wanted: None, next: 0, active: false, seen: (false, 0) }
+        Tracer {
+            ring,
+            wanted: None,
+            next: 0,
+            active: false,
+            seen: (false, 0),
+        }
     }
 
     pub(crate) fn request(&mut self, request: Option<TraceRequest>) {
@@ -97,7 +114,9 @@ impl Tracer {
     /// Marks packets that are about to enter `node`.
     #[cold]
     pub(crate) fn choose(&mut self, node: u16, packets: &mut [Pkt]) {
-        let Some(wanted) = &mut self.wanted else { return };
+        let Some(wanted) = &mut self.wanted else {
+            return;
+        };
         if wanted.node.is_some_and(|asked| asked != node) {
             return;
         }
@@ -106,7 +125,9 @@ impl Tracer {
                 self.wanted = None;
                 return;
             }
-            let other = wanted.interface.is_some_and(|asked| asked != packet.interface());
+            let other = wanted
+                .interface
+                .is_some_and(|asked| asked != packet.interface());
             if other || packet.flags().any(Flags::TRACED) {
                 continue;
             }
@@ -119,9 +140,18 @@ impl Tracer {
 
     /// Records a step for each traced packet; returns how many did not fit the ring.
     #[cold]
-    pub(crate) fn record(&mut self, node: u16, packets: &[Pkt], verdict: impl Fn(usize) -> Verdict) -> u64 {
+    pub(crate) fn record(
+        &mut self,
+        node: u16,
+        packets: &[Pkt],
+        verdict: impl Fn(usize) -> Verdict,
+    ) -> u64 {
         let mut lost = 0;
-        for (place, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.flags().any(Flags::TRACED)) {
+        for (place, packet) in packets
+            .iter()
+            .enumerate()
+            .filter(|(_, packet)| packet.flags().any(Flags::TRACED))
+        {
             let kept = packet.len().min(TRACE_BYTES);
             let mut step = TraceStep {
                 packet: packet.meta().trace,

@@ -77,7 +77,9 @@ impl Verdict {
             HOLD => VerdictKind::Hold(low as u16),
             REPLICATE => VerdictKind::Replicate(low as u16),
             CONSUME => VerdictKind::Consume,
-            _ => VerdictKind::Drop(DropReason::from_index(low as usize).unwrap_or(DropReason::LoopLimit)),
+            _ => VerdictKind::Drop(
+                DropReason::from_index(low as usize).unwrap_or(DropReason::LoopLimit),
+            ),
         }
     }
 

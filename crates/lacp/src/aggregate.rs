@@ -53,7 +53,11 @@ impl Aggregate {
     /// Without ports.
     #[must_use]
     pub fn new(settings: Settings) -> Aggregate {
-        Aggregate { settings, ports: BTreeMap::new(), chosen: None }
+        Aggregate {
+            settings,
+            ports: BTreeMap::new(),
+            chosen: None,
+        }
     }
 
     /// What this end is to its partner.
@@ -66,14 +70,18 @@ impl Aggregate {
     pub fn set(&mut self, settings: Settings) {
         if settings != self.settings {
             self.settings = settings;
-            self.ports.values_mut().for_each(|port| port.take_settings(&settings));
+            self.ports
+                .values_mut()
+                .for_each(|port| port.take_settings(&settings));
         }
     }
 
     /// Adds a port, disabled, with its number among the system's; nothing happens when it is there already.
     pub fn add(&mut self, name: u32, number: u16) {
         let settings = &self.settings;
-        self.ports.entry(name).or_insert_with(|| Port::new(number, settings));
+        self.ports
+            .entry(name)
+            .or_insert_with(|| Port::new(number, settings));
     }
 
     /// Keeps those ports only that `stays` says yes to.
@@ -85,7 +93,9 @@ impl Aggregate {
     /// link stays up, so that the far end need not wait for silence.
     #[must_use]
     pub fn pdu(&self, name: u32) -> Option<Pdu> {
-        self.ports.get(&name).map(|port| Pdu::new(port.actor(&self.settings), port.partner, 0))
+        self.ports
+            .get(&name)
+            .map(|port| Pdu::new(port.actor(&self.settings), port.partner, 0))
     }
 
     /// Tells whether a port's link is up, and it may be used.
@@ -111,10 +121,19 @@ impl Aggregate {
         self.ports.values_mut().for_each(|port| port.age(now));
         self.select();
         // Those that wait for each other join together (6.4.14: Ready is when all are).
-        let ready = self.ports.values().filter(|port| port.selected).all(|port| port.is_ready(now));
-        self.ports.values_mut().for_each(|port| port.turn_mux(ready, now));
+        let ready = self
+            .ports
+            .values()
+            .filter(|port| port.selected)
+            .all(|port| port.is_ready(now));
+        self.ports
+            .values_mut()
+            .for_each(|port| port.turn_mux(ready, now));
         let settings = &self.settings;
-        let sends = |(&name, port): (&u32, &mut Port)| port.sends(now).then(|| (name, Pdu::new(port.actor(settings), port.partner, 0)));
+        let sends = |(&name, port): (&u32, &mut Port)| {
+            port.sends(now)
+                .then(|| (name, Pdu::new(port.actor(settings), port.partner, 0)))
+        };
         self.ports.iter_mut().filter_map(sends).collect()
     }
 
@@ -125,9 +144,15 @@ impl Aggregate {
         for group in self.ports.values().filter_map(Port::group) {
             *groups.entry(group).or_default() += 1;
         }
-        if self.chosen.is_none_or(|chosen| !groups.contains_key(&chosen)) {
+        if self
+            .chosen
+            .is_none_or(|chosen| !groups.contains_key(&chosen))
+        {
             let most = groups.values().max().copied();
-            self.chosen = groups.iter().find(|(_, count)| Some(**count) == most).map(|(group, _)| *group);
+            self.chosen = groups
+                .iter()
+                .find(|(_, count)| Some(**count) == most)
+                .map(|(group, _)| *group);
         }
         for port in self.ports.values_mut() {
             let group = port.group();
@@ -146,7 +171,21 @@ impl Aggregate {
     #[must_use]
     pub fn status(&self, name: u32) -> Option<PortStatus> {
         let port = self.ports.get(&name)?;
-        let Port { receive, mux, selected, partner, counters, .. } = *port;
-        Some(PortStatus { receive, mux, selected, actor: port.actor(&self.settings), partner, counters })
+        let Port {
+            receive,
+            mux,
+            selected,
+            partner,
+            counters,
+            ..
+        } = *port;
+        Some(PortStatus {
+            receive,
+            mux,
+            selected,
+            actor: port.actor(&self.settings),
+            partner,
+            counters,
+        })
     }
 }

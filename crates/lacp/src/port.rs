@@ -132,7 +132,10 @@ impl Port {
 
     /// The port is another one to its partner from now on.
     pub(crate) fn take_settings(&mut self, settings: &Settings) {
-        self.state = self.state.with(State::ACTIVE, settings.active).with(State::SHORT_TIMEOUT, settings.fast);
+        self.state = self
+            .state
+            .with(State::ACTIVE, settings.active)
+            .with(State::SHORT_TIMEOUT, settings.fast);
         self.unselect();
     }
 
@@ -154,7 +157,14 @@ impl Port {
 
     /// What this end says of itself.
     pub(crate) fn actor(&self, settings: &Settings) -> End {
-        End::new(settings.system_priority, settings.system, settings.key, settings.port_priority, self.number, self.state)
+        End::new(
+            settings.system_priority,
+            settings.system,
+            settings.key,
+            settings.port_priority,
+            self.number,
+            self.state,
+        )
     }
 
     pub(crate) fn set_enabled(&mut self, enabled: bool, now: u64) {
@@ -173,7 +183,11 @@ impl Port {
     /// EXPIRED (6.4.12): the partner is asked to speak up, for a short while.
     fn expire(&mut self, now: u64) {
         self.receive = Receive::Expired;
-        self.partner.state = self.partner.state.with(State::SYNCHRONIZATION, false).with(State::SHORT_TIMEOUT, true);
+        self.partner.state = self
+            .partner
+            .state
+            .with(State::SYNCHRONIZATION, false)
+            .with(State::SHORT_TIMEOUT, true);
         self.state = self.state.with(State::EXPIRED, true);
         self.current_until = now.saturating_add(SHORT_TIMEOUT);
         self.need_to_transmit = true;
@@ -192,20 +206,35 @@ impl Port {
         }
         let own = self.actor(settings);
         // update_NTT: it does not know how we are.
-        let told = [State::ACTIVE, State::SHORT_TIMEOUT, State::SYNCHRONIZATION, State::AGGREGATION];
+        let told = [
+            State::ACTIVE,
+            State::SHORT_TIMEOUT,
+            State::SYNCHRONIZATION,
+            State::AGGREGATION,
+        ];
         if !is_same_end(belief, &own) || told.iter().any(|&bit| differ(belief, &own, bit)) {
             self.need_to_transmit = true;
         }
         // recordPDU: it is in step when it says so and means this very port, or stands alone; and somebody
         // will keep the talk going.
         let means_us = is_same_end(belief, &own) && !differ(belief, &own, State::AGGREGATION);
-        let goes_on = actor.state.has(State::ACTIVE) || (self.state.has(State::ACTIVE) && belief.state.has(State::ACTIVE));
-        let in_step = actor.state.has(State::SYNCHRONIZATION) && (means_us || !actor.state.has(State::AGGREGATION)) && goes_on;
+        let goes_on = actor.state.has(State::ACTIVE)
+            || (self.state.has(State::ACTIVE) && belief.state.has(State::ACTIVE));
+        let in_step = actor.state.has(State::SYNCHRONIZATION)
+            && (means_us || !actor.state.has(State::AGGREGATION))
+            && goes_on;
         self.partner = *actor;
         self.partner.state = actor.state.with(State::SYNCHRONIZATION, in_step);
-        self.state = self.state.with(State::DEFAULTED, false).with(State::EXPIRED, false);
+        self.state = self
+            .state
+            .with(State::DEFAULTED, false)
+            .with(State::EXPIRED, false);
         self.receive = Receive::Current;
-        let timeout = if self.state.has(State::SHORT_TIMEOUT) { SHORT_TIMEOUT } else { LONG_TIMEOUT };
+        let timeout = if self.state.has(State::SHORT_TIMEOUT) {
+            SHORT_TIMEOUT
+        } else {
+            LONG_TIMEOUT
+        };
         self.current_until = now.saturating_add(timeout);
     }
 
@@ -223,7 +252,10 @@ impl Port {
                 self.receive = Receive::Defaulted;
                 self.unselect();
                 self.partner = End::default();
-                self.state = self.state.with(State::DEFAULTED, true).with(State::EXPIRED, false);
+                self.state = self
+                    .state
+                    .with(State::DEFAULTED, true)
+                    .with(State::EXPIRED, false);
             }
             Receive::PortDisabled | Receive::Defaulted => {}
         }
@@ -231,9 +263,17 @@ impl Port {
 
     /// The group of links that this one could be in.
     pub(crate) fn group(&self) -> Option<Group> {
-        let has_partner = matches!(self.receive, Receive::Current | Receive::Expired) && self.partner.system.is_unicast();
+        let has_partner = matches!(self.receive, Receive::Current | Receive::Expired)
+            && self.partner.system.is_unicast();
         let alone = (!self.partner.state.has(State::AGGREGATION)).then(|| self.partner.port());
-        has_partner.then(|| (self.partner.system_priority(), self.partner.system, self.partner.key(), alone))
+        has_partner.then(|| {
+            (
+                self.partner.system_priority(),
+                self.partner.system,
+                self.partner.key(),
+                alone,
+            )
+        })
     }
 
     /// Whether the wait for others that may join with it is over.
@@ -267,10 +307,16 @@ impl Port {
 
     /// Whether a PDU goes out now: one is due or there is news, and not too many went before (6.4.4, 6.4.16).
     pub(crate) fn sends(&mut self, now: u64) -> bool {
-        if self.receive == Receive::PortDisabled || !(self.state.has(State::ACTIVE) || self.partner.state.has(State::ACTIVE)) {
+        if self.receive == Receive::PortDisabled
+            || !(self.state.has(State::ACTIVE) || self.partner.state.has(State::ACTIVE))
+        {
             return false;
         }
-        let period = if self.partner.state.has(State::SHORT_TIMEOUT) { FAST_PERIODIC } else { SLOW_PERIODIC };
+        let period = if self.partner.state.has(State::SHORT_TIMEOUT) {
+            FAST_PERIODIC
+        } else {
+            SLOW_PERIODIC
+        };
         if now >= self.last_periodic.saturating_add(period) {
             self.last_periodic = now;
             self.need_to_transmit = true;
@@ -289,7 +335,15 @@ impl Port {
 
 /// Whether two records are of one end, whatever its state.
 fn is_same_end(one: &End, other: &End) -> bool {
-    let told = |end: &End| (end.port(), end.port_priority(), end.system, end.system_priority(), end.key());
+    let told = |end: &End| {
+        (
+            end.port(),
+            end.port_priority(),
+            end.system,
+            end.system_priority(),
+            end.key(),
+        )
+    };
     told(one) == told(other)
 }
 

@@ -11,7 +11,14 @@ const SECOND: u64 = 1_000_000_000;
 
 fn settings(system: u8) -> Settings {
     let system = MacAddr([2, 0, 0, 0, 0, system]);
-    Settings { system, system_priority: 32768, key: 7, port_priority: 255, active: true, fast: false }
+    Settings {
+        system,
+        system_priority: 32768,
+        key: 7,
+        port_priority: 255,
+        active: true,
+        fast: false,
+    }
 }
 
 /// An end with ports 1 to `ports`, all up.
@@ -35,7 +42,12 @@ struct Wires {
 
 impl Wires {
     fn new(one: Settings, other: Settings, ports: u32) -> Wires {
-        Wires { ends: [end(one, ports), end(other, ports)], cut: [vec![], vec![]], now: 0, sent: 0 }
+        Wires {
+            ends: [end(one, ports), end(other, ports)],
+            cut: [vec![], vec![]],
+            now: 0,
+            sent: 0,
+        }
     }
 
     fn run(&mut self, seconds: u64) {
@@ -54,12 +66,16 @@ impl Wires {
     }
 
     fn carrying(&self, end: usize) -> Vec<u32> {
-        (1..=4).filter(|&port| self.ends[end].carries(port) == (true, true)).collect()
+        (1..=4)
+            .filter(|&port| self.ends[end].carries(port) == (true, true))
+            .collect()
     }
 
     fn set_link(&mut self, port: u32, up: bool) {
         let now = self.now;
-        self.ends.iter_mut().for_each(|end| end.set_enabled(port, up, now));
+        self.ends
+            .iter_mut()
+            .for_each(|end| end.set_enabled(port, up, now));
     }
 }
 
@@ -67,20 +83,37 @@ impl Wires {
 fn both_ends_agree_and_then_keep_quiet() {
     let mut wires = Wires::new(settings(1), settings(2), 2);
     wires.run(5);
-    assert_eq!((wires.carrying(0), wires.carrying(1)), (vec![1, 2], vec![1, 2]));
+    assert_eq!(
+        (wires.carrying(0), wires.carrying(1)),
+        (vec![1, 2], vec![1, 2])
+    );
     let status = wires.ends[0].status(2).unwrap();
-    assert_eq!((status.receive, status.mux, status.partner.system), (Receive::Current, Mux::Distributing, settings(2).system));
+    assert_eq!(
+        (status.receive, status.mux, status.partner.system),
+        (Receive::Current, Mux::Distributing, settings(2).system)
+    );
     assert_eq!((status.partner.port(), status.partner.key()), (2, 7));
     wires.run(5);
     wires.sent = 0;
     wires.run(300);
-    assert!((4 * 9..=4 * 11).contains(&wires.sent), "one in 30 seconds: {}", wires.sent);
+    assert!(
+        (4 * 9..=4 * 11).contains(&wires.sent),
+        "one in 30 seconds: {}",
+        wires.sent
+    );
     assert_eq!(wires.carrying(0), [1, 2]);
 }
 
 #[test]
 fn a_partner_that_wants_them_often_gets_them_often() {
-    let mut wires = Wires::new(settings(1), Settings { fast: true, ..settings(2) }, 1);
+    let mut wires = Wires::new(
+        settings(1),
+        Settings {
+            fast: true,
+            ..settings(2)
+        },
+        1,
+    );
     wires.run(10);
     let before = wires.ends[0].status(1).unwrap().counters.sent;
     wires.run(20);
@@ -96,7 +129,10 @@ fn a_link_that_goes_down_carries_nothing_at_once_and_returns() {
     assert_eq!(wires.ends[0].carries(1), (false, false), "without a tick");
     wires.run(1);
     assert_eq!((wires.carrying(0), wires.carrying(1)), (vec![2], vec![2]));
-    assert_eq!(wires.ends[0].status(1).unwrap().receive, Receive::PortDisabled);
+    assert_eq!(
+        wires.ends[0].status(1).unwrap().receive,
+        Receive::PortDisabled
+    );
     wires.set_link(1, true);
     wires.run(5);
     assert_eq!(wires.carrying(0), [1, 2]);
@@ -105,7 +141,14 @@ fn a_link_that_goes_down_carries_nothing_at_once_and_returns() {
 #[test]
 fn a_silent_partner_is_left_in_three_seconds_or_ninety() {
     for (fast, patience) in [(true, 4), (false, 91)] {
-        let mut wires = Wires::new(Settings { fast, ..settings(1) }, settings(2), 2);
+        let mut wires = Wires::new(
+            Settings {
+                fast,
+                ..settings(1)
+            },
+            settings(2),
+            2,
+        );
         wires.run(40);
         // The link is up at both ends, but nothing of the partner's comes through.
         wires.cut[1] = vec![1];
@@ -119,7 +162,10 @@ fn a_silent_partner_is_left_in_three_seconds_or_ninety() {
         assert_eq!(wires.ends[0].status(1).unwrap().receive, Receive::Defaulted);
         wires.cut[1].clear();
         wires.run(40);
-        assert_eq!((wires.carrying(0), wires.carrying(1)), (vec![1, 2], vec![1, 2]));
+        assert_eq!(
+            (wires.carrying(0), wires.carrying(1)),
+            (vec![1, 2], vec![1, 2])
+        );
     }
 }
 
@@ -128,15 +174,24 @@ fn without_a_partner_nothing_is_carried() {
     let mut alone = end(settings(1), 2);
     for now in 1..2000 {
         alone.tick(now * TICK);
-        assert_eq!((alone.carries(1), alone.carries(2)), ((false, false), (false, false)));
+        assert_eq!(
+            (alone.carries(1), alone.carries(2)),
+            ((false, false), (false, false))
+        );
     }
     assert_eq!(alone.status(1).unwrap().receive, Receive::Defaulted);
-    assert!(alone.status(1).unwrap().counters.sent > 3, "it goes on asking");
+    assert!(
+        alone.status(1).unwrap().counters.sent > 3,
+        "it goes on asking"
+    );
 }
 
 #[test]
 fn two_passive_ends_have_nothing_to_say_and_one_active_is_enough() {
-    let passive = |system| Settings { active: false, ..settings(system) };
+    let passive = |system| Settings {
+        active: false,
+        ..settings(system)
+    };
     let mut wires = Wires::new(passive(1), passive(2), 1);
     wires.run(100);
     assert_eq!((wires.sent, wires.carrying(0)), (0, vec![]));
@@ -155,39 +210,57 @@ fn what_comes_back_from_a_loop_changes_nothing() {
 
 #[test]
 fn links_to_one_partner_only_and_another_when_it_is_gone() {
-    let (mut ours, mut theirs, mut others) = (end(settings(1), 3), end(settings(2), 3), end(settings(3), 3));
+    let (mut ours, mut theirs, mut others) = (
+        end(settings(1), 3),
+        end(settings(2), 3),
+        end(settings(3), 3),
+    );
     let mut now = 0;
-    let mut run = |ours: &mut Aggregate, theirs: &mut Aggregate, others: &mut Aggregate, ticks: u64| {
-        for _ in 0..ticks {
-            now += TICK;
-            // Ports 1 and 2 lead to one partner, port 3 to another.
-            for (port, pdu) in ours.tick(now) {
-                let end = if port == 3 { &mut *others } else { &mut *theirs };
-                end.heard(port, &pdu.actor, &pdu.partner, now);
+    let mut run =
+        |ours: &mut Aggregate, theirs: &mut Aggregate, others: &mut Aggregate, ticks: u64| {
+            for _ in 0..ticks {
+                now += TICK;
+                // Ports 1 and 2 lead to one partner, port 3 to another.
+                for (port, pdu) in ours.tick(now) {
+                    let end = if port == 3 {
+                        &mut *others
+                    } else {
+                        &mut *theirs
+                    };
+                    end.heard(port, &pdu.actor, &pdu.partner, now);
+                }
+                for (port, pdu) in theirs.tick(now).into_iter().filter(|(port, _)| *port < 3) {
+                    ours.heard(port, &pdu.actor, &pdu.partner, now);
+                }
+                for (port, pdu) in others.tick(now).into_iter().filter(|(port, _)| *port == 3) {
+                    ours.heard(port, &pdu.actor, &pdu.partner, now);
+                }
             }
-            for (port, pdu) in theirs.tick(now).into_iter().filter(|(port, _)| *port < 3) {
-                ours.heard(port, &pdu.actor, &pdu.partner, now);
-            }
-            for (port, pdu) in others.tick(now).into_iter().filter(|(port, _)| *port == 3) {
-                ours.heard(port, &pdu.actor, &pdu.partner, now);
-            }
-        }
-        now
-    };
+            now
+        };
     let mut now_at = run(&mut ours, &mut theirs, &mut others, 60);
-    assert_eq!([1, 2, 3].map(|port| ours.carries(port).1), [true, true, false]);
+    assert_eq!(
+        [1, 2, 3].map(|port| ours.carries(port).1),
+        [true, true, false]
+    );
     assert!(!ours.status(3).unwrap().selected);
     for port in [1, 2] {
         ours.set_enabled(port, false, now_at);
     }
     now_at = run(&mut ours, &mut theirs, &mut others, 60);
-    assert_eq!([1, 2, 3].map(|port| ours.carries(port).1), [false, false, true]);
+    assert_eq!(
+        [1, 2, 3].map(|port| ours.carries(port).1),
+        [false, false, true]
+    );
     // It stays with the one that it has.
     for port in [1, 2] {
         ours.set_enabled(port, true, now_at);
     }
     run(&mut ours, &mut theirs, &mut others, 60);
-    assert_eq!([1, 2, 3].map(|port| ours.carries(port).1), [false, false, true]);
+    assert_eq!(
+        [1, 2, 3].map(|port| ours.carries(port).1),
+        [false, false, true]
+    );
 }
 
 #[test]
@@ -202,14 +275,29 @@ fn another_system_at_the_same_place_is_agreed_with_anew() {
     wires.ends[0].heard(port, &pdu.actor, &pdu.partner, now + TICK);
     assert_eq!(wires.ends[0].carries(port), (false, false));
     wires.run(6);
-    assert_eq!((wires.carrying(0), wires.carrying(1)), (vec![1, 2], vec![1, 2]));
-    assert_eq!(wires.ends[0].status(1).unwrap().partner.system, settings(3).system);
+    assert_eq!(
+        (wires.carrying(0), wires.carrying(1)),
+        (vec![1, 2], vec![1, 2])
+    );
+    assert_eq!(
+        wires.ends[0].status(1).unwrap().partner.system,
+        settings(3).system
+    );
 }
 
 fn some_end() -> impl Strategy<Value = End> {
-    (0u16..2, 0u8..4, 0u16..3, 0u16..2, 0u16..3, any::<u8>()).prop_map(|(priority, system, key, port_priority, port, state)| {
-        End::new(priority, MacAddr([2, 0, 0, 0, 0, system]), key, port_priority, port, State(state))
-    })
+    (0u16..2, 0u8..4, 0u16..3, 0u16..2, 0u16..3, any::<u8>()).prop_map(
+        |(priority, system, key, port_priority, port, state)| {
+            End::new(
+                priority,
+                MacAddr([2, 0, 0, 0, 0, system]),
+                key,
+                port_priority,
+                port,
+                State(state),
+            )
+        },
+    )
 }
 
 /// What may happen to an end: word on a port, a link, time.

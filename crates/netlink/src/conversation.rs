@@ -48,7 +48,12 @@ impl Conversation {
     /// Opens a socket of the family `protocol` in the namespace of the calling thread.
     pub(crate) fn open(protocol: isize) -> Result<Self> {
         let socket = open_socket(protocol)?;
-        Ok(Conversation { socket, sequence: 0, timeout: DEFAULT_TIMEOUT, buffer: vec![0; DATAGRAM_BYTES] })
+        Ok(Conversation {
+            socket,
+            sequence: 0,
+            timeout: DEFAULT_TIMEOUT,
+            buffer: vec![0; DATAGRAM_BYTES],
+        })
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -61,13 +66,24 @@ impl Conversation {
 
     /// Sends one question with `flags` beside `NLM_F_ACK`, and hands over what precedes the
     /// acknowledgement.
-    pub(crate) fn request(&mut self, asked: &str, question: Question<'_>, flags: u16, take: &mut dyn FnMut(&Frame<'_>)) -> Result<()> {
+    pub(crate) fn request(
+        &mut self,
+        asked: &str,
+        question: Question<'_>,
+        flags: u16,
+        take: &mut dyn FnMut(&Frame<'_>),
+    ) -> Result<()> {
         self.send(asked, question, NLM_F_REQUEST | NLM_F_ACK | flags)?;
         self.collect(asked, take).map(|_| ())
     }
 
     /// Asks for a whole table and gathers what `read` makes of each message.
-    pub(crate) fn dump<T>(&mut self, asked: &str, question: Question<'_>, read: impl Fn(&Frame<'_>) -> Option<T>) -> Result<Vec<T>> {
+    pub(crate) fn dump<T>(
+        &mut self,
+        asked: &str,
+        question: Question<'_>,
+        read: impl Fn(&Frame<'_>) -> Option<T>,
+    ) -> Result<Vec<T>> {
         for _ in 0..DUMP_ATTEMPTS {
             let mut found = Vec::new();
             self.send(asked, question, NLM_F_REQUEST | NLM_F_DUMP)?;
@@ -76,7 +92,10 @@ impl Conversation {
                 return Ok(found);
             }
         }
-        Err(Error::malformed(asked, "the table changed faster than it could be read"))
+        Err(Error::malformed(
+            asked,
+            "the table changed faster than it could be read",
+        ))
     }
 
     fn send(&mut self, asked: &str, question: Question<'_>, flags: u16) -> Result<()> {
@@ -84,7 +103,8 @@ impl Conversation {
         let bytes = message::frame(question.kind, flags, self.sequence, question.payload)
             .ok_or_else(|| Error::invalid(asked, "the question is too long"))?;
         let sent = self.socket.send_to(&bytes, &SocketAddr::new(0, 0), 0);
-        sent.map(|_| ()).map_err(|source| Error::system(asked, source))
+        sent.map(|_| ())
+            .map_err(|source| Error::system(asked, source))
     }
 
     /// Takes answers until the acknowledgement or the end of the dump.
@@ -92,8 +112,13 @@ impl Conversation {
         let deadline = Instant::now() + self.timeout;
         let mut end = End::Complete;
         loop {
-            if !wait_readable(self.socket.as_fd(), deadline).map_err(|source| Error::system(asked, source))? {
-                return Err(Error::TimedOut { asked: asked.to_owned(), after: self.timeout });
+            if !wait_readable(self.socket.as_fd(), deadline)
+                .map_err(|source| Error::system(asked, source))?
+            {
+                return Err(Error::TimedOut {
+                    asked: asked.to_owned(),
+                    after: self.timeout,
+                });
             }
             let length = match receive(&self.socket, &mut self.buffer) {
                 Ok(Received::FromKernel(length)) => length,
@@ -101,7 +126,10 @@ impl Conversation {
                 Err(source) => return Err(Error::system(asked, source)),
             };
             let Some(datagram) = self.buffer.get(..length) else {
-                return Err(Error::malformed(asked, format!("{length} bytes in one datagram")));
+                return Err(Error::malformed(
+                    asked,
+                    format!("{length} bytes in one datagram"),
+                ));
             };
             for frame in Frames::new(datagram) {
                 let frame = frame.map_err(|()| Error::malformed(asked, "a length lies"))?;
@@ -125,9 +153,16 @@ impl Conversation {
 
 fn judge(asked: &str, frame: &Frame<'_>) -> Result<()> {
     match message::verdict(frame) {
-        None => Err(Error::malformed(asked, "an acknowledgement without a number")),
+        None => Err(Error::malformed(
+            asked,
+            "an acknowledgement without a number",
+        )),
         Some((0, _)) => Ok(()),
-        Some((errno, detail)) => Err(Error::Refused { asked: asked.to_owned(), errno, detail }),
+        Some((errno, detail)) => Err(Error::Refused {
+            asked: asked.to_owned(),
+            errno,
+            detail,
+        }),
     }
 }
 
@@ -171,7 +206,10 @@ pub(crate) fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<Received
 pub(crate) fn wait_readable(descriptor: BorrowedFd<'_>, deadline: Instant) -> io::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let limit = Timespec { tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX), tv_nsec: left.subsec_nanos().into() };
+        let limit = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
         let mut waiting = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
         match poll(&mut waiting, Some(&limit)) {
             Ok(0) if left.is_zero() => return Ok(false),

@@ -58,7 +58,10 @@ pub enum Error {
 }
 
 fn explanation(detail: &Option<String>) -> String {
-    detail.as_ref().map(|text| format!(" ({text})")).unwrap_or_default()
+    detail
+        .as_ref()
+        .map(|text| format!(" ({text})"))
+        .unwrap_or_default()
 }
 
 impl Error {
@@ -84,7 +87,10 @@ impl Error {
 
     /// True when the interface, address or file asked for does not exist.
     pub fn is_not_found(&self) -> bool {
-        matches!(self.errno(), Some(libc::ENODEV | libc::ENOENT | libc::ENXIO | libc::ESRCH))
+        matches!(
+            self.errno(),
+            Some(libc::ENODEV | libc::ENOENT | libc::ENXIO | libc::ESRCH)
+        )
     }
 
     /// True when the caller lacks a right (root, CAP_NET_ADMIN, CAP_SYS_ADMIN).
@@ -99,18 +105,30 @@ impl Error {
 
     /// True when the kernel or the driver does not offer what was asked for.
     pub fn is_unsupported(&self) -> bool {
-        matches!(self.errno(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EAFNOSUPPORT))
+        matches!(
+            self.errno(),
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EAFNOSUPPORT)
+        )
     }
 
     pub(crate) fn system(asked: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Error::System { asked: asked.into(), source: source.into() }
+        Error::System {
+            asked: asked.into(),
+            source: source.into(),
+        }
     }
 
     pub(crate) fn malformed(asked: impl Into<String>, what: impl Into<String>) -> Self {
-        Error::Malformed { asked: asked.into(), what: what.into() }
+        Error::Malformed {
+            asked: asked.into(),
+            what: what.into(),
+        }
     }
 
     pub(crate) fn invalid(asked: impl Into<String>, why: impl Into<String>) -> Self {
-        Error::Invalid { asked: asked.into(), why: why.into() }
+        Error::Invalid {
+            asked: asked.into(),
+            why: why.into(),
+        }
     }
 }

@@ -199,9 +199,26 @@ impl Ethtool {
 
     /// The driver of an interface.
     pub fn driver(&self, name: &str) -> Result<DriverInfo> {
-        let answer = self.ask(&format!("ask for the driver of {name}"), name, &[ETHTOOL_GDRVINFO], 196)?;
-        let field = |offset: usize| text(answer.bytes().get(offset..offset.saturating_add(32)).unwrap_or_default());
-        Ok(DriverInfo { driver: field(4), version: field(36), firmware: field(68), bus: field(100) })
+        let answer = self.ask(
+            &format!("ask for the driver of {name}"),
+            name,
+            &[ETHTOOL_GDRVINFO],
+            196,
+        )?;
+        let field = |offset: usize| {
+            text(
+                answer
+                    .bytes()
+                    .get(offset..offset.saturating_add(32))
+                    .unwrap_or_default(),
+            )
+        };
+        Ok(DriverInfo {
+            driver: field(4),
+            version: field(36),
+            firmware: field(68),
+            bus: field(100),
+        })
     }
 
     /// Speed and duplex of an interface, by the new request or, on old kernels, the old one.
@@ -218,12 +235,17 @@ impl Ethtool {
         let asked = format!("ask for the speed of {name}");
         const BITMAP_WORDS: usize = 15;
         let shake = self.ask(&asked, name, &[ETHTOOL_GLINKSETTINGS], 48)?;
-        let words = shake.bytes().get(BITMAP_WORDS).copied().unwrap_or(0).cast_signed();
+        let words = shake
+            .bytes()
+            .get(BITMAP_WORDS)
+            .copied()
+            .unwrap_or(0)
+            .cast_signed();
         if words >= 0 {
             return Err(Error::malformed(asked, "no length of the link modes"));
         }
-        let mut request =
-            GuardedBuffer::new(48 + 3 * 4 * usize::from(words.unsigned_abs())).map_err(|source| Error::system(asked.clone(), source))?;
+        let mut request = GuardedBuffer::new(48 + 3 * 4 * usize::from(words.unsigned_abs()))
+            .map_err(|source| Error::system(asked.clone(), source))?;
         write_words(&mut request, &[ETHTOOL_GLINKSETTINGS]);
         if let Some(byte) = request.bytes_mut().get_mut(BITMAP_WORDS) {
             *byte = words.unsigned_abs();
@@ -231,17 +253,30 @@ impl Ethtool {
         self.call(&asked, name, &mut request)?;
         let bytes = request.bytes();
         let speed = u32_at(bytes, 4).filter(|speed| *speed != SPEED_UNKNOWN && *speed != 0);
-        Ok(LinkSettings { megabits: speed, duplex: duplex(bytes.get(8)), autonegotiation: bytes.get(11) == Some(&1) })
+        Ok(LinkSettings {
+            megabits: speed,
+            duplex: duplex(bytes.get(8)),
+            autonegotiation: bytes.get(11) == Some(&1),
+        })
     }
 
     /// `struct ethtool_cmd`: the speed is cut in two halves of 16 bits.
     fn link_settings_old(&self, name: &str) -> Result<LinkSettings> {
-        let answer = self.ask(&format!("ask for the speed of {name}"), name, &[ETHTOOL_GSET], 44)?;
+        let answer = self.ask(
+            &format!("ask for the speed of {name}"),
+            name,
+            &[ETHTOOL_GSET],
+            44,
+        )?;
         let bytes = answer.bytes();
         let half = |offset: usize| u32::from(u16_at(bytes, offset).unwrap_or(0));
         let speed = (half(28) << 16) | half(12);
         let known = ![0, SPEED_UNKNOWN, SPEED_UNKNOWN_OLD].contains(&speed);
-        Ok(LinkSettings { megabits: known.then_some(speed), duplex: duplex(bytes.get(14)), autonegotiation: bytes.get(18) == Some(&1) })
+        Ok(LinkSettings {
+            megabits: known.then_some(speed),
+            duplex: duplex(bytes.get(14)),
+            autonegotiation: bytes.get(18) == Some(&1),
+        })
     }
 
     /// Whether an offload is on.
@@ -256,7 +291,11 @@ impl Ethtool {
     /// Switches an offload on or off, and makes sure that it is: the kernel also says yes to what
     /// another setting forbids.
     pub fn set_offload(&self, name: &str, offload: Offload, on: bool) -> Result<()> {
-        let asked = format!("switch offload {} of {name} {}", offload.name(), if on { "on" } else { "off" });
+        let asked = format!(
+            "switch offload {} of {name} {}",
+            offload.name(),
+            if on { "on" } else { "off" }
+        );
         match offload.access() {
             Access::Own(_, write) => self.ask(&asked, name, &[write, u32::from(on)], 8)?,
             Access::Flag(flag) => {
@@ -268,7 +307,10 @@ impl Ethtool {
         if self.offload(name, offload)? == on {
             return Ok(());
         }
-        Err(Error::invalid(asked, "another setting of the device forbids it"))
+        Err(Error::invalid(
+            asked,
+            "another setting of the device forbids it",
+        ))
     }
 
     /// How many queues a device uses.
@@ -290,8 +332,21 @@ impl Ethtool {
     /// Sets how many queues a device uses: `rx`, `tx`, `other` and `combined` of `wanted`. The
     /// kernel refuses to take queues away on which an AF_XDP socket is bound.
     pub fn set_channels(&self, name: &str, wanted: &Channels) -> Result<()> {
-        let asked = format!("set the queues of {name} to {} rx, {} tx, {} combined", wanted.rx, wanted.tx, wanted.combined);
-        let request = [ETHTOOL_SCHANNELS, 0, 0, 0, 0, wanted.rx, wanted.tx, wanted.other, wanted.combined];
+        let asked = format!(
+            "set the queues of {name} to {} rx, {} tx, {} combined",
+            wanted.rx, wanted.tx, wanted.combined
+        );
+        let request = [
+            ETHTOOL_SCHANNELS,
+            0,
+            0,
+            0,
+            0,
+            wanted.rx,
+            wanted.tx,
+            wanted.other,
+            wanted.combined,
+        ];
         self.ask(&asked, name, &request, 36).map(|_| ())
     }
 
@@ -306,7 +361,12 @@ impl Ethtool {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let strings = self.ask(&asked, name, &[ETHTOOL_GSTRINGS, STRING_SET_STATISTICS], 12 + STRING_BYTES * STATISTICS_LIMIT)?;
+        let strings = self.ask(
+            &asked,
+            name,
+            &[ETHTOOL_GSTRINGS, STRING_SET_STATISTICS],
+            12 + STRING_BYTES * STATISTICS_LIMIT,
+        )?;
         let values = self.ask(&asked, name, &[ETHTOOL_GSTATS], 8 + 8 * STATISTICS_LIMIT)?;
         Ok(pair_up(strings.bytes(), values.bytes()))
     }
@@ -329,7 +389,10 @@ impl Ethtool {
         if u32_at(answer.bytes(), 4) != Some(6) {
             return Ok(None);
         }
-        let mac: Option<MacAddress> = answer.bytes().get(8..14).and_then(|mac| mac.try_into().ok());
+        let mac: Option<MacAddress> = answer
+            .bytes()
+            .get(8..14)
+            .and_then(|mac| mac.try_into().ok());
         Ok(mac.filter(|mac| *mac != [0; 6]))
     }
 
@@ -348,7 +411,8 @@ impl Ethtool {
 
     fn call(&self, asked: &str, name: &str, buffer: &mut GuardedBuffer) -> Result<()> {
         let name = valid_name(asked, name)?;
-        sys::ethtool(self.socket.as_fd(), name, buffer).map_err(|source: io::Error| Error::system(asked, source))
+        sys::ethtool(self.socket.as_fd(), name, buffer)
+            .map_err(|source: io::Error| Error::system(asked, source))
     }
 }
 
@@ -371,9 +435,20 @@ fn duplex(byte: Option<&u8>) -> Duplex {
 fn pair_up(strings: &[u8], values: &[u8]) -> Vec<(String, u64)> {
     let named = u32_at(strings, 8).unwrap_or(0) as usize;
     let counted = u32_at(values, 4).unwrap_or(0) as usize;
-    let names = strings.get(12..).unwrap_or_default().chunks_exact(STRING_BYTES).take(named);
-    let numbers = values.get(8..).unwrap_or_default().chunks_exact(8).take(counted);
-    names.zip(numbers).map(|(name, value)| (text(name), u64_at(value, 0).unwrap_or(0))).collect()
+    let names = strings
+        .get(12..)
+        .unwrap_or_default()
+        .chunks_exact(STRING_BYTES)
+        .take(named);
+    let numbers = values
+        .get(8..)
+        .unwrap_or_default()
+        .chunks_exact(8)
+        .take(counted);
+    names
+        .zip(numbers)
+        .map(|(name, value)| (text(name), u64_at(value, 0).unwrap_or(0)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -389,7 +464,11 @@ mod tests {
             return;
         }
         let namespace = crate::netns::NetNs::new().unwrap();
-        let pair = VethPair { name: "a", peer_name: "b", ..VethPair::default() };
+        let pair = VethPair {
+            name: "a",
+            peer_name: "b",
+            ..VethPair::default()
+        };
         namespace.route().unwrap().create_veth(&pair).unwrap();
         let client = namespace.run(Ethtool::open).unwrap().unwrap();
         let old = client.link_settings_old("a").unwrap();
@@ -408,7 +487,10 @@ mod tests {
         values.extend_from_slice(&5u64.to_ne_bytes());
         values.extend_from_slice(&6u64.to_ne_bytes());
         let joined = pair_up(&strings, &values);
-        assert_eq!(joined, [("rx_one".to_owned(), 5), ("x".repeat(STRING_BYTES), 6)]);
+        assert_eq!(
+            joined,
+            [("rx_one".to_owned(), 5), ("x".repeat(STRING_BYTES), 6)]
+        );
     }
 
     proptest! {

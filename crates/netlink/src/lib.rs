@@ -28,7 +28,10 @@ pub mod netns;
 pub mod route;
 pub mod sampling;
 pub mod socket;
-#[expect(unsafe_code, reason = "the few kernel calls for which no safe wrapper exists")]
+#[expect(
+    unsafe_code,
+    reason = "the few kernel calls for which no safe wrapper exists"
+)]
 mod sys;
 pub mod watch;
 pub mod xdp;

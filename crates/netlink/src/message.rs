@@ -44,7 +44,10 @@ pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 
 /// A name or sentence that ends at its first NUL; what is not UTF-8 is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
@@ -118,7 +121,10 @@ impl<'a> Iterator for Attributes<'a> {
         let length = usize::from(u16_at(self.rest, 0)?);
         let kind = u16_at(self.rest, 2)? & ATTRIBUTE_TYPE_MASK;
         let value = self.rest.get(ATTRIBUTE_HEADER..length)?;
-        self.rest = self.rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        self.rest = self
+            .rest
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
         Some((kind, value))
     }
 }
@@ -152,10 +158,18 @@ pub(crate) fn verdict(frame: &Frame<'_>) -> Option<(i32, Option<String>)> {
     let code = u32_at(frame.payload, 0)?.cast_signed();
     let mut detail = None;
     if frame.flags & FLAG_ACK_ATTRIBUTES != 0 {
-        let repeated =
-            if frame.flags & FLAG_CAPPED != 0 { FRAME_HEADER } else { (u32_at(frame.payload, 4)? as usize).checked_next_multiple_of(4)? };
-        let attributes = frame.payload.get(4usize.checked_add(repeated)?..).unwrap_or_default();
-        detail = Attributes::new(attributes).find(|(kind, _)| *kind == ACK_ATTRIBUTE_TEXT).map(|(_, value)| text(value));
+        let repeated = if frame.flags & FLAG_CAPPED != 0 {
+            FRAME_HEADER
+        } else {
+            (u32_at(frame.payload, 4)? as usize).checked_next_multiple_of(4)?
+        };
+        let attributes = frame
+            .payload
+            .get(4usize.checked_add(repeated)?..)
+            .unwrap_or_default();
+        detail = Attributes::new(attributes)
+            .find(|(kind, _)| *kind == ACK_ATTRIBUTE_TEXT)
+            .map(|(_, value)| text(value));
     }
     Some((code.checked_neg().unwrap_or(libc::EIO), detail))
 }
@@ -194,7 +208,16 @@ mod tests {
         let bytes = hand_made();
         let frames: Vec<_> = Frames::new(&bytes).collect();
         let payload: &[u8] = &[1, 2, 3, 4];
-        assert_eq!(frames, [Ok(Frame { kind: 16, flags: 2, sequence: 7, port: 9, payload })]);
+        assert_eq!(
+            frames,
+            [Ok(Frame {
+                kind: 16,
+                flags: 2,
+                sequence: 7,
+                port: 9,
+                payload
+            })]
+        );
     }
 
     #[test]
@@ -233,8 +256,17 @@ mod tests {
         payload.extend_from_slice(&ACK_ATTRIBUTE_TEXT.to_ne_bytes());
         payload.extend_from_slice(b"two\0");
         let flags = FLAG_CAPPED | FLAG_ACK_ATTRIBUTES;
-        let frame = Frame { kind: ERROR, flags, sequence: 1, port: 1, payload: &payload };
-        assert_eq!(verdict(&frame), Some((libc::EEXIST, Some("two".to_owned()))));
+        let frame = Frame {
+            kind: ERROR,
+            flags,
+            sequence: 1,
+            port: 1,
+            payload: &payload,
+        };
+        assert_eq!(
+            verdict(&frame),
+            Some((libc::EEXIST, Some("two".to_owned())))
+        );
     }
 
     proptest! {

@@ -60,20 +60,25 @@ impl NetNs {
     /// A namespace which `ip netns add NAME` made.
     pub fn open_named(name: &str) -> Result<NetNs> {
         if name.is_empty() || name.contains('/') || name == "." || name == ".." {
-            return Err(Error::invalid("open a network namespace", format!("{name:?} is no name")));
+            return Err(Error::invalid(
+                "open a network namespace",
+                format!("{name:?} is no name"),
+            ));
         }
         NetNs::open_path(&format!("{NAMED_NAMESPACES}/{name}"))
     }
 
     fn open_path(path: &str) -> Result<NetNs> {
-        let file = File::open(path).map_err(|source| Error::system(format!("open network namespace {path}"), source))?;
+        let file = File::open(path)
+            .map_err(|source| Error::system(format!("open network namespace {path}"), source))?;
         Ok(NetNs::from(OwnedFd::from(file)))
     }
 
     /// What tells this namespace from all others alive on the machine: the inode number that
     /// `readlink /proc/PID/ns/net` shows.
     pub fn inode(&self) -> Result<u64> {
-        let status = rustix::fs::fstat(&self.descriptor).map_err(|errno| Error::system("look at a network namespace", errno))?;
+        let status = rustix::fs::fstat(&self.descriptor)
+            .map_err(|errno| Error::system("look at a network namespace", errno))?;
         Ok(status.st_ino)
     }
 
@@ -96,14 +101,20 @@ impl NetNs {
     /// kernel kills when the thread that spawned it ends: see [`spawn_lasting`].
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        sys::enter_before_exec(&mut command, Arc::clone(&self.descriptor), std::process::id());
+        sys::enter_before_exec(
+            &mut command,
+            Arc::clone(&self.descriptor),
+            std::process::id(),
+        );
         command
     }
 }
 
 impl From<OwnedFd> for NetNs {
     fn from(descriptor: OwnedFd) -> Self {
-        NetNs { descriptor: Arc::new(descriptor) }
+        NetNs {
+            descriptor: Arc::new(descriptor),
+        }
     }
 }
 
@@ -144,16 +155,21 @@ pub fn spawn_lasting(command: Command) -> io::Result<Child> {
     let spawner = SPAWNER.get_or_init(|| {
         let (sender, receiver) = channel::<SpawnRequest>();
         // When this thread cannot be made, the receiver is dropped and every spawn says so.
-        let _ = thread::Builder::new().name("weir-spawner".to_owned()).spawn(move || {
-            for (mut command, answer) in receiver {
-                let _ = answer.send(command.spawn());
-            }
-        });
+        let _ = thread::Builder::new()
+            .name("weir-spawner".to_owned())
+            .spawn(move || {
+                for (mut command, answer) in receiver {
+                    let _ = answer.send(command.spawn());
+                }
+            });
         Mutex::new(sender)
     });
     let (sender, receiver) = channel();
     let lost = || io::Error::other("the thread that spawns processes is gone");
-    let requests = spawner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let requests = spawner
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     requests.send((command, sender)).map_err(|_| lost())?;
     receiver.recv().map_err(|_| lost())?
 }

@@ -19,9 +19,16 @@ pub fn bind_to_device(socket: &impl AsFd, device: &str) -> io::Result<()> {
 /// # Errors
 /// As `send` has them, and `EIO`, `EINVAL`, `EMSGSIZE` or `EOPNOTSUPP` where the way has no room for it.
 pub fn send_segments(socket: &impl AsFd, octets: &[u8], length: usize) -> io::Result<()> {
-    let length = u16::try_from(length).ok().filter(|length| *length > 0).ok_or(io::ErrorKind::InvalidInput)?;
+    let length = u16::try_from(length)
+        .ok()
+        .filter(|length| *length > 0)
+        .ok_or(io::ErrorKind::InvalidInput)?;
     let sent = sys::send_segments(socket.as_fd(), octets, length)?;
-    if sent == octets.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    if sent == octets.len() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
+    }
 }
 
 /// Octets that were written to a TCP socket and that the other side has not acknowledged; also when the connection is
@@ -45,11 +52,16 @@ mod tests {
         let octets: Vec<u8> = (0..250).collect();
         send_segments(&sender, &octets, 100).unwrap();
         let mut buffer = [0; 300];
-        let lengths: Vec<usize> = (0..3).map(|_| receiver.recv(&mut buffer).unwrap()).collect();
+        let lengths: Vec<usize> = (0..3)
+            .map(|_| receiver.recv(&mut buffer).unwrap())
+            .collect();
         assert_eq!((lengths, buffer[0]), (vec![100, 100, 50], 200));
         assert!(send_segments(&sender, &octets, 0).is_err());
         assert!(send_segments(&sender, &octets, 65_536).is_err());
-        assert!(send_segments(&sender, &octets, 1).is_err(), "more datagrams than the kernel cuts");
+        assert!(
+            send_segments(&sender, &octets, 1).is_err(),
+            "more datagrams than the kernel cuts"
+        );
     }
 
     #[test]
@@ -77,7 +89,10 @@ mod tests {
         }
         // It goes away with much in its buffer, which resets the connection.
         drop(theirs);
-        while !ours.write(&[7]).is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+        while !ours
+            .write(&[7])
+            .is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
+        {
             std::thread::yield_now();
         }
         let left = unacknowledged(&ours).unwrap();

@@ -61,7 +61,10 @@ impl GuardedBuffer {
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let guard = rustix::param::page_size();
         let too_large = || io::Error::from_raw_os_error(libc::ENOMEM);
-        let length = bytes.max(1).checked_next_multiple_of(guard).ok_or_else(too_large)?;
+        let length = bytes
+            .max(1)
+            .checked_next_multiple_of(guard)
+            .ok_or_else(too_large)?;
         let whole = length.checked_add(guard).ok_or_else(too_large)?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice disturbs nothing.
@@ -69,7 +72,11 @@ impl GuardedBuffer {
         let Some(start) = NonNull::new(start.cast::<u8>()) else {
             return Err(too_large());
         };
-        let buffer = GuardedBuffer { start, length, guard };
+        let buffer = GuardedBuffer {
+            start,
+            length,
+            guard,
+        };
         // SAFETY: `length` is inside the mapping made above, a multiple of the page size, and
         // nobody holds a reference into its last page.
         unsafe {
@@ -97,45 +104,83 @@ impl Drop for GuardedBuffer {
     fn drop(&mut self) {
         // SAFETY: exactly the mapping made in `new`, and no reference outlives `self`. A refusal
         // would leak the memory, which is harmless.
-        let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.length + self.guard) };
+        let _ = unsafe {
+            munmap(
+                self.start.as_ptr().cast::<c_void>(),
+                self.length + self.guard,
+            )
+        };
     }
 }
 
 /// `SIOCETHTOOL`: carries out the request at the start of `buffer` for the interface `name` (which
 /// is cut at 15 bytes) and leaves the answer there.
-pub(crate) fn ethtool(socket: BorrowedFd<'_>, name: &str, buffer: &mut GuardedBuffer) -> io::Result<()> {
+pub(crate) fn ethtool(
+    socket: BorrowedFd<'_>,
+    name: &str,
+    buffer: &mut GuardedBuffer,
+) -> io::Result<()> {
     let mut interface = [0; libc::IFNAMSIZ];
-    for (to, from) in interface.iter_mut().take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
+    for (to, from) in interface
+        .iter_mut()
+        .take(libc::IFNAMSIZ - 1)
+        .zip(name.bytes())
+    {
         *to = from.cast_signed();
     }
     let mut request = libc::ifreq {
         ifr_name: interface,
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: buffer.start.as_ptr().cast::<libc::c_char>() },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_data: buffer.start.as_ptr().cast::<libc::c_char>(),
+        },
     };
     // SAFETY: `request` is a valid ifreq for the length of the call. The kernel reads and writes
     // from `ifru_data` upwards without a gap; the buffer is exclusively ours, and what it is too
     // short for ends at its forbidden page with EFAULT.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// `SO_BINDTODEVICE`.
 pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: &str) -> io::Result<()> {
-    let length = libc::socklen_t::try_from(device.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let length =
+        libc::socklen_t::try_from(device.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the kernel reads `length` bytes from `device`, which lives for the length of the call; the name needs
     // no NUL at its end.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_ptr().cast::<c_void>(), length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            device.as_ptr().cast::<c_void>(),
+            length,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// `sendmsg` with `UDP_SEGMENT`: the octets leave as datagrams of `length`. Returns how many octets were taken.
-pub(crate) fn send_segments(socket: BorrowedFd<'_>, octets: &[u8], length: u16) -> io::Result<usize> {
+pub(crate) fn send_segments(
+    socket: BorrowedFd<'_>,
+    octets: &[u8],
+    length: u16,
+) -> io::Result<usize> {
     /// Room for one control message of two octets, aligned as `cmsghdr` is (cmsg(3)).
     #[repr(align(8))]
     struct Control([u8; 64]);
     let mut control = Control([0; 64]);
-    let mut piece = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast::<c_void>(), iov_len: octets.len() };
+    let mut piece = libc::iovec {
+        iov_base: octets.as_ptr().cast_mut().cast::<c_void>(),
+        iov_len: octets.len(),
+    };
     // SAFETY: all zeros is a message without anything.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (&raw mut piece, 1);
@@ -149,8 +194,14 @@ pub(crate) fn send_segments(socket: BorrowedFd<'_>, octets: &[u8], length: u16) 
         (*header).cmsg_level = libc::SOL_UDP;
         (*header).cmsg_type = libc::UDP_SEGMENT;
         (*header).cmsg_len = libc::CMSG_LEN(2) as usize;
-        libc::CMSG_DATA(header).cast::<u16>().write_unaligned(length);
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+        libc::CMSG_DATA(header)
+            .cast::<u16>()
+            .write_unaligned(length);
+        libc::sendmsg(
+            socket.as_raw_fd(),
+            &raw const message,
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+        )
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
@@ -160,7 +211,11 @@ pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mut octets: libc::c_int = 0;
     // SAFETY: the kernel writes one int, which lives for the length of the call. SIOCOUTQ has the number of TIOCOUTQ.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut octets) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(octets).unwrap_or(0)) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(usize::try_from(octets).unwrap_or(0))
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +245,10 @@ mod tests {
             libc::read(reader.as_raw_fd(), last.add(8).cast::<c_void>(), 8)
         };
         assert_eq!(result, -1);
-        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EFAULT));
+        assert_eq!(
+            io::Error::last_os_error().raw_os_error(),
+            Some(libc::EFAULT)
+        );
         drop(writer);
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).unwrap();

@@ -55,7 +55,14 @@ pub struct LinkState {
 
 impl From<Link> for LinkState {
     fn from(link: Link) -> Self {
-        LinkState { ifindex: link.index, name: link.name, up: link.up, running: link.running, mtu: link.mtu, mac: link.mac }
+        LinkState {
+            ifindex: link.index,
+            name: link.name,
+            up: link.up,
+            running: link.running,
+            mtu: link.mtu,
+            mac: link.mac,
+        }
     }
 }
 
@@ -102,9 +109,16 @@ impl LinkWatcher {
         let socket = open_socket(NETLINK_ROUTE)?;
         // FORCE goes beyond net.core.rmem_max and needs CAP_NET_ADMIN; without it, less will do.
         if rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
-            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes).map_err(|errno| failed(errno.into()))?;
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes)
+                .map_err(|errno| failed(errno.into()))?;
         }
-        let watcher = LinkWatcher { socket, route: Route::open()?, table: Table::default(), buffer: vec![0; DATAGRAM_BYTES], overruns: 0 };
+        let watcher = LinkWatcher {
+            socket,
+            route: Route::open()?,
+            table: Table::default(),
+            buffer: vec![0; DATAGRAM_BYTES],
+            overruns: 0,
+        };
         watcher.socket.add_membership(LINK_GROUP).map_err(failed)?;
         Ok(watcher)
     }
@@ -151,7 +165,8 @@ impl LinkWatcher {
 
     /// Waits until events can be read; false when the time passed first.
     pub fn wait(&self, limit: Duration) -> Result<bool> {
-        wait_readable(self.socket.as_fd(), Instant::now() + limit).map_err(|source| Error::system("wait for link events", source))
+        wait_readable(self.socket.as_fd(), Instant::now() + limit)
+            .map_err(|source| Error::system("wait for link events", source))
     }
 
     fn read_datagram(&mut self, length: usize, events: &mut Vec<LinkEvent>) {
@@ -179,7 +194,10 @@ impl LinkWatcher {
                 Err(source) => return Err(Error::system("read link events", source)),
             }
         }
-        Err(Error::malformed("read link events", "events come faster than they can be thrown away"))
+        Err(Error::malformed(
+            "read link events",
+            "events come faster than they can be thrown away",
+        ))
     }
 }
 
@@ -205,8 +223,16 @@ impl Table {
     }
 
     fn replace(&mut self, links: Vec<Link>, events: &mut Vec<LinkEvent>) {
-        let now: BTreeMap<u32, LinkState> = links.into_iter().map(|link| (link.index, link.into())).collect();
-        let gone: Vec<u32> = self.links.keys().filter(|index| !now.contains_key(index)).copied().collect();
+        let now: BTreeMap<u32, LinkState> = links
+            .into_iter()
+            .map(|link| (link.index, link.into()))
+            .collect();
+        let gone: Vec<u32> = self
+            .links
+            .keys()
+            .filter(|index| !now.contains_key(index))
+            .copied()
+            .collect();
         for index in gone {
             events.extend(self.links.remove(&index).map(LinkEvent::Removed));
         }
@@ -232,7 +258,11 @@ impl AsFd for LinkWatcher {
 
 impl std::fmt::Debug for LinkWatcher {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("LinkWatcher").field("table", &self.table).field("overruns", &self.overruns).finish_non_exhaustive()
+        formatter
+            .debug_struct("LinkWatcher")
+            .field("table", &self.table)
+            .field("overruns", &self.overruns)
+            .finish_non_exhaustive()
     }
 }
 

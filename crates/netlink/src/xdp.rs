@@ -85,12 +85,25 @@ pub fn features(index: u32) -> Result<XdpFeatures> {
     let asked = format!("ask for the XDP features of link {index}");
     let mut conversation = Conversation::open(NETLINK_GENERIC)?;
     let family = family(&mut conversation, &asked, "netdev")?;
-    let payload = generic(NETDEV_CMD_DEV_GET, NETDEV_A_DEV_IFINDEX, &index.to_ne_bytes());
+    let payload = generic(
+        NETDEV_CMD_DEV_GET,
+        NETDEV_A_DEV_IFINDEX,
+        &index.to_ne_bytes(),
+    );
     let mut found = None;
-    conversation.request(&asked, Question { kind: family, payload: &payload }, 0, &mut |frame| {
-        let attributes = Attributes::new(frame.payload.get(GENERIC_HEADER..).unwrap_or_default());
-        found = Some(XdpFeatures::decode(attributes));
-    })?;
+    conversation.request(
+        &asked,
+        Question {
+            kind: family,
+            payload: &payload,
+        },
+        0,
+        &mut |frame| {
+            let attributes =
+                Attributes::new(frame.payload.get(GENERIC_HEADER..).unwrap_or_default());
+            found = Some(XdpFeatures::decode(attributes));
+        },
+    )?;
     found.ok_or_else(|| Error::malformed(asked, "no interface in the answer"))
 }
 
@@ -100,10 +113,15 @@ fn family(conversation: &mut Conversation, asked: &str, name: &str) -> Result<u1
     terminated.push(0);
     let payload = generic(CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, &terminated);
     let mut found = None;
-    let question = Question { kind: GENL_ID_CTRL, payload: &payload };
+    let question = Question {
+        kind: GENL_ID_CTRL,
+        payload: &payload,
+    };
     conversation.request(asked, question, 0, &mut |frame| {
         let attributes = frame.payload.get(GENERIC_HEADER..).unwrap_or_default();
-        found = Attributes::new(attributes).find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID).and_then(|(_, value)| u16_at(value, 0));
+        found = Attributes::new(attributes)
+            .find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID)
+            .and_then(|(_, value)| u16_at(value, 0));
     })?;
     found.ok_or_else(|| Error::malformed(asked, format!("no number for the family {name}")))
 }
@@ -123,10 +141,26 @@ mod tests {
     #[test]
     fn features_are_read() {
         let mut bytes = Vec::new();
-        push_attribute(&mut bytes, NETDEV_A_DEV_XDP_FEATURES, &0x23u64.to_ne_bytes()).unwrap();
-        push_attribute(&mut bytes, NETDEV_A_DEV_XDP_ZC_MAX_SEGS, &1u32.to_ne_bytes()).unwrap();
+        push_attribute(
+            &mut bytes,
+            NETDEV_A_DEV_XDP_FEATURES,
+            &0x23u64.to_ne_bytes(),
+        )
+        .unwrap();
+        push_attribute(
+            &mut bytes,
+            NETDEV_A_DEV_XDP_ZC_MAX_SEGS,
+            &1u32.to_ne_bytes(),
+        )
+        .unwrap();
         let features = XdpFeatures::decode(Attributes::new(&bytes));
-        let wanted = XdpFeatures { native: true, redirect: true, receive_pieces: true, zero_copy_pieces: 1, ..XdpFeatures::default() };
+        let wanted = XdpFeatures {
+            native: true,
+            redirect: true,
+            receive_pieces: true,
+            zero_copy_pieces: 1,
+            ..XdpFeatures::default()
+        };
         assert_eq!(features, wanted);
         for length in 0..bytes.len() {
             let _ = XdpFeatures::decode(Attributes::new(&bytes[..length]));

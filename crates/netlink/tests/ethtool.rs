@@ -11,7 +11,12 @@ use weir_netlink::route::VethPair;
 fn with_pair() -> (NetNs, Ethtool) {
     let namespace = NetNs::new().unwrap();
     let mut route = namespace.route().unwrap();
-    let pair = VethPair { name: "a", peer_name: "b", queues: Some(2), ..VethPair::default() };
+    let pair = VethPair {
+        name: "a",
+        peer_name: "b",
+        queues: Some(2),
+        ..VethPair::default()
+    };
     route.create_veth(&pair).unwrap();
     for name in ["a", "b"] {
         let index = route.link_by_name(name).unwrap().index;
@@ -35,11 +40,17 @@ fn driver_speed_and_address() {
     let (_namespace, client) = with_pair();
     assert_eq!(client.driver("a").unwrap().driver, "veth");
     let settings = client.link_settings("a").unwrap();
-    assert_eq!((settings.megabits, settings.duplex), (Some(10_000), Duplex::Full));
+    assert_eq!(
+        (settings.megabits, settings.duplex),
+        (Some(10_000), Duplex::Full)
+    );
     assert_eq!(client.permanent_mac("a").unwrap(), None);
     let missing = client.driver("nowhere").unwrap_err();
     assert!(missing.is_not_found());
-    assert_eq!(missing.to_string(), "ask for the driver of nowhere: No such device (os error 19)");
+    assert_eq!(
+        missing.to_string(),
+        "ask for the driver of nowhere: No such device (os error 19)"
+    );
     assert!(client.driver("much-too-long-a-name").is_err());
 }
 
@@ -66,7 +77,9 @@ fn offloads_are_switched_and_ethtool_agrees() {
         for on in [false, true] {
             client.set_offload("a", offload, on).unwrap();
             assert_eq!(client.offload("a", offload).unwrap(), on);
-            let Some(text) = program(&namespace, &["-k", "a"]) else { continue };
+            let Some(text) = program(&namespace, &["-k", "a"]) else {
+                continue;
+            };
             let wanted = format!("{shown}: {}", if on { "on" } else { "off" });
             assert!(text.contains(&wanted), "{wanted:?} is not in {text}");
         }
@@ -76,10 +89,22 @@ fn offloads_are_switched_and_ethtool_agrees() {
     }
     // The kernel says yes to segmentation without checksums, and does not do it.
     client.set_offload("a", Offload::TxChecksum, false).unwrap();
-    let forbidden = client.set_offload("a", Offload::TcpSegmentation, true).unwrap_err();
-    assert!(forbidden.to_string().contains("another setting"), "{forbidden}");
-    let fixed = client.set_offload("a", Offload::LargeReceive, true).unwrap_err();
-    assert!(fixed.to_string().starts_with("switch offload lro of a on: "), "{fixed}");
+    let forbidden = client
+        .set_offload("a", Offload::TcpSegmentation, true)
+        .unwrap_err();
+    assert!(
+        forbidden.to_string().contains("another setting"),
+        "{forbidden}"
+    );
+    let fixed = client
+        .set_offload("a", Offload::LargeReceive, true)
+        .unwrap_err();
+    assert!(
+        fixed
+            .to_string()
+            .starts_with("switch offload lro of a on: "),
+        "{fixed}"
+    );
 }
 
 #[test]
@@ -89,12 +114,31 @@ fn queues_are_counted_and_set() {
     }
     let (_namespace, client) = with_pair();
     let channels = client.channels("a").unwrap();
-    assert_eq!((channels.max_rx, channels.max_tx, channels.max_combined), (2, 2, 0));
-    assert_eq!((channels.receive_queues(), channels.transmit_queues()), (2, 2));
-    client.set_channels("a", &Channels { rx: 1, tx: 1, ..channels }).unwrap();
+    assert_eq!(
+        (channels.max_rx, channels.max_tx, channels.max_combined),
+        (2, 2, 0)
+    );
+    assert_eq!(
+        (channels.receive_queues(), channels.transmit_queues()),
+        (2, 2)
+    );
+    client
+        .set_channels(
+            "a",
+            &Channels {
+                rx: 1,
+                tx: 1,
+                ..channels
+            },
+        )
+        .unwrap();
     let fewer = client.channels("a").unwrap();
     assert_eq!((fewer.rx, fewer.tx), (1, 1));
-    assert!(client.set_channels("a", &Channels { rx: 3, ..channels }).is_err());
+    assert!(
+        client
+            .set_channels("a", &Channels { rx: 3, ..channels })
+            .is_err()
+    );
 }
 
 #[test]
@@ -108,10 +152,20 @@ fn driver_statistics_have_names_and_ethtool_agrees() {
     let mut route = namespace.route().unwrap();
     assert_eq!(first, "peer_ifindex");
     assert_eq!(*peer, u64::from(route.link_by_name("b").unwrap().index));
-    assert!(statistics.iter().any(|(name, _)| name == "rx_queue_1_xdp_packets"), "{statistics:?}");
-    let Some(text) = program(&namespace, &["-S", "a"]) else { return };
+    assert!(
+        statistics
+            .iter()
+            .any(|(name, _)| name == "rx_queue_1_xdp_packets"),
+        "{statistics:?}"
+    );
+    let Some(text) = program(&namespace, &["-S", "a"]) else {
+        return;
+    };
     for (name, _) in &statistics {
-        assert!(text.contains(&format!("{name}:")), "{name} is not in {text}");
+        assert!(
+            text.contains(&format!("{name}:")),
+            "{name} is not in {text}"
+        );
     }
     // The loopback's driver has none.
     assert_eq!(client.statistics("lo").unwrap(), []);

@@ -14,7 +14,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 fn alive(process: u32) -> bool {
     // A zombie has ended too; its state is the letter behind the name in parentheses.
-    std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|status| !status.contains(") Z "))
+    std::fs::read_to_string(format!("/proc/{process}/stat"))
+        .is_ok_and(|status| !status.contains(") Z "))
 }
 
 /// Gives the router its addresses and lets the kernel forward.
@@ -24,7 +25,9 @@ fn kernel_router(lab: &Lab) -> &Host {
     let mut route = router.route().unwrap();
     for (port, address) in [("port-a", "10.1.0.1"), ("port-b", "10.2.0.1")] {
         let index = route.link_by_name(port).unwrap().index;
-        route.add_address(index, address.parse().unwrap(), 24).unwrap();
+        route
+            .add_address(index, address.parse().unwrap(), 24)
+            .unwrap();
     }
     router
 }
@@ -77,16 +80,34 @@ fn ping_and_iperf_through_a_bridge() {
         println!("skipped: no ping command");
         return;
     }
-    let ping = near.run("ping", &["-n", "-c", "3", "-i", "0.05", "-W", "5", &far], LIMIT).unwrap();
-    assert!(ping.success() && ping.stdout.contains(" 0% packet loss"), "{ping:?}");
+    let ping = near
+        .run(
+            "ping",
+            &["-n", "-c", "3", "-i", "0.05", "-W", "5", &far],
+            LIMIT,
+        )
+        .unwrap();
+    assert!(
+        ping.success() && ping.stdout.contains(" 0% packet loss"),
+        "{ping:?}"
+    );
     if !has_program("iperf3") {
         println!("skipped the second part: no iperf3 command");
         return;
     }
-    let mut server = lab.host(FAR).unwrap().spawn("iperf3", &["-s", "--forceflush"]).unwrap();
+    let mut server = lab
+        .host(FAR)
+        .unwrap()
+        .spawn("iperf3", &["-s", "--forceflush"])
+        .unwrap();
     server.wait_for_output("Server listening", LIMIT).unwrap();
-    let client = near.run("iperf3", &["-c", &far, "-n", "1M"], LIMIT).unwrap();
-    assert!(client.success() && client.stdout.contains("receiver"), "{client:?}");
+    let client = near
+        .run("iperf3", &["-c", &far, "-n", "1M"], LIMIT)
+        .unwrap();
+    assert!(
+        client.success() && client.stdout.contains("receiver"),
+        "{client:?}"
+    );
     assert!(!server.stop().unwrap().timed_out);
 }
 
@@ -98,7 +119,9 @@ fn ping_through_the_kernels_router_with_right_checksums() {
     let lab = Lab::two_hosts().build().unwrap();
     let router = kernel_router(&lab);
     let capture = if has_program("tcpdump") {
-        let mut capture = router.spawn("tcpdump", &["-i", "port-a", "-n", "-vv", "-l", "udp"]).unwrap();
+        let mut capture = router
+            .spawn("tcpdump", &["-i", "port-a", "-n", "-vv", "-l", "udp"])
+            .unwrap();
         capture.wait_for_output("listening on", LIMIT).unwrap();
         Some(capture)
     } else {
@@ -106,7 +129,11 @@ fn ping_through_the_kernels_router_with_right_checksums() {
         None
     };
     let near = lab.host(NEAR).unwrap();
-    let ping = near.run("ping", &["-n", "-c", "2", "-i", "0.05", "-W", "5", "10.2.0.2"], LIMIT);
+    let ping = near.run(
+        "ping",
+        &["-n", "-c", "2", "-i", "0.05", "-W", "5", "10.2.0.2"],
+        LIMIT,
+    );
     let ping = ping.unwrap();
     assert!(ping.success() && ping.stdout.contains("ttl=63"), "{ping:?}");
     near.namespace()
@@ -118,7 +145,10 @@ fn ping_through_the_kernels_router_with_right_checksums() {
     if let Some(mut capture) = capture {
         capture.wait_for_output("4001", LIMIT).unwrap();
         let seen = capture.interrupt().unwrap().stdout;
-        assert!(seen.contains("udp sum ok") && !seen.contains("bad udp"), "{seen}");
+        assert!(
+            seen.contains("udp sum ok") && !seen.contains("bad udp"),
+            "{seen}"
+        );
     }
 }
 
@@ -131,18 +161,27 @@ fn a_process_that_takes_too_long_is_killed_with_its_children() {
     let near = lab.host(NEAR).unwrap();
     let begin = Instant::now();
     let script = "sleep 1000 & echo $!; wait";
-    let finished = near.run("sh", &["-c", script], Duration::from_millis(300)).unwrap();
+    let finished = near
+        .run("sh", &["-c", script], Duration::from_millis(300))
+        .unwrap();
     assert!(finished.timed_out && !finished.success());
     assert!(begin.elapsed() < Duration::from_secs(5));
     let grandchild: u32 = finished.stdout.trim().parse().unwrap();
     wait_for("the end of the grandchild", || !alive(grandchild));
     // What a program leaves behind when it ends by itself goes too.
-    let finished = near.run("sh", &["-c", "sleep 1000 >/dev/null 2>&1 & echo $!"], LIMIT).unwrap();
+    let finished = near
+        .run("sh", &["-c", "sleep 1000 >/dev/null 2>&1 & echo $!"], LIMIT)
+        .unwrap();
     assert!(finished.success(), "{finished:?}");
     let orphan: u32 = finished.stdout.trim().parse().unwrap();
     wait_for("the end of the orphan", || !alive(orphan));
     let refused = near.run("no-such-program", &[], LIMIT).unwrap_err();
-    assert!(refused.to_string().starts_with("run no-such-program: No such file"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .starts_with("run no-such-program: No such file"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -178,7 +217,9 @@ fn a_child_lives_as_long_as_the_thread_which_spawned_it() {
     let mut lasting = spawned.unwrap().unwrap();
     std::thread::sleep(Duration::from_millis(200));
     assert!(lasting.try_wait().unwrap().is_none());
-    let namespace_of = |process: u32| -> PathBuf { std::fs::read_link(format!("/proc/{process}/ns/net")).unwrap() };
+    let namespace_of = |process: u32| -> PathBuf {
+        std::fs::read_link(format!("/proc/{process}/ns/net")).unwrap()
+    };
     let wanted = format!("net:[{}]", namespace.inode().unwrap());
     assert_eq!(namespace_of(lasting.id()).to_str(), Some(wanted.as_str()));
     lasting.kill().unwrap();
@@ -192,10 +233,15 @@ fn a_panic_inside_comes_out_and_the_caller_stays_where_it_was() {
     }
     let namespace = NetNs::new().unwrap();
     let before = NetNs::current().unwrap().inode().unwrap();
-    let inside = namespace.run(|| NetNs::current().unwrap().inode().unwrap()).unwrap();
+    let inside = namespace
+        .run(|| NetNs::current().unwrap().inode().unwrap())
+        .unwrap();
     assert_eq!(inside, namespace.inode().unwrap());
     let caught = std::panic::catch_unwind(|| namespace.run(|| panic!("on purpose")));
-    assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"on purpose"));
+    assert_eq!(
+        caught.unwrap_err().downcast_ref::<&str>(),
+        Some(&"on purpose")
+    );
     assert_eq!(NetNs::current().unwrap().inode().unwrap(), before);
     namespace.run(|| ()).unwrap();
 }
@@ -205,9 +251,20 @@ fn preflight_says_who_may() {
     use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
     let without_rights = std::thread::spawn(|| {
         let none = CapabilitySet::empty();
-        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).unwrap();
+        set_capabilities(
+            None,
+            CapabilitySets {
+                effective: none,
+                permitted: none,
+                inheritable: none,
+            },
+        )
+        .unwrap();
         preflight()
     });
     let sentence = without_rights.join().unwrap().unwrap_err();
-    assert_eq!(sentence, "a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN): run it with sudo");
+    assert_eq!(
+        sentence,
+        "a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN): run it with sudo"
+    );
 }

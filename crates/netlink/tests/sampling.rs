@@ -12,7 +12,10 @@ use weir_netlink::sampling::{Channel, Feed, dropmon, psample};
 /// Octets from hexadecimal digits; blanks are for the reader.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 /// The layouts below are those of a little-endian machine.
@@ -30,7 +33,15 @@ fn a_packet_sample_is_these_bytes() {
         return;
     }
     let data: Vec<u8> = (1..=14).collect();
-    let sample = psample::Sample { input: 3, output: 0x0001_0004, original_length: 1514, group: 3, sequence: 9, rate: 10_000, data: &data };
+    let sample = psample::Sample {
+        input: 3,
+        output: 0x0001_0004,
+        original_length: 1514,
+        group: 3,
+        sequence: 9,
+        rate: 10_000,
+        data: &data,
+    };
     let mut bytes = vec![0xee; 500];
     psample::write(&mut bytes, 31, 77, &sample);
     let expected = "60000000 1f00 0000 09000000 4d000000  00 01 0000
@@ -63,9 +74,21 @@ fn a_drop_alert_is_these_bytes_and_its_port_is_nested() {
         0c00 0480 0800 0000 05000000  0700 0700 010203 00";
     let expected = hex(expected);
     assert_eq!(bytes[4..], expected[4..]);
-    assert_eq!(bytes[..4], u32::try_from(expected.len()).unwrap().to_le_bytes());
+    assert_eq!(
+        bytes[..4],
+        u32::try_from(expected.len()).unwrap().to_le_bytes()
+    );
     // The kernel's reason stands before the packet.
-    dropmon::write(&mut bytes, 32, 77, 2, &dropmon::Alert { reason: Some("NOMEM"), ..alert });
+    dropmon::write(
+        &mut bytes,
+        32,
+        77,
+        2,
+        &dropmon::Alert {
+            reason: Some("NOMEM"),
+            ..alert
+        },
+    );
     let reason = hex("0a00 1700 4e4f4d454d00 0000");
     let (before, packet) = expected.split_at(expected.len() - 8);
     assert_eq!(bytes[4..], [&before[4..], &reason, packet].concat());
@@ -74,7 +97,16 @@ fn a_drop_alert_is_these_bytes_and_its_port_is_nested() {
     assert_eq!(bytes.len(), expected.len() - 12);
     // Names are cut to 63 octets, at a character.
     let long = "ä".repeat(40);
-    dropmon::write(&mut bytes, 32, 77, 2, &dropmon::Alert { group: &long, ..alert });
+    dropmon::write(
+        &mut bytes,
+        32,
+        77,
+        2,
+        &dropmon::Alert {
+            group: &long,
+            ..alert
+        },
+    );
     let cut = [&"ä".repeat(31).into_bytes()[..], &[0]].concat();
     assert!(bytes.windows(cut.len()).any(|window| window == cut));
 }
@@ -85,7 +117,15 @@ fn the_routers_state_is_these_bytes() {
         return;
     }
     let mut bytes = Vec::new();
-    usersock::write_status(&mut bytes, 77, 4, &Status { uptime: 61, drops: u32::MAX });
+    usersock::write_status(
+        &mut bytes,
+        77,
+        4,
+        &Status {
+            uptime: 61,
+            drops: u32::MAX,
+        },
+    );
     let expected = "28000000 0100 0000 04000000 4d000000  0800 1400 3d000000  0800 1600 ffffffff  0800 1700 04000000";
     assert_eq!(bytes, hex(expected));
 }
@@ -132,19 +172,37 @@ fn counters() -> Counters<'static> {
 fn counters_have_every_attribute_of_the_module() {
     let mut bytes = Vec::new();
     usersock::write_counters(&mut bytes, 77, 6, &counters());
-    assert_eq!(bytes[..4], u32::try_from(bytes.len()).unwrap().to_ne_bytes());
+    assert_eq!(
+        bytes[..4],
+        u32::try_from(bytes.len()).unwrap().to_ne_bytes()
+    );
     assert_eq!(bytes[4..6], 2_u16.to_ne_bytes());
     let u32s = |value: u32| value.to_ne_bytes().to_vec();
     let u64s = |value: u64| value.to_ne_bytes().to_vec();
-    let mut expected =
-        vec![(0, b"xe0\0".to_vec()), (1, u32s(3)), (2, u32s(6)), (3, u64s(10_000_000_000)), (4, u32s(1)), (5, u32s(1)), (6, u32s(0))];
+    let mut expected = vec![
+        (0, b"xe0\0".to_vec()),
+        (1, u32s(3)),
+        (2, u32s(6)),
+        (3, u64s(10_000_000_000)),
+        (4, u32s(1)),
+        (5, u32s(1)),
+        (6, u32s(0)),
+    ];
     expected.push((7, u64s(1 << 40)));
     expected.extend((8..=18).map(|kind| (kind, u64s(u64::from(kind) + 94))));
     expected.extend([(19, vec![2, 0, 0, 0, 0, 3]), (21, u32s(12)), (23, u32s(6))]);
     assert_eq!(attributes(&bytes), expected);
-    let plain = Counters { mac: None, os_index: None, ..counters() };
+    let plain = Counters {
+        mac: None,
+        os_index: None,
+        ..counters()
+    };
     usersock::write_counters(&mut bytes, 77, 6, &plain);
-    assert!(attributes(&bytes).iter().all(|(kind, _)| ![19, 21].contains(kind)));
+    assert!(
+        attributes(&bytes)
+            .iter()
+            .all(|(kind, _)| ![19, 21].contains(kind))
+    );
 }
 
 /// A listener on group 29, as hsflowd's module is one.
@@ -159,12 +217,29 @@ fn a_listener_gets_state_and_counters() {
     listener.set_non_blocking(true).unwrap();
     let (mut channel, lacking) = Channel::open(&namespace).unwrap();
     // Whatever this kernel lacks is told in a sentence with its remedy.
-    assert!(lacking.iter().all(|sentence| sentence.contains("modprobe")), "{lacking:?}");
-    assert_eq!(lacking.len(), usize::from(!channel.carries(Feed::Samples)) + usize::from(!channel.carries(Feed::Drops)));
-    channel.status(&Status { uptime: 5, drops: 0 });
+    assert!(
+        lacking.iter().all(|sentence| sentence.contains("modprobe")),
+        "{lacking:?}"
+    );
+    assert_eq!(
+        lacking.len(),
+        usize::from(!channel.carries(Feed::Samples)) + usize::from(!channel.carries(Feed::Drops))
+    );
+    channel.status(&Status {
+        uptime: 5,
+        drops: 0,
+    });
     channel.counters(&counters());
     // Neither is an error where the kernel has no such family.
-    channel.sample(&psample::Sample { input: 1, output: 2, original_length: 60, group: 3, sequence: 1, rate: 1, data: &[0; 60] });
+    channel.sample(&psample::Sample {
+        input: 1,
+        output: 2,
+        original_length: 60,
+        group: 3,
+        sequence: 1,
+        rate: 1,
+        data: &[0; 60],
+    });
     channel.drop_alert(&dropmon::Alert {
         input: 1,
         group: "a",
@@ -190,6 +265,9 @@ fn a_listener_gets_state_and_counters() {
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     }
-    assert_eq!(heard.iter().map(|message| message[4]).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        heard.iter().map(|message| message[4]).collect::<Vec<_>>(),
+        [1, 2]
+    );
     assert_eq!(attributes(&heard[1])[0], (0, b"xe0\0".to_vec()));
 }

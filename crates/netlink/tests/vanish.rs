@@ -20,7 +20,12 @@ const VICTIM: &str = "WEIR_NETLINK_VICTIM";
 
 /// Ties `namespace` to the witness by the link `name`.
 fn tie(witness: &NetNs, name: &str, namespace: &NetNs) {
-    let pair = VethPair { name, peer_name: "tie", peer_namespace: Some(namespace), ..VethPair::default() };
+    let pair = VethPair {
+        name,
+        peer_name: "tie",
+        peer_namespace: Some(namespace),
+        ..VethPair::default()
+    };
     witness.route().unwrap().create_veth(&pair).unwrap();
 }
 
@@ -98,8 +103,15 @@ fn kill_nine_leaves_nothing() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-    let ready = lines.map_while(Result::ok).find_map(|line| line.split_once("ready ").map(|(_, inodes)| inodes.to_owned()));
-    let inodes: Vec<u64> = ready.unwrap().split_whitespace().map(|inode| inode.parse().unwrap()).collect();
+    let ready = lines.map_while(Result::ok).find_map(|line| {
+        line.split_once("ready ")
+            .map(|(_, inodes)| inodes.to_owned())
+    });
+    let inodes: Vec<u64> = ready
+        .unwrap()
+        .split_whitespace()
+        .map(|inode| inode.parse().unwrap())
+        .collect();
     assert!(tied(&witness, "w0") && tied(&witness, "w1"));
     let before = inhabitants(inodes[0]).len();
     assert_eq!(before, if has_program("ping") { 2 } else { 1 });

@@ -11,23 +11,39 @@ use weir_netlink::route::{Route, VethPair};
 use weir_netlink::watch::{LinkEvent, LinkWatcher};
 
 fn pair<'a>(name: &'a str, peer_name: &'a str) -> VethPair<'a> {
-    VethPair { name, peer_name, ..VethPair::default() }
+    VethPair {
+        name,
+        peer_name,
+        ..VethPair::default()
+    }
 }
 
 /// A namespace, a client and a watcher which has told of the links that were there.
 fn watched(buffer: usize) -> (NetNs, Route, LinkWatcher) {
     let namespace = NetNs::new().unwrap();
     let route = namespace.route().unwrap();
-    let mut watcher = namespace.run(|| LinkWatcher::with_buffer(buffer)).unwrap().unwrap();
+    let mut watcher = namespace
+        .run(|| LinkWatcher::with_buffer(buffer))
+        .unwrap()
+        .unwrap();
     let mut events = Vec::new();
     watcher.resync(&mut events).unwrap();
-    assert!(events.iter().any(|event| matches!(event, LinkEvent::Added(link) if link.name == "lo")), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, LinkEvent::Added(link) if link.name == "lo")),
+        "{events:?}"
+    );
     (namespace, route, watcher)
 }
 
 /// Reads until an event is as wanted, and returns all read up to then.
 #[track_caller]
-fn until(watcher: &mut LinkWatcher, what: &str, wanted: impl Fn(&LinkEvent) -> bool) -> Vec<LinkEvent> {
+fn until(
+    watcher: &mut LinkWatcher,
+    what: &str,
+    wanted: impl Fn(&LinkEvent) -> bool,
+) -> Vec<LinkEvent> {
     let mut events = Vec::new();
     wait_for(what, || {
         watcher.wait(Duration::from_millis(100)).unwrap();
@@ -43,14 +59,25 @@ fn a_life_of_a_link_is_told() {
         return;
     }
     let (_namespace, mut route, mut watcher) = watched(1 << 20);
-    assert!(!watcher.wait(Duration::from_millis(20)).unwrap(), "nothing has happened");
+    assert!(
+        !watcher.wait(Duration::from_millis(20)).unwrap(),
+        "nothing has happened"
+    );
     route.create_veth(&pair("a", "b")).unwrap();
-    until(&mut watcher, "a appears", |event| matches!(event, LinkEvent::Added(link) if link.name == "a" && !link.up));
+    until(
+        &mut watcher,
+        "a appears",
+        |event| matches!(event, LinkEvent::Added(link) if link.name == "a" && !link.up),
+    );
     let index = route.link_by_name("a").unwrap().index;
     let peer = route.link_by_name("b").unwrap().index;
     route.set_up(index, true).unwrap();
     route.set_up(peer, true).unwrap();
-    until(&mut watcher, "a runs", |event| matches!(event, LinkEvent::Changed(link) if link.name == "a" && link.up && link.running));
+    until(
+        &mut watcher,
+        "a runs",
+        |event| matches!(event, LinkEvent::Changed(link) if link.name == "a" && link.up && link.running),
+    );
     route.set_up(peer, false).unwrap();
     until(
         &mut watcher,
@@ -64,9 +91,17 @@ fn a_life_of_a_link_is_told() {
             if link.mtu == 1300 && link.mac == Some([2, 0, 0, 0, 9, 9]))
     });
     route.rename(index, "z").unwrap();
-    until(&mut watcher, "a is renamed", |event| matches!(event, LinkEvent::Changed(link) if link.ifindex == index && link.name == "z"));
+    until(
+        &mut watcher,
+        "a is renamed",
+        |event| matches!(event, LinkEvent::Changed(link) if link.ifindex == index && link.name == "z"),
+    );
     route.delete(index).unwrap();
-    let last = until(&mut watcher, "z goes", |event| matches!(event, LinkEvent::Removed(link) if link.ifindex == index));
+    let last = until(
+        &mut watcher,
+        "z goes",
+        |event| matches!(event, LinkEvent::Removed(link) if link.ifindex == index),
+    );
     assert!(!last.iter().any(|event| matches!(event, LinkEvent::Overrun)));
     assert_eq!((watcher.overruns(), watcher.undecodable()), (0, 0));
 }
@@ -84,8 +119,17 @@ fn leaving_a_bridge_is_not_leaving_the_world() {
     route.set_controller(port, None).unwrap();
     // A last, unmistakable event: all before it has been read when it is.
     route.set_mtu(port, 1234).unwrap();
-    let events = until(&mut watcher, "the last change", |event| matches!(event, LinkEvent::Changed(link) if link.mtu == 1234));
-    assert!(!events.iter().any(|event| matches!(event, LinkEvent::Removed(_))), "{events:?}");
+    let events = until(
+        &mut watcher,
+        "the last change",
+        |event| matches!(event, LinkEvent::Changed(link) if link.mtu == 1234),
+    );
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, LinkEvent::Removed(_))),
+        "{events:?}"
+    );
     assert!(watcher.links().contains_key(&port));
 }
 
@@ -99,7 +143,11 @@ fn a_link_moved_away_is_gone_here() {
     route.create_veth(&pair("a", "b")).unwrap();
     let index = route.link_by_name("b").unwrap().index;
     route.move_to(index, &other).unwrap();
-    until(&mut watcher, "b leaves", |event| matches!(event, LinkEvent::Removed(link) if link.name == "b"));
+    until(
+        &mut watcher,
+        "b leaves",
+        |event| matches!(event, LinkEvent::Removed(link) if link.name == "b"),
+    );
 }
 
 #[test]
@@ -129,13 +177,30 @@ fn an_overrun_is_counted_and_mended_by_a_resync() {
 
     events.clear();
     watcher.resync(&mut events).unwrap();
-    let names: BTreeSet<String> = watcher.links().values().map(|link| link.name.clone()).collect();
-    let truth: BTreeSet<String> = route.links().unwrap().into_iter().map(|link| link.name).collect();
+    let names: BTreeSet<String> = watcher
+        .links()
+        .values()
+        .map(|link| link.name.clone())
+        .collect();
+    let truth: BTreeSet<String> = route
+        .links()
+        .unwrap()
+        .into_iter()
+        .map(|link| link.name)
+        .collect();
     assert_eq!(names, truth);
     assert!(names.contains("new") && !names.contains("gone"));
     assert_eq!(watcher.links()[&kept].mtu, 1199);
-    assert!(events.iter().any(|event| matches!(event, LinkEvent::Removed(link) if link.name == "gone")));
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, LinkEvent::Removed(link) if link.name == "gone"))
+    );
     // And it goes on as before.
     route.set_mtu(kept, 1500).unwrap();
-    until(&mut watcher, "a change after the overrun", |event| matches!(event, LinkEvent::Changed(link) if link.mtu == 1500));
+    until(
+        &mut watcher,
+        "a change after the overrun",
+        |event| matches!(event, LinkEvent::Changed(link) if link.mtu == 1500),
+    );
 }

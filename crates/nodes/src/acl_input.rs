@@ -31,10 +31,18 @@ impl Node<Tables> for AclInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let (mut packets, mut verdicts) = (packets, verdicts);
         while let Some(interface) = packets.first().map(Pkt::interface) {
-            let run = packets.iter().take_while(|packet| packet.interface() == interface).count();
+            let run = packets
+                .iter()
+                .take_while(|packet| packet.interface() == interface)
+                .count();
             let (here, later) = packets.split_at_mut(run);
             let (its, others) = verdicts.split_at_mut(run);
             self.pass(cx, interface, here, its);
@@ -47,8 +55,16 @@ impl Node<Tables> for AclInput {
 impl AclInput {
     /// Packets of one interface.
     #[inline(always)]
-    fn pass(&mut self, cx: &Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
-        let Some(entry) = cx.world.entry(interface) else { return verdicts.fill(Verdict::drop(DropReason::InterfaceDown)) };
+    fn pass(
+        &mut self,
+        cx: &Cx<'_, Tables>,
+        interface: u32,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) {
+        let Some(entry) = cx.world.entry(interface) else {
+            return verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
+        };
         let looks_back = entry.interface.features.has(Feature::Urpf);
         let onward = match entry.interface.input {
             Input::CrossConnect(out) => {
@@ -58,20 +74,37 @@ impl AclInput {
             Input::Routed => Verdict::to(if looks_back { IP4_URPF } else { IP4_LOOKUP }),
             Input::Bridge { .. } => Verdict::to(BRIDGE),
             // Such an interface sends nothing here.
-            Input::Closed | Input::Unused | Input::Member { .. } => Verdict::drop(DropReason::InterfaceDown),
+            Input::Closed | Input::Unused | Input::Member { .. } => {
+                Verdict::drop(DropReason::InterfaceDown)
+            }
         };
-        let Some(filter) = &entry.acl_input else { return verdicts.fill(onward) };
+        let Some(filter) = &entry.acl_input else {
+            return verdicts.fill(onward);
+        };
         let is_routed = entry.interface.input == Input::Routed;
-        let permitted = self
-            .classifier
-            .ask(filter, cx.worker, packets, |packet| if is_routed { Some(packet.l3_offset()) } else { l3_of(packet.data()) });
+        let permitted = self.classifier.ask(filter, cx.worker, packets, |packet| {
+            if is_routed {
+                Some(packet.l3_offset())
+            } else {
+                l3_of(packet.data())
+            }
+        });
         for (verdict, &permitted) in verdicts.iter_mut().zip(permitted) {
-            *verdict = if permitted { onward } else { Verdict::drop(DropReason::AclDenied) };
+            *verdict = if permitted {
+                onward
+            } else {
+                Verdict::drop(DropReason::AclDenied)
+            };
         }
         if is_routed {
             let six = |packet: &Pkt| packet.l3().first().is_some_and(|first| first >> 4 == 6);
-            let permitted = verdicts.iter_mut().zip(packets).filter(|(verdict, packet)| **verdict == onward && six(packet));
-            permitted.for_each(|(verdict, _)| *verdict = Verdict::to(if looks_back { IP6_URPF } else { IP6_LOOKUP }));
+            let permitted = verdicts
+                .iter_mut()
+                .zip(packets)
+                .filter(|(verdict, packet)| **verdict == onward && six(packet));
+            permitted.for_each(|(verdict, _)| {
+                *verdict = Verdict::to(if looks_back { IP6_URPF } else { IP6_LOOKUP })
+            });
         }
     }
 }

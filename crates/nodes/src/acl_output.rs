@@ -26,15 +26,30 @@ impl Node<Tables> for AclOutput {
     const SPEC: NodeSpec = NodeSpec {
         name: "acl-output",
         about: "Holds packets that go out against the access lists of their interface.",
-        nexts: &["port-tx", "sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "vxlan-output"],
+        nexts: &[
+            "port-tx",
+            "sub-interface-output",
+            "bvi-output",
+            "bond-output",
+            "pseudowire-output",
+            "vxlan-output",
+        ],
         reasons: &[DropReason::AclDenied, DropReason::TxDown],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let (mut packets, mut verdicts) = (packets, verdicts);
         while let Some(interface) = packets.first().map(Pkt::aux) {
-            let run = packets.iter().take_while(|packet| packet.aux() == interface).count();
+            let run = packets
+                .iter()
+                .take_while(|packet| packet.aux() == interface)
+                .count();
             let (here, later) = packets.split_at_mut(run);
             let (its, others) = verdicts.split_at_mut(run);
             self.pass(cx, interface, here, its);
@@ -47,8 +62,16 @@ impl Node<Tables> for AclOutput {
 impl AclOutput {
     /// Packets for one interface.
     #[inline(always)]
-    fn pass(&mut self, cx: &Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
-        let Some(entry) = cx.world.entry(interface) else { return verdicts.fill(Verdict::drop(DropReason::TxDown)) };
+    fn pass(
+        &mut self,
+        cx: &Cx<'_, Tables>,
+        interface: u32,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) {
+        let Some(entry) = cx.world.entry(interface) else {
+            return verdicts.fill(Verdict::drop(DropReason::TxDown));
+        };
         let onward = match entry.interface.output {
             Output::Driver => Verdict::to(PORT_TX),
             Output::SubInterface => Verdict::to(SUB_INTERFACE_OUTPUT),
@@ -57,10 +80,18 @@ impl AclOutput {
             Output::Pseudowire => Verdict::to(PSEUDOWIRE_OUTPUT),
             Output::Vxlan => Verdict::to(VXLAN_OUTPUT),
         };
-        let Some(filter) = &entry.acl_output else { return verdicts.fill(onward) };
-        let permitted = self.classifier.ask(filter, cx.worker, packets, |packet| l3_of(packet.data()));
+        let Some(filter) = &entry.acl_output else {
+            return verdicts.fill(onward);
+        };
+        let permitted = self
+            .classifier
+            .ask(filter, cx.worker, packets, |packet| l3_of(packet.data()));
         for (verdict, &permitted) in verdicts.iter_mut().zip(permitted) {
-            *verdict = if permitted { onward } else { Verdict::drop(DropReason::AclDenied) };
+            *verdict = if permitted {
+                onward
+            } else {
+                Verdict::drop(DropReason::AclDenied)
+            };
         }
     }
 }

@@ -19,7 +19,9 @@ pub(crate) struct ArpInput {
 
 impl Default for ArpInput {
     fn default() -> ArpInput {
-        ArpInput { told: Recent::new(1_000_000_000) }
+        ArpInput {
+            told: Recent::new(1_000_000_000),
+        }
     }
 }
 
@@ -31,11 +33,21 @@ impl Node<Tables> for ArpInput {
         name: "arp-input",
         about: "Answers ARP requests for own addresses and learns from what neighbours say.",
         nexts: &[],
-        reasons: &[DropReason::ArpTruncated, DropReason::ArpUnsupported, DropReason::ArpForeign, DropReason::ArpMartian],
+        reasons: &[
+            DropReason::ArpTruncated,
+            DropReason::ArpUnsupported,
+            DropReason::ArpForeign,
+            DropReason::ArpMartian,
+        ],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = self.take(cx, packet).unwrap_or_else(Verdict::drop);
         }
@@ -54,7 +66,9 @@ struct Said {
 impl ArpInput {
     fn take(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<Verdict, DropReason> {
         let said = read(packet)?;
-        let Some(interface) = cx.world.interface(packet.interface()) else { return Err(DropReason::ArpForeign) };
+        let Some(interface) = cx.world.interface(packet.interface()) else {
+            return Err(DropReason::ArpForeign);
+        };
         let ours = interface.owns(said.target);
         if !said.sender_mac.is_unicast() || said.sender_mac == interface.mac {
             return Err(DropReason::ArpMartian);
@@ -73,7 +87,13 @@ impl ArpInput {
     }
 
     /// Tells the control side, unless it cannot be true.
-    fn believe(&mut self, cx: &mut Cx<'_, Tables>, interface: &Interface, said: &Said, ours: bool) -> Result<(), DropReason> {
+    fn believe(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        said: &Said,
+        ours: bool,
+    ) -> Result<(), DropReason> {
         if interface.owns(said.sender) {
             return Err(DropReason::ArpMartian);
         }
@@ -81,8 +101,12 @@ impl ArpInput {
             return Err(DropReason::ArpForeign);
         }
         let MacAddr(mac) = said.sender_mac;
-        let mac = mac.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
-        let key = (u64::from(said.sender) << 32 | u64::from(interface.index)) ^ mac.rotate_left(20) ^ u64::from(ours);
+        let mac = mac
+            .iter()
+            .fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
+        let key = (u64::from(said.sender) << 32 | u64::from(interface.index))
+            ^ mac.rotate_left(20)
+            ^ u64::from(ours);
         if self.told.is_new(key, cx.now) {
             cx.event(Event::Heard {
                 interface: interface.index,
@@ -97,11 +121,18 @@ impl ArpInput {
 }
 
 fn read(packet: &Pkt) -> Result<Said, DropReason> {
-    let Some((arp, _)) = ArpPacket::read(packet.l3()) else { return Err(DropReason::ArpTruncated) };
+    let Some((arp, _)) = ArpPacket::read(packet.l3()) else {
+        return Err(DropReason::ArpTruncated);
+    };
     if !arp.is_ethernet_ipv4() || !matches!(arp.operation(), REQUEST | REPLY) {
         return Err(DropReason::ArpUnsupported);
     }
-    Ok(Said { operation: arp.operation(), sender_mac: arp.sender_mac, sender: arp.sender(), target: arp.target() })
+    Ok(Said {
+        operation: arp.operation(),
+        sender_mac: arp.sender_mac,
+        sender: arp.sender(),
+        target: arp.target(),
+    })
 }
 
 /// Turns a request into its answer, in place.
@@ -109,7 +140,13 @@ fn reply(interface: &Interface, packet: &mut Pkt, said: &Said) {
     // Neither what is behind the request nor, of one over several chunks, any more of them.
     let len = build::ARP_FRAME.max(packet.total_len().min(60));
     ip4_input::shorten(packet, len - packet.l3_offset().min(len));
-    build::arp_reply(packet.data_mut(), interface.mac, said.target, said.sender_mac, said.sender);
+    build::arp_reply(
+        packet.data_mut(),
+        interface.mac,
+        said.target,
+        said.sender_mac,
+        said.sender,
+    );
     debug_assert!(EthernetHeader::read(packet.data()).is_some());
     packet.set_aux(interface.index);
     packet.clear_flags(Flags::BROADCAST | Flags::MULTICAST);

@@ -39,7 +39,12 @@ impl Hosts {
         }
         four.sort_unstable_by_key(|host| host.0);
         six.sort_unstable_by_key(|host| host.0);
-        Hosts { four: four.into(), six: six.into(), answers: false, forwards: false }
+        Hosts {
+            four: four.into(),
+            six: six.into(),
+            answers: false,
+            forwards: false,
+        }
     }
 
     /// How many addresses there are.
@@ -63,21 +68,50 @@ impl Hosts {
         let (ethernet, l3) = EthernetHeader::read(packet.data())?;
         let (mac, question) = match ethernet.ethertype() {
             EtherType::ARP => {
-                let (arp, _) = ArpPacket::read(l3).filter(|(arp, _)| arp.is_ethernet_ipv4() && arp.operation() == ArpPacket::REQUEST)?;
-                let place = self.four.binary_search_by_key(&arp.target(), |host| host.0).ok()?;
+                let (arp, _) = ArpPacket::read(l3).filter(|(arp, _)| {
+                    arp.is_ethernet_ipv4() && arp.operation() == ArpPacket::REQUEST
+                })?;
+                let place = self
+                    .four
+                    .binary_search_by_key(&arp.target(), |host| host.0)
+                    .ok()?;
                 // Who says his own address asks for nobody.
                 let asks = arp.sender() != arp.target() && arp.sender_mac == ethernet.source;
                 let mac = self.four.get(place).filter(|_| asks)?.1;
-                (mac, Question { mac, asker: arp.sender_mac, what: What::Four { sender: arp.sender(), target: arp.target() } })
+                (
+                    mac,
+                    Question {
+                        mac,
+                        asker: arp.sender_mac,
+                        what: What::Four {
+                            sender: arp.sender(),
+                            target: arp.target(),
+                        },
+                    },
+                )
             }
             EtherType::IPV6 => {
                 let (header, message) = Ipv6Header::read(l3)?;
                 let message = message.get(..usize::from(header.payload_len()))?;
-                let Ok(Message::NeighborSolicitation { target, mac: asker }) = nd::read(header, message) else { return None };
+                let Ok(Message::NeighborSolicitation { target, mac: asker }) =
+                    nd::read(header, message)
+                else {
+                    return None;
+                };
                 let place = self.six.binary_search_by_key(&target, |host| host.0).ok()?;
                 let mac = self.six.get(place)?.1;
                 let asker = asker.unwrap_or(ethernet.source);
-                (mac, Question { mac, asker, what: What::Six { sender: header.source, target } })
+                (
+                    mac,
+                    Question {
+                        mac,
+                        asker,
+                        what: What::Six {
+                            sender: header.source,
+                            target,
+                        },
+                    },
+                )
             }
             _ => return None,
         };
@@ -118,21 +152,35 @@ impl Question {
             What::Four { sender, target } => {
                 let reply = ArpPacket::new(ArpPacket::REPLY, self.mac, target, self.asker, sender);
                 let ethernet = EthernetHeader::new(self.asker, self.mac, EtherType::ARP);
-                let (front, rest) = packet.data_mut().get_mut(..ARP_FRAME)?.split_at_mut_checked(EthernetHeader::LEN)?;
+                let (front, rest) = packet
+                    .data_mut()
+                    .get_mut(..ARP_FRAME)?
+                    .split_at_mut_checked(EthernetHeader::LEN)?;
                 front.copy_from_slice(ethernet.as_bytes());
                 rest.copy_from_slice(reply.as_bytes());
                 packet.clear_flags(Flags::BROADCAST | Flags::MULTICAST);
             }
             What::Six { sender, target } => {
                 let everybody = sender == UNSPECIFIED;
-                let to = if everybody { ipv6::multicast_mac(&ALL_NODES) } else { self.asker };
+                let to = if everybody {
+                    ipv6::multicast_mac(&ALL_NODES)
+                } else {
+                    self.asker
+                };
                 if !packet.set_len(ADVERTISEMENT) {
                     return None;
                 }
-                let (front, rest) = packet.data_mut().split_at_mut_checked(EthernetHeader::LEN)?;
-                front.copy_from_slice(EthernetHeader::new(to, self.mac, EtherType::IPV6).as_bytes());
+                let (front, rest) = packet
+                    .data_mut()
+                    .split_at_mut_checked(EthernetHeader::LEN)?;
+                front
+                    .copy_from_slice(EthernetHeader::new(to, self.mac, EtherType::IPV6).as_bytes());
                 // RFC 4861 section 7.2.8: who speaks for another does not override what that one says.
-                let claim = Claim { router: false, solicited: true, override_known: false };
+                let claim = Claim {
+                    router: false,
+                    solicited: true,
+                    override_known: false,
+                };
                 nd::neighbor_advertisement(rest, target, sender, target, self.mac, claim)?;
                 packet.clear_flags(Flags::BROADCAST | Flags::MULTICAST);
                 if everybody {

@@ -16,7 +16,11 @@ const LABELS: usize = 16;
 /// Hash of a frame's flow by these layers.
 #[inline]
 pub(crate) fn bond_hash(layers: Layers, frame: &[u8]) -> u32 {
-    let upper = if layers == Layers::L2 { None } else { upper(layers, frame) };
+    let upper = if layers == Layers::L2 {
+        None
+    } else {
+        upper(layers, frame)
+    };
     match (layers, upper) {
         (Layers::L34, Some(upper)) => upper,
         (_, upper) => mac_hash(frame) ^ upper.unwrap_or(0).rotate_left(7),
@@ -26,8 +30,12 @@ pub(crate) fn bond_hash(layers: Layers, frame: &[u8]) -> u32 {
 /// Of both MAC addresses.
 #[inline]
 fn mac_hash(frame: &[u8]) -> u32 {
-    let Some(addresses) = frame.first_chunk::<12>() else { return 0 };
-    mix(addresses.iter().fold(0, |all: u128, byte| all << 8 | u128::from(*byte)))
+    let Some(addresses) = frame.first_chunk::<12>() else {
+        return 0;
+    };
+    mix(addresses
+        .iter()
+        .fold(0, |all: u128, byte| all << 8 | u128::from(*byte)))
 }
 
 /// Of what is above the MAC addresses; `None` when it is nothing that can be read.
@@ -47,12 +55,15 @@ fn upper(layers: Layers, frame: &[u8]) -> Option<u32> {
             let (header, _) = Ipv6Header::read(l3)?;
             Some(match layers {
                 Layers::L34 => flow_hash6(l3),
-                _ => mix(u128::from_be_bytes(header.source).rotate_left(1) ^ u128::from_be_bytes(header.destination)),
+                _ => mix(u128::from_be_bytes(header.source).rotate_left(1)
+                    ^ u128::from_be_bytes(header.destination)),
             })
         }
         EtherType::MPLS | EtherType::MPLS_UPSTREAM => {
             let stack = read_stack(l3, LABELS).ok()?;
-            Some(stack.entries().fold(0, |all, entry| mix(u128::from(all) << 32 | u128::from(entry.label().0))))
+            Some(stack.entries().fold(0, |all, entry| {
+                mix(u128::from(all) << 32 | u128::from(entry.label().0))
+            }))
         }
         _ => None,
     }
@@ -86,13 +97,28 @@ mod tests {
 
     #[test]
     fn each_layer_sees_what_it_is_asked_for() {
-        let (one, other) = (build::udp4(&ends(1), &[0; 20]), build::udp4(&ends(2), &[0; 20]));
+        let (one, other) = (
+            build::udp4(&ends(1), &[0; 20]),
+            build::udp4(&ends(2), &[0; 20]),
+        );
         assert_ne!(bond_hash(Layers::L34, &one), bond_hash(Layers::L34, &other));
         assert_eq!(bond_hash(Layers::L23, &one), bond_hash(Layers::L23, &other));
-        let far = build::udp4(&Ends { destination: 0x0a00_0003, ..ends(1) }, &[0; 20]);
+        let far = build::udp4(
+            &Ends {
+                destination: 0x0a00_0003,
+                ..ends(1)
+            },
+            &[0; 20],
+        );
         assert_ne!(bond_hash(Layers::L23, &one), bond_hash(Layers::L23, &far));
         assert_eq!(bond_hash(Layers::L2, &one), bond_hash(Layers::L2, &far));
-        let mac = build::udp4(&Ends { source_mac: MacAddr([2, 0, 0, 0, 0, 9]), ..ends(1) }, &[0; 20]);
+        let mac = build::udp4(
+            &Ends {
+                source_mac: MacAddr([2, 0, 0, 0, 0, 9]),
+                ..ends(1)
+            },
+            &[0; 20],
+        );
         assert_ne!(bond_hash(Layers::L2, &one), bond_hash(Layers::L2, &mac));
         assert_eq!(bond_hash(Layers::L34, &one), bond_hash(Layers::L34, &mac));
     }
@@ -102,10 +128,25 @@ mod tests {
         let frame = build::udp4(&ends(1), &[0; 20]);
         let tagged = build::tagged(&build::tagged(&frame, 7, 0), 8, 3);
         for layers in [Layers::L2, Layers::L23, Layers::L34] {
-            assert_eq!(bond_hash(layers, &frame), bond_hash(layers, &tagged), "{layers:?}");
+            assert_eq!(
+                bond_hash(layers, &frame),
+                bond_hash(layers, &tagged),
+                "{layers:?}"
+            );
         }
-        let labelled = |label: u32| [&frame[..12], &[0x88, 0x47], &(label << 12 | 0x1ff).to_be_bytes(), &frame[14..]].concat();
-        assert_ne!(bond_hash(Layers::L34, &labelled(16)), bond_hash(Layers::L34, &labelled(17)));
+        let labelled = |label: u32| {
+            [
+                &frame[..12],
+                &[0x88, 0x47],
+                &(label << 12 | 0x1ff).to_be_bytes(),
+                &frame[14..],
+            ]
+            .concat()
+        };
+        assert_ne!(
+            bond_hash(Layers::L34, &labelled(16)),
+            bond_hash(Layers::L34, &labelled(17))
+        );
         let ends6 = |port| Ends6 {
             source_mac: MacAddr([2, 0, 0, 0, 0, 1]),
             destination_mac: MacAddr([2, 0, 0, 0, 0, 2]),
@@ -116,7 +157,10 @@ mod tests {
             hop_limit: 64,
             flow_label: 0,
         };
-        let (one, other) = (build::udp6(&ends6(1), &[0; 9]), build::udp6(&ends6(2), &[0; 9]));
+        let (one, other) = (
+            build::udp6(&ends6(1), &[0; 9]),
+            build::udp6(&ends6(2), &[0; 9]),
+        );
         assert_ne!(bond_hash(Layers::L34, &one), bond_hash(Layers::L34, &other));
         assert_eq!(bond_hash(Layers::L23, &one), bond_hash(Layers::L23, &other));
     }

@@ -27,12 +27,23 @@ impl Node<Tables> for BondInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let member = packets.first().and_then(|first| cx.world.interface(first.interface()));
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        let member = packets
+            .first()
+            .and_then(|first| cx.world.interface(first.interface()));
         let Some(Input::Member { bond, collects }) = member.map(|member| member.input) else {
             return Outcome::All(Verdict::drop(DropReason::InterfaceDown));
         };
-        let (mut slow, index, noted) = (false, member.map_or(0, |member| member.index), cx.world.notes_members);
+        let (mut slow, index, noted) = (
+            false,
+            member.map_or(0, |member| member.index),
+            cx.world.notes_members,
+        );
         each::frame(packets, |place, packet| {
             verdicts[place] = if is_slow(packet.data()) {
                 slow = true;
@@ -59,6 +70,7 @@ impl Node<Tables> for BondInput {
 #[inline(always)]
 fn is_slow(frame: &[u8]) -> bool {
     frame.first() == Some(&0x01)
-        && EthernetHeader::read(frame)
-            .is_some_and(|(header, _)| header.destination == lacp::MULTICAST && header.ethertype() == EtherType::SLOW)
+        && EthernetHeader::read(frame).is_some_and(|(header, _)| {
+            header.destination == lacp::MULTICAST && header.ethertype() == EtherType::SLOW
+        })
 }

@@ -28,8 +28,19 @@ impl Node<Tables> for BondOutput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let mut exit = Exit { tables: cx.world, worker: cx.worker, index: 0, bond: None, sent: Sent::default() };
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        let mut exit = Exit {
+            tables: cx.world,
+            worker: cx.worker,
+            index: 0,
+            bond: None,
+            sent: Sent::default(),
+        };
         each::frame(packets, |place, packet| {
             verdicts[place] = match exit.of(packet) {
                 None => Verdict::drop(DropReason::TxDown),
@@ -57,7 +68,9 @@ fn choose(bond: &Bond, turn: &mut u32, packet: &Pkt) -> Option<u32> {
         (Spread::Flows(layers), _) => bond.member(bond_hash(layers, packet.data())),
         (Spread::Turns | Spread::All, members) => {
             *turn = turn.wrapping_add(1);
-            members.get((*turn as usize).checked_rem(members.len())?).copied()
+            members
+                .get((*turn as usize).checked_rem(members.len())?)
+                .copied()
         }
     }
 }
@@ -85,15 +98,23 @@ impl<'a> Exit<'a> {
     fn turn_to(&mut self, index: u32) {
         self.finish();
         self.index = index;
-        let interface = self.tables.interface(index).filter(|interface| interface.can_send);
+        let interface = self
+            .tables
+            .interface(index)
+            .filter(|interface| interface.can_send);
         self.bond = interface.and_then(|interface| Some((interface, &**interface.bond.as_ref()?)));
         self.bond = self.bond.filter(|(_, bond)| !bond.members.is_empty());
     }
 
     fn finish(&mut self) {
         let sent = std::mem::take(&mut self.sent);
-        if let Some(counters) = self.bond.and_then(|(interface, _)| interface.counters.of(self.worker)) {
-            counters.tx.add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
+        if let Some(counters) = self
+            .bond
+            .and_then(|(interface, _)| interface.counters.of(self.worker))
+        {
+            counters
+                .tx
+                .add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
         }
     }
 

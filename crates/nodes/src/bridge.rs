@@ -30,7 +30,9 @@ pub(crate) struct Bridge {
 impl Default for Bridge {
     fn default() -> Bridge {
         let nobody = MacTable::new(0, 0, [0; 2]).key(NOBODY);
-        Bridge { stations: Box::new([(nobody, nobody); VECTOR]) }
+        Bridge {
+            stations: Box::new([(nobody, nobody); VECTOR]),
+        }
     }
 }
 
@@ -61,15 +63,25 @@ impl Node<Tables> for Bridge {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let Some(interface) = packets.first().map(Pkt::interface) else { return Outcome::Each };
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        let Some(interface) = packets.first().map(Pkt::interface) else {
+            return Outcome::Each;
+        };
         // Ports deliver one by one; tags and tunnels mix.
-        let differ = packets.iter().fold(0, |differ, packet| differ | (packet.interface() ^ interface));
+        let differ = packets.iter().fold(0, |differ, packet| {
+            differ | (packet.interface() ^ interface)
+        });
         if differ != 0 {
             cold_path();
             return self.runs(cx, packets, verdicts);
         }
-        self.run(cx, interface, packets, verdicts).map_or(Outcome::Each, Outcome::AllOut)
+        self.run(cx, interface, packets, verdicts)
+            .map_or(Outcome::Each, Outcome::AllOut)
     }
 }
 
@@ -100,14 +112,23 @@ impl<'a> Known<'a> {
             stations: &domain.stations,
             exits: domain.exits(),
             number,
-            shunned: if member.group == 0 { 256 } else { u16::from(member.group) },
+            shunned: if member.group == 0 {
+                256
+            } else {
+                u16::from(member.group)
+            },
             second: (now / 1_000_000_000) as u16,
         }
     }
 
     /// For frames of an interface that is this member.
     #[inline(always)]
-    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface, domain: u16, number: u16) -> Option<Known<'a>> {
+    pub(crate) fn of(
+        cx: &Cx<'a, Tables>,
+        interface: &Interface,
+        domain: u16,
+        number: u16,
+    ) -> Option<Known<'a>> {
         if cx.is_traced() || !ip4_straight::is_open(interface.features) {
             return None;
         }
@@ -118,7 +139,10 @@ impl<'a> Known<'a> {
     /// Receiver and sender of a frame. Asks the cache for their lines of the table.
     #[inline(always)]
     pub(crate) fn pair(self, packet: &Pkt) -> (Key, Key) {
-        let (to, from) = packet.data().first_chunk().map_or((NOBODY, NOBODY), Station::pair);
+        let (to, from) = packet
+            .data()
+            .first_chunk()
+            .map_or((NOBODY, NOBODY), Station::pair);
         let (to, from) = (self.stations.key(to), self.stations.key(from));
         self.stations.prefetch(to);
         self.stations.prefetch(from);
@@ -150,9 +174,17 @@ struct Way<'a> {
 impl Bridge {
     /// A vector of several interfaces.
     #[inline(never)]
-    fn runs(&mut self, cx: &mut Cx<'_, Tables>, mut packets: &mut [Pkt], mut verdicts: &mut [Verdict]) -> Outcome {
+    fn runs(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        mut packets: &mut [Pkt],
+        mut verdicts: &mut [Verdict],
+    ) -> Outcome {
         while let Some(interface) = packets.first().map(Pkt::interface) {
-            let run = packets.iter().take_while(|packet| packet.interface() == interface).count();
+            let run = packets
+                .iter()
+                .take_while(|packet| packet.interface() == interface)
+                .count();
             let (now, later) = packets.split_at_mut(run);
             let (of_now, of_later) = verdicts.split_at_mut(run.min(verdicts.len()));
             self.run(cx, interface, now, of_now);
@@ -164,22 +196,45 @@ impl Bridge {
     /// Frames of one interface. The verdicts are written; returned is the interface that all leave by, if
     /// it is one.
     #[inline(always)]
-    fn run(&mut self, cx: &mut Cx<'_, Tables>, interface: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Option<u32> {
+    fn run(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: u32,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Option<u32> {
         let world = cx.world;
-        let place = world.interface(interface).and_then(|interface| match interface.input {
-            Input::Bridge { domain, member } => Some((domain, member)),
-            _ => interface.bvi_of,
+        let place = world
+            .interface(interface)
+            .and_then(|interface| match interface.input {
+                Input::Bridge { domain, member } => Some((domain, member)),
+                _ => interface.bvi_of,
+            });
+        let way = place.and_then(|(domain, member)| {
+            world
+                .bridge(domain)
+                .and_then(|domain| Some((domain, domain.member(member)?, member)))
         });
-        let way = place.and_then(|(domain, member)| world.bridge(domain).and_then(|domain| Some((domain, domain.member(member)?, member))));
         let Some((domain, member, number)) = way else {
             verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
             return None;
         };
         let known = Known::new(domain, member, number, cx.now);
-        let mut way = Way { known, domain, member, lists: [None; 2] };
+        let mut way = Way {
+            known,
+            domain,
+            member,
+            lists: [None; 2],
+        };
         let stations = &mut self.stations;
-        each::frame(packets, |place, packet| stations[place % VECTOR] = known.pair(packet));
-        let mut taken = Taken { all: u32::MAX, any: 0, odd: false };
+        each::frame(packets, |place, packet| {
+            stations[place % VECTOR] = known.pair(packet)
+        });
+        let mut taken = Taken {
+            all: u32::MAX,
+            any: 0,
+            odd: false,
+        };
         verdicts.fill(Verdict::OUT);
         for (place, packet) in packets.iter_mut().enumerate() {
             let (to, from) = stations[place % VECTOR];
@@ -225,7 +280,9 @@ impl Way<'_> {
         if !domain.settings.learn {
             return !domain.stations.is_bound_elsewhere(from, self.known.number);
         }
-        let heard = domain.stations.hear(from, self.known.number, self.known.second);
+        let heard = domain
+            .stations
+            .hear(from, self.known.number, self.known.second);
         if let Some(counters) = domain.counters.get(worker) {
             match heard {
                 Heard::Known | Heard::Bound => {}
@@ -243,7 +300,9 @@ impl Way<'_> {
 
     /// To a station that is known.
     fn forward(&self, packet: &mut Pkt, number: u16) -> Verdict {
-        let Some(member) = self.domain.member(number) else { return Verdict::drop(DropReason::NoMember) };
+        let Some(member) = self.domain.member(number) else {
+            return Verdict::drop(DropReason::NoMember);
+        };
         if !self.domain.settings.forward {
             return Verdict::drop(DropReason::ForwardOff);
         }
@@ -268,7 +327,9 @@ impl Way<'_> {
     fn for_group(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Verdict {
         let domain = self.domain;
         let hosts = &domain.hosts;
-        let Some(question) = hosts.asked_for(packet) else { return self.flood(cx, packet, false) };
+        let Some(question) = hosts.asked_for(packet) else {
+            return self.flood(cx, packet, false);
+        };
         if let Some(counters) = domain.counters.get(cx.worker) {
             counters.questions.add(1);
         }
@@ -293,9 +354,17 @@ impl Way<'_> {
     fn flood(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt, unknown: bool) -> Verdict {
         let (domain, meters) = (self.domain, &self.member.meters);
         let (wanted, limit, meter) = if unknown {
-            (domain.settings.flood_unknown, domain.storms.unknown, &meters.unknown)
+            (
+                domain.settings.flood_unknown,
+                domain.storms.unknown,
+                &meters.unknown,
+            )
         } else {
-            (domain.settings.flood_groups, domain.storms.groups, &meters.groups)
+            (
+                domain.settings.flood_groups,
+                domain.storms.groups,
+                &meters.groups,
+            )
         };
         if !wanted {
             return Verdict::drop(DropReason::FloodOff);
@@ -307,7 +376,11 @@ impl Way<'_> {
         }
         let verdict = self.list(cx, length(packet), unknown);
         if let (Some(counters), Some(_)) = (domain.counters.get(cx.worker), verdict) {
-            let counter = if unknown { &counters.flooded_unknown } else { &counters.flooded_groups };
+            let counter = if unknown {
+                &counters.flooded_unknown
+            } else {
+                &counters.flooded_groups
+            };
             counter.add(1);
         }
         verdict.unwrap_or(Verdict::drop(DropReason::NoMember))
@@ -323,21 +396,30 @@ impl Way<'_> {
         let (world, domain) = (cx.world, self.domain);
         let (mut shortest, mut too_long, mut count) = (usize::MAX, 0, 0);
         let from = self.known.number;
-        let targets = domain.members.iter().enumerate().filter_map(|(number, member)| {
-            let member = member.as_ref()?;
-            // A BVI has a static entry: what is for an unknown station is not for it.
-            if number == from as usize || self.is_grouped_with(member) || (unknown && member.is_bvi) {
-                return None;
-            }
-            world.interface(member.interface).filter(|interface| interface.can_send)?;
-            if length > member.longest as usize {
-                too_long += 1;
-                return None;
-            }
-            shortest = shortest.min(member.longest as usize);
-            count += 1;
-            Some((verdict_for(member), member.interface))
-        });
+        let targets = domain
+            .members
+            .iter()
+            .enumerate()
+            .filter_map(|(number, member)| {
+                let member = member.as_ref()?;
+                // A BVI has a static entry: what is for an unknown station is not for it.
+                if number == from as usize
+                    || self.is_grouped_with(member)
+                    || (unknown && member.is_bvi)
+                {
+                    return None;
+                }
+                world
+                    .interface(member.interface)
+                    .filter(|interface| interface.can_send)?;
+                if length > member.longest as usize {
+                    too_long += 1;
+                    return None;
+                }
+                shortest = shortest.min(member.longest as usize);
+                count += 1;
+                Some((verdict_for(member), member.interface))
+            });
         let verdict = cx.replicate(targets);
         if let Some(counters) = domain.counters.get(cx.worker) {
             counters.too_long.add(too_long);
@@ -354,13 +436,20 @@ impl Way<'_> {
 
 /// Out of a member's interface, or in by the BVI.
 fn verdict_for(member: &Member) -> Verdict {
-    if member.is_bvi { Verdict::to(BVI_INPUT) } else { Verdict::OUT }
+    if member.is_bvi {
+        Verdict::to(BVI_INPUT)
+    } else {
+        Verdict::OUT
+    }
 }
 
 /// The length that counts against an MTU: without one VLAN tag.
 fn length(packet: &Pkt) -> usize {
-    let tagged = EthernetHeader::read(packet.data()).is_some_and(|(header, _)| header.ethertype().is_tag());
-    packet.total_len().saturating_sub(if tagged { TAG } else { 0 })
+    let tagged =
+        EthernetHeader::read(packet.data()).is_some_and(|(header, _)| header.ethertype().is_tag());
+    packet
+        .total_len()
+        .saturating_sub(if tagged { TAG } else { 0 })
 }
 
 /// 01:80:c2:00:00:00 to 01:80:c2:00:00:0f.

@@ -62,7 +62,12 @@ pub struct BridgeSettings {
 
 impl Default for BridgeSettings {
     fn default() -> BridgeSettings {
-        BridgeSettings { learn: true, forward: true, flood_groups: true, flood_unknown: true }
+        BridgeSettings {
+            learn: true,
+            forward: true,
+            flood_groups: true,
+            flood_unknown: true,
+        }
     }
 }
 
@@ -117,7 +122,10 @@ impl Meter {
             if from - now > most {
                 return false;
             }
-            match self.0.compare_exchange_weak(paid, from + price, Relaxed, Relaxed) {
+            match self
+                .0
+                .compare_exchange_weak(paid, from + price, Relaxed, Relaxed)
+            {
                 Ok(_) => return true,
                 Err(other) => paid = other,
             }
@@ -177,10 +185,23 @@ sums! {
 impl BridgeDomain {
     /// A domain without members.
     #[must_use]
-    pub fn new(name: Arc<str>, stations: Arc<MacTable>, counters: Arc<[Padded<BridgeCounters>]>) -> BridgeDomain {
+    pub fn new(
+        name: Arc<str>,
+        stations: Arc<MacTable>,
+        counters: Arc<[Padded<BridgeCounters>]>,
+    ) -> BridgeDomain {
         let (settings, storms) = (BridgeSettings::default(), StormLimits::default());
         let hosts = Arc::default();
-        BridgeDomain { name, members: Vec::new(), stations, settings, storms, hosts, counters, exits: Box::default() }
+        BridgeDomain {
+            name,
+            members: Vec::new(),
+            stations,
+            settings,
+            storms,
+            hosts,
+            counters,
+            exits: Box::default(),
+        }
     }
 
     /// The domain once all its fields are as they shall be.
@@ -189,7 +210,11 @@ impl BridgeDomain {
         let exit = |member: &Option<Member>| match member {
             Some(member) if self.settings.forward && !member.is_bvi => {
                 let room = (member.longest + 1).saturating_sub(EthernetHeader::LEN as u32);
-                Exit { interface: member.interface, room, group: member.group.into() }
+                Exit {
+                    interface: member.interface,
+                    room,
+                    group: member.group.into(),
+                }
             }
             _ => Exit::default(),
         };
@@ -233,15 +258,22 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         for (rate, burst) in [(1, 16), (100, 16), (1000, 101), (1_000_000, 100_001)] {
             let meter = Meter::default();
-            let taken = |now: u64, frames: usize| (0..frames).filter(|_| meter.takes(rate, now)).count();
+            let taken =
+                |now: u64, frames: usize| (0..frames).filter(|_| meter.takes(rate, now)).count();
             assert_eq!(taken(5 * SECOND, 200_000), burst, "rate {rate}");
             let later = taken(6 * SECOND, 2_000_000);
-            assert!(later.abs_diff(burst.min(rate as usize)) <= 1, "rate {rate}: {later}");
+            assert!(
+                later.abs_diff(burst.min(rate as usize)) <= 1,
+                "rate {rate}: {later}"
+            );
             let mut steady = 0;
             for tenth in 0..100 {
                 steady += taken(7 * SECOND + tenth * SECOND / 10, 150_000);
             }
-            assert!(steady <= 10 * rate as usize + burst + 1, "rate {rate}: {steady} in ten seconds");
+            assert!(
+                steady <= 10 * rate as usize + burst + 1,
+                "rate {rate}: {steady} in ten seconds"
+            );
         }
     }
 }

@@ -21,7 +21,12 @@ impl Node<Tables> for BviInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, _cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], _verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        _cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        _verdicts: &mut [Verdict],
+    ) -> Outcome {
         for packet in packets {
             packet.set_interface(packet.aux());
         }

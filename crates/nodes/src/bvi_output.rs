@@ -22,15 +22,28 @@ impl Node<Tables> for BviOutput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let index = packet.aux();
             let bvi = cx.world.interface(index).filter(|bvi| bvi.can_send);
             *verdict = match bvi {
                 Some(bvi) => {
                     if let Some(counters) = bvi.counters.of(cx.worker) {
-                        let (multicast, broadcast) = (packet.flags().any(Flags::MULTICAST), packet.flags().any(Flags::BROADCAST));
-                        counters.tx.add(1, packet.total_len() as u64, u64::from(multicast), u64::from(broadcast));
+                        let (multicast, broadcast) = (
+                            packet.flags().any(Flags::MULTICAST),
+                            packet.flags().any(Flags::BROADCAST),
+                        );
+                        counters.tx.add(
+                            1,
+                            packet.total_len() as u64,
+                            u64::from(multicast),
+                            u64::from(broadcast),
+                        );
                     }
                     packet.set_interface(index);
                     packet.clear_flags(Flags::PLAIN_IP4);

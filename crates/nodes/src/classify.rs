@@ -42,7 +42,12 @@ struct Batch<K> {
 
 impl<K: Default + Copy> Batch<K> {
     fn new() -> Batch<K> {
-        Batch { keys: Box::new([K::default(); VECTOR]), places: Box::new([0; VECTOR]), answers: Box::new([0; VECTOR]), len: 0 }
+        Batch {
+            keys: Box::new([K::default(); VECTOR]),
+            places: Box::new([0; VECTOR]),
+            answers: Box::new([0; VECTOR]),
+            len: 0,
+        }
     }
 
     #[inline(always)]
@@ -62,7 +67,10 @@ impl<K: Default + Copy> Batch<K> {
     #[inline(always)]
     fn judgements(&self) -> impl Iterator<Item = (usize, Judgement)> + '_ {
         let len = self.len.min(VECTOR);
-        self.places[..len].iter().zip(&self.answers[..len]).map(|(&place, &answer)| (place as usize, Judgement(answer)))
+        self.places[..len]
+            .iter()
+            .zip(&self.answers[..len])
+            .map(|(&place, &answer)| (place as usize, Judgement(answer)))
     }
 }
 
@@ -76,7 +84,10 @@ pub(crate) struct Flows {
 impl Flows {
     #[cold]
     pub(crate) fn new(worker: usize) -> Flows {
-        Flows { cache: Known4::new(seed(worker)), unknown: Batch::new() }
+        Flows {
+            cache: Known4::new(seed(worker)),
+            unknown: Batch::new(),
+        }
     }
 
     /// For a vector's packets: the one to ask, and the packets that it knows nothing of.
@@ -87,11 +98,17 @@ impl Flows {
     }
 
     /// Asks the list for what was not known: places, keys and judgements.
-    pub(crate) fn learn(&mut self, filter: &Filter) -> impl Iterator<Item = (usize, Key4, Judgement)> + '_ {
+    pub(crate) fn learn(
+        &mut self,
+        filter: &Filter,
+    ) -> impl Iterator<Item = (usize, Key4, Judgement)> + '_ {
         let Flows { cache, unknown } = self;
         let (keys, answers) = unknown.asked();
         filter.list.acl().learn4(cache, keys, answers);
-        unknown.judgements().zip(&*unknown.keys).map(|((place, judgement), key)| (place, *key, judgement))
+        unknown
+            .judgements()
+            .zip(&*unknown.keys)
+            .map(|((place, judgement), key)| (place, *key, judgement))
     }
 
     /// Whether there is anything that was not known.
@@ -124,7 +141,12 @@ pub(crate) struct Classifier {
 
 impl Default for Classifier {
     fn default() -> Classifier {
-        Classifier { four: Batch::new(), six: Batch::new(), caches: None, permitted: Box::new([true; VECTOR]) }
+        Classifier {
+            four: Batch::new(),
+            six: Batch::new(),
+            caches: None,
+            permitted: Box::new([true; VECTOR]),
+        }
     }
 }
 
@@ -132,13 +154,26 @@ impl Classifier {
     /// Which of up to 256 packets, all of one interface, the filter lets pass. `l3` tells where a packet's
     /// IP header is.
     #[inline(always)]
-    pub(crate) fn ask(&mut self, filter: &Filter, worker: usize, packets: &mut [Pkt], l3: impl Fn(&Pkt) -> Option<usize>) -> &[bool] {
-        let Classifier { four, six, caches, permitted } = self;
+    pub(crate) fn ask(
+        &mut self,
+        filter: &Filter,
+        worker: usize,
+        packets: &mut [Pkt],
+        l3: impl Fn(&Pkt) -> Option<usize>,
+    ) -> &[bool] {
+        let Classifier {
+            four,
+            six,
+            caches,
+            permitted,
+        } = self;
         let count = packets.len().min(VECTOR);
         permitted.fill(true);
         (four.len, six.len) = (0, 0);
         each::frame(&mut packets[..count], |place, packet| {
-            let Some(bytes) = l3(packet).and_then(|offset| packet.data().get(offset..)) else { return };
+            let Some(bytes) = l3(packet).and_then(|offset| packet.data().get(offset..)) else {
+                return;
+            };
             match bytes.first().map(|first| first >> 4) {
                 Some(4) => four.push(Key4::read(bytes).unwrap_or_default(), place),
                 Some(6) => six.push(Key6::read(bytes).unwrap_or_default(), place),
@@ -160,7 +195,11 @@ impl Classifier {
         }
         for (key, (place, judgement)) in six.keys.iter().zip(six.judgements()) {
             let discovers = filter.list.is_of_nothing(judgement) && is_discovery(key);
-            if discovers && packets.get(place).is_some_and(|packet| came_by_no_router(packet, &l3)) {
+            if discovers
+                && packets
+                    .get(place)
+                    .is_some_and(|packet| came_by_no_router(packet, &l3))
+            {
                 continue;
             }
             let bytes = packets.get(place).map_or(0, Pkt::total_len);
@@ -184,7 +223,10 @@ fn came_by_no_router(packet: &Pkt, l3: impl Fn(&Pkt) -> Option<usize>) -> bool {
 /// Caches under seeds that nobody outside can know.
 #[cold]
 fn new_caches(worker: usize) -> (Cache4, Cache6) {
-    (Cache4::new(FLOWS, seed(worker)), Cache6::new(FLOWS / 4, seed(worker)))
+    (
+        Cache4::new(FLOWS, seed(worker)),
+        Cache6::new(FLOWS / 4, seed(worker)),
+    )
 }
 
 fn seed(worker: usize) -> u64 {

@@ -117,8 +117,12 @@ fn run_foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
     let (mut later, mut place) = (packets, 0);
     // As long as there are packets so far ahead: nothing of that need be looked at then.
     while later.len() > EARLY + AHEAD {
-        let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else { break };
-        let (Some(soon), Some(further)) = (rest.get(EARLY - 1), rest.get(EARLY + AHEAD - 1)) else { break };
+        let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else {
+            break;
+        };
+        let (Some(soon), Some(further)) = (rest.get(EARLY - 1), rest.get(EARLY + AHEAD - 1)) else {
+            break;
+        };
         let now = asked[place % EARLY];
         asked[place % EARLY] = work.ask(soon);
         further.prefetch();
@@ -131,7 +135,12 @@ fn run_foreseen<F: Foresight>(packets: &mut [Pkt], work: &mut F) {
 
 /// The last packets, which are all fetched.
 #[inline(always)]
-fn run_last<F: Foresight>(packets: &mut [Pkt], first: usize, mut asked: [F::Asked; EARLY], work: &mut F) {
+fn run_last<F: Foresight>(
+    packets: &mut [Pkt],
+    first: usize,
+    mut asked: [F::Asked; EARLY],
+    work: &mut F,
+) {
     let (mut later, mut place) = (packets, first);
     while let Some((packet, rest)) = later.split_first_mut() {
         let now = asked[place % EARLY];
@@ -185,11 +194,15 @@ impl<P: Paired> weir_cpu::CodedTask for Pairs<'_, P> {
         let (mut later, mut place) = (packets, 0);
         // As long as there are packets so far ahead: nothing of that need be looked at then.
         while later.len() > EARLY + SHORTLY {
-            let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else { break };
+            let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else {
+                break;
+            };
             if let Some(further) = rest.get(EARLY + SHORTLY - 1) {
                 further.prefetch();
             }
-            let Some(soon) = rest.get_mut(EARLY - 1) else { break };
+            let Some(soon) = rest.get_mut(EARLY - 1) else {
+                break;
+            };
             let now = std::mem::replace(&mut between[place % EARLY], work.first(code, soon));
             work.second(code, place, packet, now);
             place += 1;
@@ -243,8 +256,14 @@ impl<A: Announced> weir_cpu::Task for Early<'_, A> {
         let (mut later, mut place) = (packets, 0);
         // As long as there are packets so far ahead: nothing of that need be looked at then.
         while later.len() > A::EARLY + AHEAD {
-            let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else { break };
-            let (Some(soon), Some(further)) = (rest.get(A::EARLY - 1), rest.get(A::EARLY + AHEAD - 1)) else { break };
+            let Some((packet, rest)) = std::mem::take(&mut later).split_first_mut() else {
+                break;
+            };
+            let (Some(soon), Some(further)) =
+                (rest.get(A::EARLY - 1), rest.get(A::EARLY + AHEAD - 1))
+            else {
+                break;
+            };
             work.ask(soon);
             further.prefetch();
             work.one(place, packet);
@@ -396,5 +415,7 @@ fn ways_of(places: &Range<usize>) -> Range<usize> {
 #[inline(always)]
 fn ahead<'a>(packets: &'a [Pkt], places: &Range<usize>, by: usize) -> &'a [Pkt] {
     let count = packets.len();
-    packets.get((places.start + by).min(count)..(places.end + by).min(count)).unwrap_or(&[])
+    packets
+        .get((places.start + by).min(count)..(places.end + by).min(count))
+        .unwrap_or(&[])
 }

@@ -28,13 +28,19 @@ const fn both(inner: u8, outer: u8) -> Option<u8> {
 /// Tells a frame what the packet around it says. Nothing is changed when it is to be dropped.
 #[inline(never)]
 pub(crate) fn hand_in(outer: u8, frame: &mut [u8]) -> Result<(), DropReason> {
-    let Some(packet) = l3_of(frame).and_then(|at| frame.get_mut(at..)) else { return Ok(()) };
+    let Some(packet) = l3_of(frame).and_then(|at| frame.get_mut(at..)) else {
+        return Ok(());
+    };
     match packet {
         [version, service, rest @ ..] if *version >> 4 == 4 => {
             let told = both(*service & ECN, outer & ECN).ok_or(DropReason::TunnelCongested)?;
             let (old, new) = (*service, *service & !ECN | told);
             // The checksum's place, behind version and type of service.
-            if let Some(Ok(place)) = rest.get_mut(8..10).map(<&mut [u8; 2]>::try_from).filter(|_| old != new) {
+            if let Some(Ok(place)) = rest
+                .get_mut(8..10)
+                .map(<&mut [u8; 2]>::try_from)
+                .filter(|_| old != new)
+            {
                 let word = |service| u16::from_be_bytes([*version, service]);
                 *place = changed(u16::from_be_bytes(*place), word(old), word(new)).to_be_bytes();
                 *service = new;

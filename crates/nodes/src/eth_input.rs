@@ -38,7 +38,10 @@ pub(crate) use self::shared::share_of;
 use self::shared::shared;
 use crate::bridge::Known;
 use crate::classify::Flows;
-use crate::interface_input::{ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, MPLS_INPUT, NEXTS, past_lists};
+use crate::interface_input::{
+    ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, MPLS_INPUT, NEXTS,
+    past_lists,
+};
 use crate::ip6_straight::Straight6;
 use crate::tagging::change_tags;
 use crate::{Tables, each, ip4_input, ip6_input};
@@ -71,40 +74,84 @@ impl Node<Tables> for EthInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let Some(first) = packets.first().map(Pkt::interface) else { return Outcome::Each };
-        debug_assert!(packets.iter().all(|packet| packet.interface() == first), "the graph takes interfaces in one by one");
-        let Some(interface) = cx.world.interface(first) else { return Outcome::All(Verdict::drop(DropReason::InterfaceDown)) };
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        let Some(first) = packets.first().map(Pkt::interface) else {
+            return Outcome::Each;
+        };
+        debug_assert!(
+            packets.iter().all(|packet| packet.interface() == first),
+            "the graph takes interfaces in one by one"
+        );
+        let Some(interface) = cx.world.interface(first) else {
+            return Outcome::All(Verdict::drop(DropReason::InterfaceDown));
+        };
         let (outcome, census) = match (interface.input, &interface.sub_interfaces) {
-            (Input::Closed, _) => (Outcome::All(Verdict::drop(DropReason::InterfaceDown)), Census::of(packets)),
-            (Input::Member { .. }, _) => (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets)),
+            (Input::Closed, _) => (
+                Outcome::All(Verdict::drop(DropReason::InterfaceDown)),
+                Census::of(packets),
+            ),
+            (Input::Member { .. }, _) => {
+                (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets))
+            }
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
-            (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => labelled(cx, interface, packets, verdicts),
-            (Input::Routed, None) if ip6_input::comes_first(packets) => match Straight6::of(cx, interface) {
-                Some((straight, fib)) => forwarded6(cx, straight, fib, interface, packets, verdicts),
-                None => {
-                    let station = Station::new(interface.mac);
-                    let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
-                    routed(interface, IP6_LOOKUP, plain, packets, verdicts)
+            (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => {
+                labelled(cx, interface, packets, verdicts)
+            }
+            (Input::Routed, None) if ip6_input::comes_first(packets) => {
+                match Straight6::of(cx, interface) {
+                    Some((straight, fib)) => {
+                        forwarded6(cx, straight, fib, interface, packets, verdicts)
+                    }
+                    None => {
+                        let station = Station::new(interface.mac);
+                        let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
+                        routed(interface, IP6_LOOKUP, plain, packets, verdicts)
+                    }
                 }
-            },
+            }
             (Input::Routed, None) => match straight(cx, interface) {
                 Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
-                None if let Some(by) = listed_straight(cx, interface) => listed(cx, &mut self.flows, by, interface, packets, verdicts),
+                None if let Some(by) = listed_straight(cx, interface) => {
+                    listed(cx, &mut self.flows, by, interface, packets, verdicts)
+                }
                 None => {
                     let station = Station::new(interface.mac);
-                    routed(interface, IP4_LOOKUP, |packet| plain_ip4(station, packet), packets, verdicts)
+                    routed(
+                        interface,
+                        IP4_LOOKUP,
+                        |packet| plain_ip4(station, packet),
+                        packets,
+                        verdicts,
+                    )
                 }
             },
-            (Input::Bridge { domain, member }, None) if let Some(known) = Known::of(cx, interface, domain, member) => {
+            (Input::Bridge { domain, member }, None)
+                if let Some(known) = Known::of(cx, interface, domain, member) =>
+            {
                 bridged(cx, known, packets, verdicts)
             }
-            (Input::Bridge { .. }, None) => (Outcome::All(past_lists(interface, Verdict::to(BRIDGE))), Census::of(packets)),
+            (Input::Bridge { .. }, None) => (
+                Outcome::All(past_lists(interface, Verdict::to(BRIDGE))),
+                Census::of(packets),
+            ),
             (Input::CrossConnect(out), None) => across(cx, interface, out, packets, verdicts),
-            (Input::Unused, None) => (Outcome::All(Verdict::drop(DropReason::NotRouted)), Census::of(packets)),
+            (Input::Unused, None) => (
+                Outcome::All(Verdict::drop(DropReason::NotRouted)),
+                Census::of(packets),
+            ),
         };
         if let Some(counters) = interface.counters.of(cx.worker) {
-            counters.rx.add(packets.len() as u64, census.bytes, census.multicast, census.broadcast);
+            counters.rx.add(
+                packets.len() as u64,
+                census.bytes,
+                census.multicast,
+                census.broadcast,
+            );
         }
         outcome
     }
@@ -124,7 +171,8 @@ impl Census {
     /// Looks at the first byte of each frame; group frames get their flag.
     #[inline(always)]
     fn of(packets: &mut [Pkt]) -> Census {
-        let (mut bytes, mut longest, mut shortest, mut group, mut flags) = (0, 0, usize::MAX, 0, Flags::NONE);
+        let (mut bytes, mut longest, mut shortest, mut group, mut flags) =
+            (0, 0, usize::MAX, 0, Flags::NONE);
         each::frame(packets, |_, packet| {
             let len = packet.len();
             bytes += len as u64;
@@ -133,14 +181,26 @@ impl Census {
             flags |= packet.flags();
             group |= packet.data().first().copied().unwrap_or(0);
         });
-        let census = Census { bytes, longest, shortest, ..Census::default() };
-        if group & 1 != 0 || flags.any(Flags::CHAINED) { Census::of_odd(packets) } else { census }
+        let census = Census {
+            bytes,
+            longest,
+            shortest,
+            ..Census::default()
+        };
+        if group & 1 != 0 || flags.any(Flags::CHAINED) {
+            Census::of_odd(packets)
+        } else {
+            census
+        }
     }
 
     /// Some frame goes to a group or spans several chunks.
     #[cold]
     fn of_odd(packets: &mut [Pkt]) -> Census {
-        let mut census = Census { shortest: usize::MAX, ..Census::default() };
+        let mut census = Census {
+            shortest: usize::MAX,
+            ..Census::default()
+        };
         packets.iter_mut().for_each(|packet| census.take(packet));
         census
     }
@@ -166,9 +226,18 @@ impl Census {
 
 /// A cross connect: the whole vector, unless some frame does not fit.
 #[inline(always)]
-fn across(cx: &Cx<'_, Tables>, interface: &Interface, out: u32, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+fn across(
+    cx: &Cx<'_, Tables>,
+    interface: &Interface,
+    out: u32,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
     let census = Census::of(packets);
-    let room = cx.world.interface(out).map_or(0, |out| out.mtu as usize + ETHERNET);
+    let room = cx
+        .world
+        .interface(out)
+        .map_or(0, |out| out.mtu as usize + ETHERNET);
     if census.longest <= room && census.shortest >= ETHERNET {
         let all = match past_lists(interface, Verdict::OUT) {
             Verdict::OUT => Outcome::AllOut(out),
@@ -182,7 +251,13 @@ fn across(cx: &Cx<'_, Tables>, interface: &Interface, out: u32, packets: &mut [P
 
 /// Some frame is too short or too long.
 #[cold]
-fn across_odd(interface: &Interface, out: u32, room: usize, packets: &mut [Pkt], verdicts: &mut [Verdict]) {
+fn across_odd(
+    interface: &Interface,
+    out: u32,
+    room: usize,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) {
     for (packet, verdict) in packets.iter_mut().zip(verdicts) {
         *verdict = past_lists(interface, across_one(out, room, packet));
     }
@@ -204,7 +279,11 @@ pub(crate) fn across_one(out: u32, room: usize, packet: &mut Pkt) -> Verdict {
 /// Bytes that a frame may be longer for the tag that it carries.
 #[cold]
 pub(crate) fn tag_room(frame: &[u8]) -> usize {
-    if EthernetHeader::read(frame).is_some_and(|(header, _)| header.ethertype().is_tag()) { TAG_LEN } else { 0 }
+    if EthernetHeader::read(frame).is_some_and(|(header, _)| header.ethertype().is_tag()) {
+        TAG_LEN
+    } else {
+        0
+    }
 }
 
 /// Bytes that a frame may be longer in a tunnel, whose links know nothing of its tags: those of a sub-interface, up to two.
@@ -235,8 +314,18 @@ fn routed(
             verdicts[place] = route(interface, &mut odd, packet);
         }
     });
-    let outcome = if all_plain { Outcome::All(onward) } else { Outcome::Each };
-    (outcome, Census { bytes: odd.bytes + plain_bytes, ..odd })
+    let outcome = if all_plain {
+        Outcome::All(onward)
+    } else {
+        Outcome::Each
+    };
+    (
+        outcome,
+        Census {
+            bytes: odd.bytes + plain_bytes,
+            ..odd
+        },
+    )
 }
 
 /// A station's address, ready to be compared with the first bytes of frames in one step.
@@ -250,7 +339,9 @@ impl Station {
 
     #[inline(always)]
     pub(crate) fn is_meant_by<const LEN: usize>(self, frame: &[u8; LEN]) -> bool {
-        frame.first_chunk().is_some_and(|start| u64::from_le_bytes(*start) << 16 == self.0)
+        frame
+            .first_chunk()
+            .is_some_and(|start| u64::from_le_bytes(*start) << 16 == self.0)
     }
 }
 
@@ -261,12 +352,22 @@ const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
 /// If so, the packet is ready for ip4-lookup; a group frame never is.
 #[inline(always)]
 pub(crate) fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
-    let Some((ethernet, l3)) = EthernetHeader::read(frame) else { return false };
-    let Some((header, _)) = Ipv4Header::read(l3) else { return false };
+    let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
+        return false;
+    };
+    let Some((ethernet, l3)) = EthernetHeader::read(frame) else {
+        return false;
+    };
+    let Some((header, _)) = Ipv4Header::read(l3) else {
+        return false;
+    };
     let (bytes, total) = (packet.len() - ETHERNET, header.total_len() as usize);
-    let ours = station.is_meant_by(frame) & (ethernet.ethertype() == EtherType::IPV4) & !packet.is_chained();
-    if !(ours & ip4_input::is_plain(header)) || (total != bytes && !(Ipv4Header::LEN..bytes).contains(&total)) {
+    let ours = station.is_meant_by(frame)
+        & (ethernet.ethertype() == EtherType::IPV4)
+        & !packet.is_chained();
+    if !(ours & ip4_input::is_plain(header))
+        || (total != bytes && !(Ipv4Header::LEN..bytes).contains(&total))
+    {
         return false;
     }
     packet.set_aux(header.destination());
@@ -287,8 +388,12 @@ fn route(interface: &Interface, census: &mut Census, packet: &mut Pkt) -> Verdic
 /// A frame on a routed interface that is not what is looked for first; its group flags are right.
 pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
     packet.clear_flags(Flags::PLAIN_IP4 | Flags::PLAIN_IP6);
-    let Some((header, _)) = EthernetHeader::read(packet.data()) else { return Verdict::drop(DropReason::TooShort) };
-    if header.destination != interface.mac && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST) {
+    let Some((header, _)) = EthernetHeader::read(packet.data()) else {
+        return Verdict::drop(DropReason::TooShort);
+    };
+    if header.destination != interface.mac
+        && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST)
+    {
         return Verdict::drop(DropReason::WrongMac);
     }
     let ethertype = header.ethertype();
@@ -314,7 +419,11 @@ pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
 fn without_priority(interface: &Interface, packet: &mut Pkt) -> Verdict {
     match Outer::read(packet.data()) {
         Err(_) => Verdict::drop(DropReason::VlanTruncated),
-        Ok(Outer { outer: Some(outer), inner: None, .. }) if outer.tag.vlan() == 0 => match change_tags(packet, &ONE_LESS) {
+        Ok(Outer {
+            outer: Some(outer),
+            inner: None,
+            ..
+        }) if outer.tag.vlan() == 0 => match change_tags(packet, &ONE_LESS) {
             Ok(()) => route_one(interface, packet),
             Err(reason) => Verdict::drop(reason),
         },
@@ -323,4 +432,7 @@ fn without_priority(interface: &Interface, packet: &mut Pkt) -> Verdict {
 }
 
 /// A frame loses its outer tag.
-const ONE_LESS: TagChange = TagChange { pop: 1, push: TagStack::EMPTY };
+const ONE_LESS: TagChange = TagChange {
+    pop: 1,
+    push: TagStack::EMPTY,
+};

@@ -25,7 +25,14 @@ impl Judgement {
     const DENIES: Answer = 1 << 31;
 
     fn new(term: usize, action: Action) -> Judgement {
-        Judgement(term as u32 & !Judgement::DENIES | if action == Action::Permit { 0 } else { Judgement::DENIES })
+        Judgement(
+            term as u32 & !Judgement::DENIES
+                | if action == Action::Permit {
+                    0
+                } else {
+                    Judgement::DENIES
+                },
+        )
     }
 
     /// What no term matches is denied, and counted behind the last term.
@@ -49,10 +56,15 @@ impl FilterList {
     ///
     /// # Errors
     /// As [`Acl::build`].
-    pub fn build(terms: impl IntoIterator<Item = (Action, Vec<weir_acl::Rule>)>) -> Result<FilterList, weir_acl::BuildError> {
+    pub fn build(
+        terms: impl IntoIterator<Item = (Action, Vec<weir_acl::Rule>)>,
+    ) -> Result<FilterList, weir_acl::BuildError> {
         let (mut rules, mut judgements, mut count) = (Vec::new(), Vec::new(), 0);
         for (action, of_term) in terms {
-            judgements.extend(std::iter::repeat_n(Judgement::new(count, action).0, of_term.len()));
+            judgements.extend(std::iter::repeat_n(
+                Judgement::new(count, action).0,
+                of_term.len(),
+            ));
             rules.extend(of_term);
             count += 1;
         }
@@ -86,7 +98,9 @@ impl FilterList {
 
 impl std::fmt::Debug for FilterList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FilterList").field("facts", &self.facts()).finish_non_exhaustive()
+        f.debug_struct("FilterList")
+            .field("facts", &self.facts())
+            .finish_non_exhaustive()
     }
 }
 
@@ -114,7 +128,11 @@ impl FilterCounters {
     /// Counters for `workers` workers and `terms` terms.
     #[must_use]
     pub fn new(workers: usize, terms: usize) -> FilterCounters {
-        FilterCounters((0..workers).map(|_| (0..=terms).map(|_| Hits::default()).collect()).collect())
+        FilterCounters(
+            (0..workers)
+                .map(|_| (0..=terms).map(|_| Hits::default()).collect())
+                .collect(),
+        )
     }
 
     /// Packets and bytes of a term, all workers together; `term` may be the number of terms, for what no
@@ -122,7 +140,9 @@ impl FilterCounters {
     #[must_use]
     pub fn of(&self, term: usize) -> (u64, u64) {
         let hits = self.0.iter().filter_map(|block| block.get(term));
-        hits.fold((0, 0), |(packets, bytes), hits| (packets + hits.packets.get(), bytes + hits.bytes.get()))
+        hits.fold((0, 0), |(packets, bytes), hits| {
+            (packets + hits.packets.get(), bytes + hits.bytes.get())
+        })
     }
 }
 

@@ -11,7 +11,8 @@ use weir_wire::{IpProtocol, Ipv4Header, ipv6};
 #[must_use]
 pub fn flow_hash4(header: &Ipv4Header, payload: &[u8]) -> u32 {
     let protocol = header.protocol();
-    let has_ports = (protocol == IpProtocol::TCP || protocol == IpProtocol::UDP) && !header.is_fragment();
+    let has_ports =
+        (protocol == IpProtocol::TCP || protocol == IpProtocol::UDP) && !header.is_fragment();
     let ports = match payload.first_chunk::<4>() {
         Some(ports) if has_ports => u32::from_be_bytes(*ports),
         _ => 0,

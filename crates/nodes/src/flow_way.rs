@@ -59,12 +59,24 @@ impl Tables {
     /// Where a flow went.
     #[must_use]
     pub fn way_of_flow(&self, flow: &FlowEnds) -> FlowWay {
-        let Some(here) = self.interface(self.taker(flow)) else { return FlowWay::default() };
-        let way = FlowWay { table: here.table, ..FlowWay::default() };
-        let Some((source, destination)) = flow.ends.filter(|_| here.input == Input::Routed) else { return way };
-        match flow.top.map_or(Below::Table(here.table), |top| self.below(flow, top, here.table)) {
+        let Some(here) = self.interface(self.taker(flow)) else {
+            return FlowWay::default();
+        };
+        let way = FlowWay {
+            table: here.table,
+            ..FlowWay::default()
+        };
+        let Some((source, destination)) = flow.ends.filter(|_| here.input == Input::Routed) else {
+            return way;
+        };
+        match flow.top.map_or(Below::Table(here.table), |top| {
+            self.below(flow, top, here.table)
+        }) {
             Below::Table(table) => self.routed(flow, table, (source, destination), way),
-            Below::Path(number) => FlowWay { next: self.next_hop(number, flow).filter(|_| flow.output != 0), ..way },
+            Below::Path(number) => FlowWay {
+                next: self.next_hop(number, flow).filter(|_| flow.output != 0),
+                ..way
+            },
             Below::Unknown => way,
         }
     }
@@ -73,7 +85,11 @@ impl Tables {
     fn below(&self, flow: &FlowEnds, top: u32, table: u32) -> Below {
         let (label, is_last) = (top >> 4, top & 1 != 0);
         if matches!(Label(label), Label::EXPLICIT_NULL4 | Label::EXPLICIT_NULL6) {
-            return if is_last { Below::Table(table) } else { Below::Unknown };
+            return if is_last {
+                Below::Table(table)
+            } else {
+                Below::Unknown
+            };
         }
         let mut is_known = true;
         let hash = || hash_under(flow, top).unwrap_or_else(|| unknown(&mut is_known));
@@ -87,21 +103,47 @@ impl Tables {
     }
 
     /// Where it went by its destination, looked up in a table.
-    fn routed(&self, flow: &FlowEnds, table: u32, ends: (IpAddr, IpAddr), mut way: FlowWay) -> FlowWay {
+    fn routed(
+        &self,
+        flow: &FlowEnds,
+        table: u32,
+        ends: (IpAddr, IpAddr),
+        mut way: FlowWay,
+    ) -> FlowWay {
         let (table, mut is_known) = (table as usize, true);
         let (group, number) = match ends {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                let length = |address: u32| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
+                let length = |address: u32| {
+                    self.lengths4
+                        .get(table)
+                        .map(|lengths| lengths.lookup(address) as u8)
+                };
                 way.prefixes = length(source.into()).zip(length(destination.into()));
-                let group = self.fib4.get(table).map_or(0, |fib| fib.lookup(destination.into()));
-                let hash = || hash4(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known));
+                let group = self
+                    .fib4
+                    .get(table)
+                    .map_or(0, |fib| fib.lookup(destination.into()));
+                let hash = || {
+                    hash4(flow, source.octets(), destination.octets())
+                        .unwrap_or_else(|| unknown(&mut is_known))
+                };
                 (group, self.nexthops.choose(group, hash))
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                let length = |address: u128| self.lengths6.get(table).map(|lengths| lengths.lookup(address) as u8);
+                let length = |address: u128| {
+                    self.lengths6
+                        .get(table)
+                        .map(|lengths| lengths.lookup(address) as u8)
+                };
                 way.prefixes = length(source.into()).zip(length(destination.into()));
-                let group = self.fib6.get(table).map_or(0, |fib| fib.lookup(destination.into()));
-                let hash = || hash6(flow, source.octets(), destination.octets()).unwrap_or_else(|| unknown(&mut is_known));
+                let group = self
+                    .fib6
+                    .get(table)
+                    .map_or(0, |fib| fib.lookup(destination.into()));
+                let hash = || {
+                    hash6(flow, source.octets(), destination.octets())
+                        .unwrap_or_else(|| unknown(&mut is_known))
+                };
                 (group, self.nexthops.choose(group, hash))
             }
             _ => return way,
@@ -128,7 +170,8 @@ impl Tables {
     /// Whether what leaves by `interface` leaves by `port`: itself, the parent of a sub-interface, a bond's member.
     fn is_behind(&self, mut interface: u32, port: u32) -> bool {
         for _ in 0..4 {
-            if interface == port || matches!(self.interface(port).map(|it| it.input), Some(Input::Member { bond, .. }) if bond == interface)
+            if interface == port
+                || matches!(self.interface(port).map(|it| it.input), Some(Input::Member { bond, .. }) if bond == interface)
             {
                 return true;
             }
@@ -147,7 +190,12 @@ impl Tables {
             Some(Input::Member { bond, .. }) => bond,
             _ => flow.seen_at,
         };
-        let Some(sub_interfaces) = self.interface(parent).and_then(|it| it.sub_interfaces.as_ref()) else { return parent };
+        let Some(sub_interfaces) = self
+            .interface(parent)
+            .and_then(|it| it.sub_interfaces.as_ref())
+        else {
+            return parent;
+        };
         // By which ethertype the outer tag was announced is not told.
         let of = |announced: EtherType| {
             let mut frame = [0; 22];
@@ -161,7 +209,9 @@ impl Tables {
         };
         match flow.vlans.0 {
             0 => parent,
-            _ => of(EtherType::VLAN).or_else(|| of(EtherType::QINQ)).unwrap_or(parent),
+            _ => of(EtherType::VLAN)
+                .or_else(|| of(EtherType::QINQ))
+                .unwrap_or(parent),
         }
     }
 }
@@ -190,7 +240,9 @@ fn hash4(flow: &FlowEnds, source: [u8; 4], destination: [u8; 4]) -> Option<u32> 
 
 /// The same under a label, if that is the last one.
 fn hash_under(flow: &FlowEnds, top: u32) -> Option<u32> {
-    let (IpAddr::V4(source), IpAddr::V4(destination)) = flow.ends? else { return None };
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = flow.ends? else {
+        return None;
+    };
     let mut packet = [0; 28];
     packet[..4].copy_from_slice(&(top << 8).to_be_bytes());
     packet[4..].copy_from_slice(&packet4(flow, source.octets(), destination.octets())?);

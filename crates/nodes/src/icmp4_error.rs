@@ -59,7 +59,9 @@ pub(crate) struct Icmp4Error {
 
 impl Icmp4Error {
     pub(crate) fn new(limit: IcmpLimit) -> Icmp4Error {
-        Icmp4Error { budgets: Budgets::new(limit) }
+        Icmp4Error {
+            budgets: Budgets::new(limit),
+        }
     }
 }
 
@@ -83,7 +85,12 @@ impl Node<Tables> for Icmp4Error {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let number = packet.meta().code as usize;
             let message = MESSAGES.get(number).copied().unwrap_or(MESSAGES[0]);
@@ -98,29 +105,54 @@ impl Node<Tables> for Icmp4Error {
 
 /// RFC 1812 4.3.2.7: what must never be answered with an error.
 pub(crate) fn deserves_answer(packet: &Pkt) -> bool {
-    let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return false };
+    let Some((header, _)) = Ipv4Header::read(packet.l3()) else {
+        return false;
+    };
     let icmp_error = header.protocol() == IpProtocol::ICMP && {
         let kind = packet.l3().get(header.header_len()).copied();
         // Queries and their answers may be complained about, everything else is an error itself.
         !matches!(kind, Some(0 | 8 | 13..=18))
     };
     // What a tunnel made comes from this router itself.
-    !header.is_later_fragment() && !icmp_error && !packet.flags().any(Flags::MULTICAST | Flags::BROADCAST | Flags::TUNNELLED)
+    !header.is_later_fragment()
+        && !icmp_error
+        && !packet
+            .flags()
+            .any(Flags::MULTICAST | Flags::BROADCAST | Flags::TUNNELLED)
 }
 
 fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
-    let Some((offender, _)) = Ipv4Header::read(packet.l3()) else { return };
+    let Some((offender, _)) = Ipv4Header::read(packet.l3()) else {
+        return;
+    };
     let destination = offender.source();
     // What was for an own address is answered from there: who asked knows no other.
     let was_for_us = matches!(message.2, DropReason::LocalPort | DropReason::LocalProtocol);
-    let source = if was_for_us { offender.destination() } else { cx.world.source4(packet, destination, None) };
+    let source = if was_for_us {
+        offender.destination()
+    } else {
+        cx.world.source4(packet, destination, None)
+    };
     let mut room = [0; LONGEST - HEADERS];
     let quote = first_of(packet, packet.l3_offset(), &mut room);
-    let quote = quote.get(..usize::from(offender.total_len())).unwrap_or(quote);
+    let quote = quote
+        .get(..usize::from(offender.total_len()))
+        .unwrap_or(quote);
     let Some(mut made) = cx.alloc() else { return };
-    let argument = if message.0 == 3 && message.1 == 4 { packet.meta().argument.min(0xffff) } else { 0 };
+    let argument = if message.0 == 3 && message.1 == 4 {
+        packet.meta().argument.min(0xffff)
+    } else {
+        0
+    };
     let _ = made.set_len(ETHERNET + HEADERS + quote.len());
-    write(made.data_mut(), source, destination, message, argument, quote);
+    write(
+        made.data_mut(),
+        source,
+        destination,
+        message,
+        argument,
+        quote,
+    );
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);
@@ -146,7 +178,25 @@ pub(crate) fn stay_in_table(packet: &Pkt, made: &mut Pkt) {
     }
 }
 
-fn write(frame: &mut [u8], source: u32, destination: u32, message: Message, argument: u32, quote: &[u8]) {
-    let Some(l3) = build::ethernet_blank(frame, EtherType::IPV4) else { return };
-    build::icmp4(l3, source, destination, OWN_TTL, message.0, message.1, argument, quote);
+fn write(
+    frame: &mut [u8],
+    source: u32,
+    destination: u32,
+    message: Message,
+    argument: u32,
+    quote: &[u8],
+) {
+    let Some(l3) = build::ethernet_blank(frame, EtherType::IPV4) else {
+        return;
+    };
+    build::icmp4(
+        l3,
+        source,
+        destination,
+        OWN_TTL,
+        message.0,
+        message.1,
+        argument,
+        quote,
+    );
 }

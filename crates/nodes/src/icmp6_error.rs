@@ -41,21 +41,65 @@ pub(crate) const ROUTE_UNREACHABLE: u16 = 12;
 pub(crate) const ROUTE_PROHIBITED: u16 = 13;
 
 const MESSAGES: [Message; 14] = [
-    Message(icmp6::UNREACHABLE, unreachable::NO_ROUTE, DropReason::NoRoute),
-    Message(icmp6::UNREACHABLE, unreachable::BEYOND_SCOPE, DropReason::Ip6BeyondScope),
-    Message(icmp6::UNREACHABLE, unreachable::ADDRESS, DropReason::HostUnreachable),
+    Message(
+        icmp6::UNREACHABLE,
+        unreachable::NO_ROUTE,
+        DropReason::NoRoute,
+    ),
+    Message(
+        icmp6::UNREACHABLE,
+        unreachable::BEYOND_SCOPE,
+        DropReason::Ip6BeyondScope,
+    ),
+    Message(
+        icmp6::UNREACHABLE,
+        unreachable::ADDRESS,
+        DropReason::HostUnreachable,
+    ),
     Message(icmp6::UNREACHABLE, unreachable::PORT, DropReason::LocalPort),
     Message(icmp6::TOO_BIG, 0, DropReason::PacketTooBig),
     Message(icmp6::TIME_EXCEEDED, 0, DropReason::TtlExpired),
-    Message(icmp6::PARAMETER_PROBLEM, parameter::FIELD, DropReason::Ip6BadExtension),
-    Message(icmp6::PARAMETER_PROBLEM, parameter::NEXT_HEADER, DropReason::LocalProtocol),
-    Message(icmp6::PARAMETER_PROBLEM, parameter::OPTION, DropReason::Ip6Option),
-    Message(icmp6::PARAMETER_PROBLEM, parameter::TOO_LONG_CHAIN, DropReason::Ip6BadExtension),
-    Message(icmp6::PARAMETER_PROBLEM, parameter::TOO_MANY_HEADERS, DropReason::Ip6BadExtension),
-    Message(icmp6::PARAMETER_PROBLEM, parameter::FIELD, DropReason::Ip6RoutingHeader),
+    Message(
+        icmp6::PARAMETER_PROBLEM,
+        parameter::FIELD,
+        DropReason::Ip6BadExtension,
+    ),
+    Message(
+        icmp6::PARAMETER_PROBLEM,
+        parameter::NEXT_HEADER,
+        DropReason::LocalProtocol,
+    ),
+    Message(
+        icmp6::PARAMETER_PROBLEM,
+        parameter::OPTION,
+        DropReason::Ip6Option,
+    ),
+    Message(
+        icmp6::PARAMETER_PROBLEM,
+        parameter::TOO_LONG_CHAIN,
+        DropReason::Ip6BadExtension,
+    ),
+    Message(
+        icmp6::PARAMETER_PROBLEM,
+        parameter::TOO_MANY_HEADERS,
+        DropReason::Ip6BadExtension,
+    ),
+    Message(
+        icmp6::PARAMETER_PROBLEM,
+        parameter::FIELD,
+        DropReason::Ip6RoutingHeader,
+    ),
     // RFC 4443 section 3.1: no route is what such a route says; code 1 is for what an administrator forbids.
-    Message(icmp6::UNREACHABLE, unreachable::NO_ROUTE, DropReason::RouteUnreachable),
-    Message(icmp6::UNREACHABLE, unreachable::PROHIBITED, DropReason::RouteProhibited),
+    Message(
+        icmp6::UNREACHABLE,
+        unreachable::NO_ROUTE,
+        DropReason::RouteUnreachable,
+    ),
+    Message(
+        icmp6::UNREACHABLE,
+        unreachable::PROHIBITED,
+        DropReason::RouteProhibited,
+    ),
 ];
 
 /// Notes on the packet which message it deserves; the node's verdict sends it here.
@@ -72,7 +116,9 @@ pub(crate) struct Icmp6Error {
 
 impl Icmp6Error {
     pub(crate) fn new(limit: IcmpLimit) -> Icmp6Error {
-        Icmp6Error { budgets: Budgets::new(limit) }
+        Icmp6Error {
+            budgets: Budgets::new(limit),
+        }
     }
 }
 
@@ -100,11 +146,20 @@ impl Node<Tables> for Icmp6Error {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let number = packet.meta().code;
-            let message = MESSAGES.get(usize::from(number)).copied().unwrap_or(MESSAGES[0]);
-            if deserves_answer(packet, number) && self.budgets.may_send(usize::from(number), cx.now) {
+            let message = MESSAGES
+                .get(usize::from(number))
+                .copied()
+                .unwrap_or(MESSAGES[0]);
+            if deserves_answer(packet, number) && self.budgets.may_send(usize::from(number), cx.now)
+            {
                 answer(cx, packet, message);
             }
             *verdict = Verdict::drop(message.2);
@@ -115,35 +170,60 @@ impl Node<Tables> for Icmp6Error {
 
 /// Section 2.4 e: what must never be answered with an error.
 pub(crate) fn deserves_answer(packet: &Pkt, message: u16) -> bool {
-    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return false };
-    let group = ipv6::is_multicast(&header.destination) || packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
+        return false;
+    };
+    let group = ipv6::is_multicast(&header.destination)
+        || packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
     let nobody = header.source == ipv6::UNSPECIFIED || ipv6::is_multicast(&header.source);
-    if nobody || (group && !matches!(message, TOO_BIG | UNKNOWN_OPTION)) || packet.flags().any(Flags::ORIGINATED | Flags::TUNNELLED) {
+    if nobody
+        || (group && !matches!(message, TOO_BIG | UNKNOWN_OPTION))
+        || packet.flags().any(Flags::ORIGINATED | Flags::TUNNELLED)
+    {
         return false;
     }
     // What is behind headers that cannot be walked is no error, as far as anybody can see.
-    let Ok(chain) = ipv6::walk(packet.l3(), MAX_HEADERS, MAX_BYTES) else { return true };
+    let Ok(chain) = ipv6::walk(packet.l3(), MAX_HEADERS, MAX_BYTES) else {
+        return true;
+    };
     let kind = packet.l3().get(chain.offset).copied();
-    let error = chain.protocol == IpProtocol::ICMP6 && kind.is_none_or(|kind| icmp6::is_error(kind) || kind == REDIRECT);
+    let error = chain.protocol == IpProtocol::ICMP6
+        && kind.is_none_or(|kind| icmp6::is_error(kind) || kind == REDIRECT);
     !chain.is_later_fragment() && !error
 }
 
 fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
-    let Some((offender, _)) = Ipv6Header::read(packet.l3()) else { return };
-    let Some((ethernet, _)) = EthernetHeader::read(packet.data()) else { return };
-    let Some(interface) = cx.world.interface(packet.interface()) else { return };
+    let Some((offender, _)) = Ipv6Header::read(packet.l3()) else {
+        return;
+    };
+    let Some((ethernet, _)) = EthernetHeader::read(packet.data()) else {
+        return;
+    };
+    let Some(interface) = cx.world.interface(packet.interface()) else {
+        return;
+    };
     let (destination, asked) = (offender.source, u128::from_be_bytes(offender.destination));
     // Section 2.2 a: the address that the packet was sent to speaks, if it is of this router's.
-    let same_scope = ipv6::is_link_local(&destination) || !ipv6::is_link_local(&offender.destination);
+    let same_scope =
+        ipv6::is_link_local(&destination) || !ipv6::is_link_local(&offender.destination);
     let source = if same_scope && cx.world.owns6(packet, asked) {
         Some(asked)
     } else {
-        cx.world.source6(packet, u128::from_be_bytes(destination), None)
+        cx.world
+            .source6(packet, u128::from_be_bytes(destination), None)
     };
     let Some(source) = source else { return };
-    let way = Way { source: source.to_be_bytes(), destination, hop_limit: OWN_TTL };
+    let way = Way {
+        source: source.to_be_bytes(),
+        destination,
+        hop_limit: OWN_TTL,
+    };
     let back = EthernetHeader::new(ethernet.source, interface.mac, EtherType::IPV6);
-    let argument = if matches!(message.0, icmp6::TOO_BIG | icmp6::PARAMETER_PROBLEM) { packet.meta().argument } else { 0 };
+    let argument = if matches!(message.0, icmp6::TOO_BIG | icmp6::PARAMETER_PROBLEM) {
+        packet.meta().argument
+    } else {
+        0
+    };
     let mut room = [0; MIN_MTU];
     let quote = first_of(packet, packet.l3_offset(), &mut room);
     let Some(mut made) = cx.alloc() else { return };

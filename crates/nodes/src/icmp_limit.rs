@@ -12,7 +12,10 @@ pub struct IcmpLimit {
 
 impl Default for IcmpLimit {
     fn default() -> IcmpLimit {
-        IcmpLimit { rate: 1000, burst: 100 }
+        IcmpLimit {
+            rate: 1000,
+            burst: 100,
+        }
     }
 }
 
@@ -37,13 +40,25 @@ impl<const KINDS: usize> Budgets<KINDS> {
     pub(crate) fn new(limit: IcmpLimit) -> Budgets<KINDS> {
         let price = 1_000_000_000 / u64::from(limit.rate.max(1));
         let most = price * u64::from(limit.burst.max(1));
-        Budgets { buckets: [Bucket { saved: most, last: 0 }; KINDS], price, most }
+        Budgets {
+            buckets: [Bucket {
+                saved: most,
+                last: 0,
+            }; KINDS],
+            price,
+            most,
+        }
     }
 
     /// Whether a message of this kind may be sent now; if so, it is paid for.
     pub(crate) fn may_send(&mut self, kind: usize, now: u64) -> bool {
-        let Some(bucket) = self.buckets.get_mut(kind) else { return false };
-        bucket.saved = bucket.saved.saturating_add(now.saturating_sub(bucket.last)).min(self.most);
+        let Some(bucket) = self.buckets.get_mut(kind) else {
+            return false;
+        };
+        bucket.saved = bucket
+            .saved
+            .saturating_add(now.saturating_sub(bucket.last))
+            .min(self.most);
         bucket.last = now;
         if bucket.saved < self.price {
             return false;

@@ -56,7 +56,11 @@ const IP6_URPF: Next = Next(11);
 /// way back, if there are any.
 #[inline(always)]
 pub(crate) fn past_lists(interface: &Interface, verdict: Verdict) -> Verdict {
-    if !interface.features.any(CHECKS) { verdict } else { past_checks(interface, verdict) }
+    if !interface.features.any(CHECKS) {
+        verdict
+    } else {
+        past_checks(interface, verdict)
+    }
 }
 
 /// What may stand before a packet is forwarded.
@@ -67,7 +71,10 @@ fn past_checks(interface: &Interface, verdict: Verdict) -> Verdict {
     const TO_IP4: Verdict = Verdict::to(IP4_LOOKUP);
     const TO_IP6: Verdict = Verdict::to(IP6_LOOKUP);
     const TO_BRIDGE: Verdict = Verdict::to(BRIDGE);
-    let (listed, looked) = (interface.features.has(Feature::AclIn), interface.features.has(Feature::Urpf));
+    let (listed, looked) = (
+        interface.features.has(Feature::AclIn),
+        interface.features.has(Feature::Urpf),
+    );
     match verdict {
         TO_IP4 | TO_IP6 | TO_BRIDGE | Verdict::OUT if listed => Verdict::to(ACL_INPUT),
         TO_IP4 if looked => Verdict::to(IP4_URPF),
@@ -106,7 +113,12 @@ impl Node<Tables> for InterfaceInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let (mut own, mut theirs) = (Intake::new(cx), Intake::new(cx));
         each::frame(packets, |place, packet| {
             packet.clear_flags(STALE);
@@ -173,19 +185,29 @@ impl<'a> Intake<'a> {
         self.interface = self.tables.interface(index);
         if let Some(interface) = self.interface {
             self.station = Station::new(interface.mac);
-            self.is_bridge = matches!(interface.input, Input::Bridge { .. } | Input::CrossConnect(_));
+            self.is_bridge = matches!(
+                interface.input,
+                Input::Bridge { .. } | Input::CrossConnect(_)
+            );
             if let Input::CrossConnect(out) = interface.input {
-                self.room = self.tables.interface(out).map_or(0, |out| out.mtu as usize + ETHERNET);
+                self.room = self
+                    .tables
+                    .interface(out)
+                    .map_or(0, |out| out.mtu as usize + ETHERNET);
             }
         }
     }
 
     /// Adds what was counted so far to the interface's counters.
     pub(crate) fn finish(&mut self) {
-        if let Some(counters) = self.interface.and_then(|interface| interface.counters.of(self.worker))
+        if let Some(counters) = self
+            .interface
+            .and_then(|interface| interface.counters.of(self.worker))
             && self.packets != 0
         {
-            counters.rx.add(self.packets, self.bytes, self.multicast, self.broadcast);
+            counters
+                .rx
+                .add(self.packets, self.bytes, self.multicast, self.broadcast);
         }
         (self.packets, self.bytes, self.multicast, self.broadcast) = (0, 0, 0, 0);
     }
@@ -213,7 +235,10 @@ impl<'a> Intake<'a> {
     #[inline(always)]
     fn take_shared(&mut self, theirs: &mut Intake<'a>, packet: &mut Pkt) -> Verdict {
         self.count(packet.interface(), packet);
-        match self.interface.and_then(|interface| interface.sub_interfaces.as_deref()) {
+        match self
+            .interface
+            .and_then(|interface| interface.sub_interfaces.as_deref())
+        {
             Some(shares) if self.is_open() => match share_of(shares, packet) {
                 Ok(Some(index)) => theirs.take_tagged(index, packet),
                 Ok(None) => self.decide(packet),
@@ -225,7 +250,8 @@ impl<'a> Intake<'a> {
 
     /// Whether the interface takes anything in, for its sub-interfaces too.
     fn is_open(&self) -> bool {
-        self.interface.is_some_and(|interface| interface.input != Input::Closed)
+        self.interface
+            .is_some_and(|interface| interface.input != Input::Closed)
     }
 
     /// The same for a frame with the tags of a sub-interface, whose it is from here on.
@@ -233,7 +259,10 @@ impl<'a> Intake<'a> {
     pub(crate) fn take_tagged(&mut self, index: u32, packet: &mut Pkt) -> Verdict {
         self.count(index, packet);
         packet.set_interface(index);
-        let change = self.interface.and_then(|interface| interface.sub_interface.as_ref()).map_or(TagChange::default(), |sub| sub.input);
+        let change = self
+            .interface
+            .and_then(|interface| interface.sub_interface.as_ref())
+            .map_or(TagChange::default(), |sub| sub.input);
         if self.is_bridge {
             note_priority(packet);
         }
@@ -246,7 +275,9 @@ impl<'a> Intake<'a> {
     /// Where a frame goes that is counted already.
     #[inline(always)]
     pub(crate) fn decide(&self, packet: &mut Pkt) -> Verdict {
-        let Some(interface) = self.interface else { return Verdict::drop(DropReason::InterfaceDown) };
+        let Some(interface) = self.interface else {
+            return Verdict::drop(DropReason::InterfaceDown);
+        };
         let verdict = match interface.input {
             Input::Routed if plain_ip4(self.station, packet) => Verdict::to(IP4_LOOKUP),
             Input::Routed => route_one(interface, packet),

@@ -17,7 +17,9 @@ pub(crate) struct Ip4Fragment {
 
 impl Default for Ip4Fragment {
     fn default() -> Ip4Fragment {
-        Ip4Fragment { made: Vec::with_capacity(256) }
+        Ip4Fragment {
+            made: Vec::with_capacity(256),
+        }
     }
 }
 
@@ -34,7 +36,12 @@ impl Node<Tables> for Ip4Fragment {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match fragment(cx, &mut self.made, packet, IP4_REWRITE) {
                 Ok(()) => Verdict::to(IP4_REWRITE),
@@ -59,7 +66,12 @@ struct Cut {
 
 /// Cuts a packet whose network header is at the packet's offset for it, into pieces of at most `Meta::argument`
 /// bytes; what stands before that header is repeated in each. The pieces go to `next`.
-pub(crate) fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &mut Pkt, next: Next) -> Result<(), DropReason> {
+pub(crate) fn fragment(
+    cx: &mut Cx<'_, Tables>,
+    made: &mut Vec<Piece>,
+    packet: &mut Pkt,
+    next: Next,
+) -> Result<(), DropReason> {
     let mtu = packet.meta().argument as usize;
     let cut = Cut::of(packet).ok_or(DropReason::Ip4BadLength)?;
     let first = piece(mtu, cut.header_len)?;
@@ -80,7 +92,13 @@ pub(crate) fn fragment(cx: &mut Cx<'_, Tables>, made: &mut Vec<Piece>, packet: &
     made.drain(..).for_each(|piece| cx.originate(piece.0, next));
     // The packet itself is the first fragment.
     ip4_input::shorten(packet, cut.header_len + first);
-    finish(packet.l3_mut(), cut.header_len, first, cut.first_offset, true);
+    finish(
+        packet.l3_mut(),
+        cut.header_len,
+        first,
+        cut.first_offset,
+        true,
+    );
     Ok(())
 }
 
@@ -90,7 +108,11 @@ pub(crate) struct Piece(Pkt);
 /// Bytes of payload a fragment: a multiple of 8, at least 8.
 fn piece(mtu: usize, header: usize) -> Result<usize, DropReason> {
     let piece = mtu.saturating_sub(header) & !7;
-    if piece < 8 { Err(DropReason::Ip4BadLength) } else { Ok(piece) }
+    if piece < 8 {
+        Err(DropReason::Ip4BadLength)
+    } else {
+        Ok(piece)
+    }
 }
 
 impl Cut {
@@ -117,7 +139,14 @@ impl Cut {
 
 impl Piece {
     /// The fragment that starts at byte `at` of the payload.
-    fn make(cx: &mut Cx<'_, Tables>, from: &Pkt, cut: &Cut, header: &[u8], at: usize, len: usize) -> Option<Piece> {
+    fn make(
+        cx: &mut Cx<'_, Tables>,
+        from: &Pkt,
+        cut: &Cut,
+        header: &[u8],
+        at: usize,
+        len: usize,
+    ) -> Option<Piece> {
         let start = cut.l3 + header.len();
         let source = cut.l3 + cut.header_len + at;
         // The headers lie in the first chunk.
@@ -133,11 +162,21 @@ impl Piece {
         let mut packet = Pkt::gather(start + len, || cx.alloc(), fill)?;
         packet.set_interface(from.interface());
         packet.set_aux(from.aux());
-        packet.set_flags(from.flags().without(Flags::MARKED | Flags::TRACED | Flags::HASHED));
+        packet.set_flags(
+            from.flags()
+                .without(Flags::MARKED | Flags::TRACED | Flags::HASHED),
+        );
         packet.set_l3_offset(cut.l3);
-        (packet.meta_mut().table, packet.meta_mut().member) = (from.meta().table, from.meta().member);
+        (packet.meta_mut().table, packet.meta_mut().member) =
+            (from.meta().table, from.meta().member);
         let more = cut.more || at + len < cut.payload;
-        finish(packet.l3_mut(), header.len(), len, cut.first_offset + (at / 8) as u16, more);
+        finish(
+            packet.l3_mut(),
+            header.len(),
+            len,
+            cut.first_offset + (at / 8) as u16,
+            more,
+        );
         Some(Piece(packet))
     }
 }

@@ -19,7 +19,9 @@ pub(crate) struct Ip4Glean {
 
 impl Default for Ip4Glean {
     fn default() -> Ip4Glean {
-        Ip4Glean { asked: Recent::new(1_000_000_000) }
+        Ip4Glean {
+            asked: Recent::new(1_000_000_000),
+        }
     }
 }
 
@@ -32,7 +34,10 @@ pub fn hold_key(interface: u32, address: IpAddr) -> HoldKey {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
     };
-    HoldKey { kind: interface, what: what.into() }
+    HoldKey {
+        kind: interface,
+        what: what.into(),
+    }
 }
 
 impl Node<Tables> for Ip4Glean {
@@ -40,11 +45,21 @@ impl Node<Tables> for Ip4Glean {
         name: "ip4-glean",
         about: "Holds packets whose next hop is not known and asks for it.",
         nexts: &["ip4-lookup"],
-        reasons: &[DropReason::HoldFull, DropReason::HostUnreachable, DropReason::NoRoute, DropReason::Stopped],
+        reasons: &[
+            DropReason::HoldFull,
+            DropReason::HostUnreachable,
+            DropReason::NoRoute,
+            DropReason::Stopped,
+        ],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = self.glean(cx, packet);
         }
@@ -54,10 +69,15 @@ impl Node<Tables> for Ip4Glean {
 
 impl Ip4Glean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
-        let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
+        let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else {
+            return Verdict::drop(DropReason::NoRoute);
+        };
         let address = match adjacency.kind {
             AdjacencyKind::Neighbor | AdjacencyKind::Labelled => adjacency.address,
-            _ => Ipv4Addr::from(Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination())).into(),
+            _ => Ipv4Addr::from(
+                Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.destination()),
+            )
+            .into(),
         };
         let interface = adjacency.interface;
         let key = hold_key(interface, address);
@@ -75,8 +95,12 @@ impl Ip4Glean {
 
 /// Sends an ARP request.
 pub(crate) fn ask(cx: &mut Cx<'_, Tables>, interface: u32, address: u32) {
-    let Some(out) = cx.world.interface(interface) else { return };
-    let Some(source) = out.source_for(address) else { return };
+    let Some(out) = cx.world.interface(interface) else {
+        return;
+    };
+    let Some(source) = out.source_for(address) else {
+        return;
+    };
     let Some(mut packet) = cx.alloc() else { return };
     let _ = packet.set_len(build::ARP_FRAME);
     build::arp_request(packet.data_mut(), out.mac, source, address);

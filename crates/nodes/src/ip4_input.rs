@@ -37,7 +37,12 @@ impl Node<Tables> for Ip4Input {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match check(packet) {
                 Ok(()) => Verdict::to(onward(cx.world, packet)),
@@ -50,7 +55,9 @@ impl Node<Tables> for Ip4Input {
 
 /// Where a sound packet goes, as its interface wants it.
 fn onward(tables: &Tables, packet: &Pkt) -> Next {
-    let features = tables.interface(packet.interface()).map_or(Features::EMPTY, |interface| interface.features);
+    let features = tables
+        .interface(packet.interface())
+        .map_or(Features::EMPTY, |interface| interface.features);
     match () {
         // What was under a label is no matter of the interface's.
         () if packet.flags().any(Flags::TABLED) => IP4_LOOKUP,
@@ -64,7 +71,10 @@ fn onward(tables: &Tables, packet: &Pkt) -> Next {
 /// length passes [`check`] too.
 #[inline(always)]
 pub(crate) fn is_plain(header: &Ipv4Header) -> bool {
-    let between = between_hosts((header.source() >> 24) as u8, (header.destination() >> 24) as u8);
+    let between = between_hosts(
+        (header.source() >> 24) as u8,
+        (header.destination() >> 24) as u8,
+    );
     (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & between
 }
 
@@ -77,7 +87,13 @@ pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
 /// Makes a whole packet behind an Ethernet header ready for ip4-lookup, if it is the usual case; else it is unchanged.
 pub(crate) fn ready(packet: &mut Pkt) -> bool {
     let bytes = packet.len().saturating_sub(EthernetHeader::LEN);
-    let Some((header, _)) = packet.data().get(EthernetHeader::LEN..).and_then(Ipv4Header::read) else { return false };
+    let Some((header, _)) = packet
+        .data()
+        .get(EthernetHeader::LEN..)
+        .and_then(Ipv4Header::read)
+    else {
+        return false;
+    };
     let (total, destination) = (header.total_len() as usize, header.destination());
     if packet.is_chained() || !is_plain(header) || !(Ipv4Header::LEN..=bytes).contains(&total) {
         return false;
@@ -92,10 +108,16 @@ pub(crate) fn ready(packet: &mut Pkt) -> bool {
 fn check(packet: &mut Pkt) -> Result<(), DropReason> {
     let bytes = packet.total_len().saturating_sub(packet.l3_offset());
     let l3 = packet.l3();
-    let Some((header, _)) = Ipv4Header::read(l3) else { return Err(DropReason::Ip4Truncated) };
+    let Some((header, _)) = Ipv4Header::read(l3) else {
+        return Err(DropReason::Ip4Truncated);
+    };
     let total = header.total_len() as usize;
     let plain = header.version_ihl == 0x45;
-    let sound = if plain { checksum::ipv4_header_ok(header) } else { check_options(l3)? };
+    let sound = if plain {
+        checksum::ipv4_header_ok(header)
+    } else {
+        check_options(l3)?
+    };
     let (source, destination) = (header.source(), header.destination());
     if !sound {
         return Err(DropReason::Ip4BadChecksum);
@@ -146,14 +168,18 @@ fn shorten_chain(packet: &mut Pkt, len: usize) {
 /// A header that is not the usual 20 bytes of version 4: whether its checksum is right.
 #[cold]
 fn check_options(l3: &[u8]) -> Result<bool, DropReason> {
-    let Some((header, _)) = Ipv4Header::read(l3) else { return Err(DropReason::Ip4Truncated) };
+    let Some((header, _)) = Ipv4Header::read(l3) else {
+        return Err(DropReason::Ip4Truncated);
+    };
     if header.version() != 4 {
         return Err(DropReason::Ip4BadVersion);
     }
     if header.header_len() < 20 {
         return Err(DropReason::Ip4BadHeaderLength);
     }
-    let header = l3.get(..header.header_len()).ok_or(DropReason::Ip4BadHeaderLength)?;
+    let header = l3
+        .get(..header.header_len())
+        .ok_or(DropReason::Ip4BadHeaderLength)?;
     Ok(checksum::internet(header) == 0)
 }
 

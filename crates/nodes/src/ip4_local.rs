@@ -41,7 +41,12 @@ impl Node<Tables> for Ip4Local {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = local(cx.world, packet);
         }
@@ -50,7 +55,9 @@ impl Node<Tables> for Ip4Local {
 }
 
 fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
-    let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    let Some((header, _)) = Ipv4Header::read(packet.l3()) else {
+        return Verdict::drop(DropReason::IcmpTruncated);
+    };
     let (destination, header_len) = (header.destination(), header.header_len());
     // Before whose address it is, which takes a look at all interfaces: the ends of a tunnel say that, too.
     if header.protocol() == IpProtocol::UDP
@@ -81,7 +88,9 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
 }
 
 fn icmp(packet: &mut Pkt) -> Verdict {
-    let Some((header, _)) = Ipv4Header::read(packet.l3()) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    let Some((header, _)) = Ipv4Header::read(packet.l3()) else {
+        return Verdict::drop(DropReason::IcmpTruncated);
+    };
     let start = header.header_len();
     if IcmpHeader::read(packet.l3().get(start..).unwrap_or(&[])).is_none() {
         return Verdict::drop(DropReason::IcmpTruncated);
@@ -90,13 +99,24 @@ fn icmp(packet: &mut Pkt) -> Verdict {
         return Verdict::drop(DropReason::IcmpBadChecksum);
     }
     let message = packet.l3_mut().get_mut(start..).unwrap_or(&mut []);
-    let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Verdict::drop(DropReason::IcmpTruncated) };
+    let Some((icmp, _)) = IcmpHeader::read_mut(message) else {
+        return Verdict::drop(DropReason::IcmpTruncated);
+    };
     match icmp.kind {
         ECHO_REQUEST => {
             icmp.kind = ECHO_REPLY;
             // RFC 1624 equation 3: only the type changes, the first octet of its word.
-            let kinds = [u16::from_be_bytes([!ECHO_REQUEST, 0xff]), u16::from_be_bytes([ECHO_REPLY, 0])];
-            icmp.set_checksum(Sum::EMPTY.add_u16(!icmp.checksum()).add_u16(kinds[0]).add_u16(kinds[1]).finish());
+            let kinds = [
+                u16::from_be_bytes([!ECHO_REQUEST, 0xff]),
+                u16::from_be_bytes([ECHO_REPLY, 0]),
+            ];
+            icmp.set_checksum(
+                Sum::EMPTY
+                    .add_u16(!icmp.checksum())
+                    .add_u16(kinds[0])
+                    .add_u16(kinds[1])
+                    .finish(),
+            );
             turn_around(packet)
         }
         ECHO_REPLY | UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM => Verdict::CONSUME,
@@ -106,7 +126,11 @@ fn icmp(packet: &mut Pkt) -> Verdict {
 
 /// Adds what a packet holds from byte `at` on, over all its chunks.
 pub(crate) fn add_rest(sum: Sum, packet: &Pkt, at: usize) -> Sum {
-    if packet.is_chained() { add_chain(sum, packet, at) } else { sum.add_bytes(packet.data().get(at..).unwrap_or(&[])) }
+    if packet.is_chained() {
+        add_chain(sum, packet, at)
+    } else {
+        sum.add_bytes(packet.data().get(at..).unwrap_or(&[]))
+    }
 }
 
 #[cold]

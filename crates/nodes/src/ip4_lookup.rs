@@ -14,7 +14,9 @@ use weir_fib::{AdjacencyKind, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
-use crate::icmp4_error::{NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain};
+use crate::icmp4_error::{
+    NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain,
+};
 use crate::{Tables, each, flow_hash4, ip4_rewrite, mpls};
 
 pub(crate) struct Ip4Lookup {
@@ -24,7 +26,10 @@ pub(crate) struct Ip4Lookup {
 
 impl Default for Ip4Lookup {
     fn default() -> Ip4Lookup {
-        Ip4Lookup { destinations: Box::new([0; VECTOR]), groups: Box::new([0; VECTOR]) }
+        Ip4Lookup {
+            destinations: Box::new([0; VECTOR]),
+            groups: Box::new([0; VECTOR]),
+        }
     }
 }
 
@@ -42,7 +47,12 @@ impl Node<Tables> for Ip4Lookup {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
         let mut exits = Exits::default();
@@ -59,7 +69,14 @@ impl Node<Tables> for Ip4Lookup {
                 self.look_up(cx.world, packets);
                 let groups = &self.groups;
                 each::frame(packets, |place, packet| {
-                    pass_on(nexthops, &mut exits, verdicts, place, packet, groups[place % VECTOR]);
+                    pass_on(
+                        nexthops,
+                        &mut exits,
+                        verdicts,
+                        place,
+                        packet,
+                        groups[place % VECTOR],
+                    );
                 });
             }
         }
@@ -69,7 +86,14 @@ impl Node<Tables> for Ip4Lookup {
 
 /// One packet whose group is known.
 #[inline(always)]
-fn pass_on(nexthops: NexthopView<'_>, exits: &mut Exits, verdicts: &mut [Verdict], place: usize, packet: &mut Pkt, group: u32) {
+fn pass_on(
+    nexthops: NexthopView<'_>,
+    exits: &mut Exits,
+    verdicts: &mut [Verdict],
+    place: usize,
+    packet: &mut Pkt,
+    group: u32,
+) {
     if let Some(interface) = forward(nexthops, packet, group) {
         return exits.note(interface);
     }
@@ -94,7 +118,11 @@ pub(crate) struct Exits {
 
 impl Default for Exits {
     fn default() -> Exits {
-        Exits { all: u32::MAX, any: 0, odd: false }
+        Exits {
+            all: u32::MAX,
+            any: 0,
+            odd: false,
+        }
     }
 }
 
@@ -108,14 +136,22 @@ impl Exits {
     /// The verdicts are written, [`Verdict::OUT`] for what leaves.
     #[inline(always)]
     pub(crate) fn outcome(self) -> Outcome {
-        if !self.odd && self.all == self.any { Outcome::AllOut(self.any) } else { Outcome::Each }
+        if !self.odd && self.all == self.any {
+            Outcome::AllOut(self.any)
+        } else {
+            Outcome::Each
+        }
     }
 }
 
 /// The destination: in the handle when eth-input has read it already, else in the packet.
 #[inline(always)]
 fn destination_of(packet: &Pkt) -> u32 {
-    if packet.flags().any(Flags::PLAIN_IP4) { packet.aux() } else { read_destination(packet) }
+    if packet.flags().any(Flags::PLAIN_IP4) {
+        packet.aux()
+    } else {
+        read_destination(packet)
+    }
 }
 
 #[cold]
@@ -160,7 +196,9 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
         AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
-        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => told(packet, NET_UNREACHABLE),
+        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
+            told(packet, NET_UNREACHABLE)
+        }
     }
 }
 
@@ -182,8 +220,11 @@ impl Ip4Lookup {
         match &tables.fib4[..] {
             [only] => only.lookup_batch(destinations, groups),
             _ => {
-                for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups) {
-                    *group = tables.fib4_for(packet).map_or(0, |fib| fib.lookup(destination));
+                for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups)
+                {
+                    *group = tables
+                        .fib4_for(packet)
+                        .map_or(0, |fib| fib.lookup(destination));
                 }
             }
         }

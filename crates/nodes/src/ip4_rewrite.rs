@@ -31,7 +31,12 @@ impl Node<Tables> for Ip4Rewrite {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = rewrite(cx.world, packet);
         }
@@ -50,14 +55,24 @@ const HOPS: std::ops::Range<usize> = EthernetHeader::LEN + 8..EthernetHeader::LE
 pub(crate) fn plain(adjacency: &Adjacency, packet: &mut Pkt) -> Option<u32> {
     let len = packet.len();
     let frame = packet.data_mut().first_chunk_mut()?;
-    let interface = head(adjacency, len, u32::from_le_bytes(*frame[HOPS].as_array()?), frame)?;
+    let interface = head(
+        adjacency,
+        len,
+        u32::from_le_bytes(*frame[HOPS].as_array()?),
+        frame,
+    )?;
     packet.set_aux(interface);
     Some(interface)
 }
 
 /// The same on the headers of a plain packet of `len` bytes; `hops` is what [`HOPS`] of it holds.
 #[inline(always)]
-pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u32, frame: &mut [u8; PLAIN]) -> Option<u32> {
+pub(crate) fn head(
+    adjacency: &Adjacency,
+    len: usize,
+    hops: u32,
+    frame: &mut [u8; PLAIN],
+) -> Option<u32> {
     // All packets of a vector find the same here, so that none overtakes another, nor those that were held.
     let (start, rest) = adjacency.in_use_by_ip4()?;
     if len > adjacency.longest_frame() {
@@ -87,7 +102,9 @@ pub(crate) fn hop_taken(word: u32) -> Option<u32> {
 /// The same four bytes with a time to live of at most `most`, which is one at least.
 #[inline(always)]
 pub(crate) fn hops_at_most(word: u32, most: u32) -> u32 {
-    let Some(less @ 1..) = (word & 0xff).checked_sub(most) else { return word };
+    let Some(less @ 1..) = (word & 0xff).checked_sub(most) else {
+        return word;
+    };
     // So much less in the first byte is so much more in the checksum's first, and what is carried out of its last
     // comes in again at its first.
     let sum = (word >> 16) + less;
@@ -97,15 +114,23 @@ pub(crate) fn hops_at_most(word: u32, most: u32) -> u32 {
 
 #[inline(never)]
 fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
-    let Some(adjacency) = tables.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
+    let Some(adjacency) = tables.nexthops.adjacency(packet.aux()) else {
+        return Verdict::drop(DropReason::NoRoute);
+    };
     let end = adjacency.end();
-    let Some(destination) = end.rewrite() else { return unresolved(end.state(), packet) };
+    let Some(destination) = end.rewrite() else {
+        return unresolved(end.state(), packet);
+    };
     if packet.total_len() - packet.l3_offset().min(packet.len()) > adjacency.mtu as usize {
         return too_long(adjacency.mtu, packet);
     }
     let originated = packet.flags().any(Flags::ORIGINATED);
-    let Some((ethernet, l3)) = EthernetHeader::read_mut(packet.data_mut()) else { return Verdict::drop(DropReason::Ip4Truncated) };
-    let Some((header, _)) = Ipv4Header::read_mut(l3) else { return Verdict::drop(DropReason::Ip4Truncated) };
+    let Some((ethernet, l3)) = EthernetHeader::read_mut(packet.data_mut()) else {
+        return Verdict::drop(DropReason::Ip4Truncated);
+    };
+    let Some((header, _)) = Ipv4Header::read_mut(l3) else {
+        return Verdict::drop(DropReason::Ip4Truncated);
+    };
     if !originated {
         if header.ttl <= 1 {
             complain(packet, TTL_EXPIRED, 0);
@@ -164,11 +189,23 @@ mod tests {
     #[test]
     fn hops_are_taken_off_together_as_one_by_one() {
         for checksum in 0..u16::MAX {
-            for (ttl, most) in [(1, 1), (64, 64), (64, 63), (64, 255), (200, 1), (255, 254), (255, 2)] {
+            for (ttl, most) in [
+                (1, 1),
+                (64, 64),
+                (64, 63),
+                (64, 255),
+                (200, 1),
+                (255, 254),
+                (255, 2),
+            ] {
                 let [a, b] = checksum.to_be_bytes();
                 let word = u32::from_le_bytes([ttl, 17, a, b]);
                 let wanted = (most..ttl).fold(word, |word, _| hop_taken(word).unwrap());
-                assert_eq!(hops_at_most(word, most.into()), wanted, "{ttl} {most} {checksum:#x}");
+                assert_eq!(
+                    hops_at_most(word, most.into()),
+                    wanted,
+                    "{ttl} {most} {checksum:#x}"
+                );
             }
         }
     }
@@ -183,7 +220,11 @@ mod tests {
                 let word = hop_taken(u32::from_le_bytes([ttl, 17, a, b])).map(u32::to_le_bytes);
                 decrement_ttl(&mut header);
                 let [a, b] = header.checksum().to_be_bytes();
-                assert_eq!(word, (ttl > 1).then_some([header.ttl, 17, a, b]), "{ttl} {checksum:#x}");
+                assert_eq!(
+                    word,
+                    (ttl > 1).then_some([header.ttl, 17, a, b]),
+                    "{ttl} {checksum:#x}"
+                );
             }
         }
     }

@@ -26,7 +26,9 @@ pub(crate) fn is_open(features: Features) -> bool {
 
 /// Whether nothing does but access lists, if any.
 pub(crate) fn is_open_but_for_lists(features: Features) -> bool {
-    ![Feature::Urpf, Feature::Policer].into_iter().any(|feature| features.has(feature))
+    ![Feature::Urpf, Feature::Policer]
+        .into_iter()
+        .any(|feature| features.has(feature))
 }
 
 /// What a pass over one interface's packets compares with, and where they may leave.
@@ -132,20 +134,32 @@ pub(crate) struct Way {
 
 impl<'a> Straight<'a> {
     #[inline(always)]
-    pub(crate) fn new(MacAddr([a, b, c, d, e, f]): MacAddr, nexthops: NexthopView<'a>) -> Straight<'a> {
-        Straight { station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]), nexthops }
+    pub(crate) fn new(
+        MacAddr([a, b, c, d, e, f]): MacAddr,
+        nexthops: NexthopView<'a>,
+    ) -> Straight<'a> {
+        Straight {
+            station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
+            nexthops,
+        }
     }
 
     /// Forwards a plain packet for this station to a neighbour in use, and returns the interface. `None`, and
     /// nothing is changed, for all else. `LABELS` says whether there are paths that push labels: their being there
     /// alone would cost every packet a tenth of its instructions.
     #[inline(always)]
-    pub(crate) fn forward<const LABELS: bool>(self, fib: impl Near, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn forward<const LABELS: bool>(
+        self,
+        fib: impl Near,
+        packet: &mut Pkt,
+    ) -> Option<u32> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
         let plain = self.examine(frame, len, chained)?;
         let group = fib.group(plain.destination);
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, plain) };
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else {
+            return self.push::<LABELS>(packet, group, plain);
+        };
         let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
         Some(leave(packet, len, plain.whole, interface))
     }
@@ -154,7 +168,11 @@ impl<'a> Straight<'a> {
     #[inline(always)]
     pub(crate) fn ask(fib: FullFib4<'_>, packet: &Pkt) {
         if let Some(frame) = packet.data().first_chunk::<PLAIN>() {
-            fib.announce(frame.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets)));
+            fib.announce(
+                frame
+                    .last_chunk()
+                    .map_or(0, |octets| u32::from_be_bytes(*octets)),
+            );
         }
     }
 
@@ -171,14 +189,22 @@ impl<'a> Straight<'a> {
     pub(crate) fn first(self, fib: LargeFib4<'_>, packet: &Pkt) -> Way {
         let frame = packet.data().first_chunk::<PLAIN>();
         match frame.and_then(|frame| self.examine(frame, packet.len(), packet.is_chained())) {
-            Some(Plain { destination, .. }) => Way { destination, first: fib.first(destination) },
+            Some(Plain { destination, .. }) => Way {
+                destination,
+                first: fib.first(destination),
+            },
             None => Way::default(),
         }
     }
 
     /// … and at last. What was examined is right still.
     #[inline(always)]
-    pub(crate) fn last<const LABELS: bool>(self, fib: LargeFib4<'_>, way: Way, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn last<const LABELS: bool>(
+        self,
+        fib: LargeFib4<'_>,
+        way: Way,
+        packet: &mut Pkt,
+    ) -> Option<u32> {
         if way.destination == 0 {
             return None;
         }
@@ -187,12 +213,28 @@ impl<'a> Straight<'a> {
 
     /// A packet that was examined, of `whole` bytes, to the group that it was found to go to.
     #[inline(always)]
-    pub(crate) fn leave<const LABELS: bool>(self, group: u32, whole: usize, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn leave<const LABELS: bool>(
+        self,
+        group: u32,
+        whole: usize,
+        packet: &mut Pkt,
+    ) -> Option<u32> {
         let len = packet.len();
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let Header { sizes, hops, destination } = Header::read(frame);
-        let plain = Plain { destination: destination.swap_bytes(), whole, hops: hops as u32, service: (sizes >> 8) as u8 };
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else { return self.push::<LABELS>(packet, group, plain) };
+        let Header {
+            sizes,
+            hops,
+            destination,
+        } = Header::read(frame);
+        let plain = Plain {
+            destination: destination.swap_bytes(),
+            whole,
+            hops: hops as u32,
+            service: (sizes >> 8) as u8,
+        };
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else {
+            return self.push::<LABELS>(packet, group, plain);
+        };
         let interface = ip4_rewrite::head(adjacency, whole, plain.hops, frame)?;
         Some(leave(packet, len, whole, interface))
     }
@@ -213,7 +255,10 @@ impl<'a> Straight<'a> {
         if odd != 0 || !header.is_right() {
             return None;
         }
-        let found = (Wire4::new(frame.last_chunk()?), header.destination.swap_bytes());
+        let found = (
+            Wire4::new(frame.last_chunk()?),
+            header.destination.swap_bytes(),
+        );
         let whole = whole(header.sizes);
         if whole != len {
             if whole > len || whole < KEYED {
@@ -234,7 +279,11 @@ impl<'a> Straight<'a> {
 
     #[inline(always)]
     fn push<const LABELS: bool>(self, packet: &mut Pkt, group: u32, plain: Plain) -> Option<u32> {
-        if LABELS { push(self.nexthops, packet, group, plain) } else { None }
+        if LABELS {
+            push(self.nexthops, packet, group, plain)
+        } else {
+            None
+        }
     }
 
     /// Whether there are paths that push labels.
@@ -245,9 +294,15 @@ impl<'a> Straight<'a> {
     /// Whether these are the headers of a plain packet for this station.
     #[inline(always)]
     fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
-        let ours = (word(frame, 0) << 16 == self.station) & (types(frame) & IP4_MASK == IP4_PLAIN) & !chained;
+        let ours = (word(frame, 0) << 16 == self.station)
+            & (types(frame) & IP4_MASK == IP4_PLAIN)
+            & !chained;
         let header = Header::read(frame);
-        if ours & header.is_sound() { header.plain(len) } else { None }
+        if ours & header.is_sound() {
+            header.plain(len)
+        } else {
+            None
+        }
     }
 }
 
@@ -262,8 +317,14 @@ pub(crate) struct Header {
 impl Header {
     #[inline(always)]
     pub(crate) fn read(frame: &[u8; PLAIN]) -> Header {
-        let destination = frame.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-        Header { sizes: word(frame, ETHERNET), hops: word(frame, ETHERNET + 8), destination }
+        let destination = frame
+            .last_chunk()
+            .map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        Header {
+            sizes: word(frame, ETHERNET),
+            hops: word(frame, ETHERNET + 8),
+            destination,
+        }
     }
 
     /// Whether version and length are those of a plain packet.
@@ -281,7 +342,8 @@ impl Header {
     /// Whether the checksum is right and the packet is from one host to another.
     #[inline(always)]
     pub(crate) fn is_sound(self) -> bool {
-        let between_hosts = ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8);
+        let between_hosts =
+            ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8);
         self.is_right() & between_hosts
     }
 
@@ -298,14 +360,22 @@ impl Header {
         if whole > len || whole < PLAIN {
             return None;
         }
-        Some(Plain { destination: self.destination.swap_bytes(), whole, hops: self.hops as u32, service: self.service() })
+        Some(Plain {
+            destination: self.destination.swap_bytes(),
+            whole,
+            hops: self.hops as u32,
+            service: self.service(),
+        })
     }
 }
 
 /// The type and the first bytes of the IPv4 header, in little-endian order.
 #[inline(always)]
 fn types(frame: &[u8; PLAIN]) -> u32 {
-    frame.get(ETHERNET - 2..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    frame
+        .get(ETHERNET - 2..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
 /// Where the group's packets get labels: one in the usual case.
@@ -337,13 +407,20 @@ pub(crate) fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) 
 /// Where a plain packet goes.
 #[inline(always)]
 pub(crate) fn destination(packet: &Pkt) -> u32 {
-    packet.data().first_chunk::<PLAIN>().and_then(|frame| frame.last_chunk()).map_or(0, |octets| u32::from_be_bytes(*octets))
+    packet
+        .data()
+        .first_chunk::<PLAIN>()
+        .and_then(|frame| frame.last_chunk())
+        .map_or(0, |octets| u32::from_be_bytes(*octets))
 }
 
 /// Bytes of a plain packet's frame without what Ethernet padded.
 #[inline(always)]
 pub(crate) fn bytes(packet: &Pkt) -> usize {
-    packet.data().first_chunk::<PLAIN>().map_or(0, |frame| whole(word(frame, ETHERNET)))
+    packet
+        .data()
+        .first_chunk::<PLAIN>()
+        .map_or(0, |frame| whole(word(frame, ETHERNET)))
 }
 
 /// Bytes of a frame, as the first word of its IPv4 header tells.
@@ -354,5 +431,8 @@ fn whole(sizes: u64) -> usize {
 
 #[inline(always)]
 fn word(frame: &[u8; PLAIN], at: usize) -> u64 {
-    frame.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    frame
+        .get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

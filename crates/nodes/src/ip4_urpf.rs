@@ -23,7 +23,10 @@ pub(crate) struct Ip4Urpf {
 
 impl Default for Ip4Urpf {
     fn default() -> Ip4Urpf {
-        Ip4Urpf { sources: Box::new([0; VECTOR]), groups: Box::new([0; VECTOR]) }
+        Ip4Urpf {
+            sources: Box::new([0; VECTOR]),
+            groups: Box::new([0; VECTOR]),
+        }
     }
 }
 
@@ -38,10 +41,17 @@ impl Node<Tables> for Ip4Urpf {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         verdicts.fill(Verdict::to(IP4_LOOKUP));
         by_interface(cx.world, packets, verdicts, |check, packets, verdicts| {
-            let Some(fib) = cx.world.fib4.get(check.table) else { return verdicts.fill(Verdict::drop(DropReason::Urpf)) };
+            let Some(fib) = cx.world.fib4.get(check.table) else {
+                return verdicts.fill(Verdict::drop(DropReason::Urpf));
+            };
             let count = packets.len().min(VECTOR);
             for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
                 *source = Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.source());
@@ -69,7 +79,11 @@ pub(crate) struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(tables: &'a Tables, interface: &Interface, mode: ReversePath) -> Check<'a> {
         let by = (mode == ReversePath::Strict).then_some(interface.index);
-        Check { nexthops: tables.nexthops.view(), table: interface.table as usize, by }
+        Check {
+            nexthops: tables.nexthops.view(),
+            table: interface.table as usize,
+            by,
+        }
     }
 
     /// Whether a group leads back.
@@ -83,10 +97,16 @@ impl<'a> Check<'a> {
 
     #[inline(never)]
     fn one_of(&self, group: u32) -> bool {
-        self.nexthops.buckets(group).iter().filter_map(|&end| self.nexthops.adjacency(end)).any(|end| {
-            matches!(end.kind, AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean)
-                && self.by.is_none_or(|by| end.interface == by)
-        })
+        self.nexthops
+            .buckets(group)
+            .iter()
+            .filter_map(|&end| self.nexthops.adjacency(end))
+            .any(|end| {
+                matches!(
+                    end.kind,
+                    AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean
+                ) && self.by.is_none_or(|by| end.interface == by)
+            })
     }
 }
 
@@ -100,7 +120,10 @@ pub(crate) fn by_interface(
 ) {
     let (mut packets, mut verdicts) = (packets, verdicts);
     while let Some(index) = packets.first().map(Pkt::interface) {
-        let run = packets.iter().take_while(|packet| packet.interface() == index).count();
+        let run = packets
+            .iter()
+            .take_while(|packet| packet.interface() == index)
+            .count();
         let (here, later) = packets.split_at(run);
         let (its, others) = verdicts.split_at_mut(run);
         if let Some(interface) = tables.interface(index)

@@ -23,7 +23,9 @@ pub(crate) struct Ip6Glean {
 
 impl Default for Ip6Glean {
     fn default() -> Ip6Glean {
-        Ip6Glean { asked: Recent::new(1_000_000_000) }
+        Ip6Glean {
+            asked: Recent::new(1_000_000_000),
+        }
     }
 }
 
@@ -34,11 +36,21 @@ impl Node<Tables> for Ip6Glean {
         name: "ip6-glean",
         about: "Holds IPv6 packets whose next hop is not known and asks for it.",
         nexts: &["ip6-lookup"],
-        reasons: &[DropReason::HoldFull, DropReason::HostUnreachable, DropReason::NoRoute, DropReason::Stopped],
+        reasons: &[
+            DropReason::HoldFull,
+            DropReason::HostUnreachable,
+            DropReason::NoRoute,
+            DropReason::Stopped,
+        ],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = self.glean(cx, packet);
         }
@@ -48,10 +60,16 @@ impl Node<Tables> for Ip6Glean {
 
 impl Ip6Glean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
-        let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
+        let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else {
+            return Verdict::drop(DropReason::NoRoute);
+        };
         let address = match adjacency.kind {
             AdjacencyKind::Neighbor | AdjacencyKind::Labelled => adjacency.address,
-            _ => Ipv6Header::read(packet.l3()).map_or(Ipv6Addr::UNSPECIFIED, |(header, _)| header.destination_addr()).into(),
+            _ => Ipv6Header::read(packet.l3())
+                .map_or(Ipv6Addr::UNSPECIFIED, |(header, _)| {
+                    header.destination_addr()
+                })
+                .into(),
         };
         let interface = adjacency.interface;
         let key = hold_key(interface, address);
@@ -73,8 +91,12 @@ pub(crate) const NEIGHBOR_FRAME: usize = ETHERNET + Ipv6Header::LEN + 24 + 8;
 
 /// Sends a neighbour solicitation to the group in which whoever has the address listens.
 pub(crate) fn ask(cx: &mut Cx<'_, Tables>, interface: u32, address: u128) {
-    let Some(out) = cx.world.interface(interface) else { return };
-    let Some(source) = out.source_for6(address).or_else(|| out.link_local6()) else { return };
+    let Some(out) = cx.world.interface(interface) else {
+        return;
+    };
+    let Some(source) = out.source_for6(address).or_else(|| out.link_local6()) else {
+        return;
+    };
     let (mac, target) = (out.mac, address.to_be_bytes());
     let Some(mut packet) = cx.alloc() else { return };
     let _ = packet.set_len(NEIGHBOR_FRAME);

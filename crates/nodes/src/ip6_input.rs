@@ -43,14 +43,23 @@ impl Node<Tables> for Ip6Input {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let interface = cx.world.interface(packet.interface());
             *verdict = match check(interface, packet) {
                 // What was under a label is no matter of the interface's.
                 Ok(IP6_LOOKUP) if packet.flags().any(Flags::TABLED) => Verdict::to(IP6_LOOKUP),
-                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => Verdict::to(ACL_INPUT),
-                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::Urpf)) => Verdict::to(IP6_URPF),
+                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => {
+                    Verdict::to(ACL_INPUT)
+                }
+                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::Urpf)) => {
+                    Verdict::to(IP6_URPF)
+                }
                 Ok(next) => Verdict::to(next),
                 Err(reason) => Verdict::drop(reason),
             };
@@ -62,7 +71,9 @@ impl Node<Tables> for Ip6Input {
 /// Whether IPv6 is what a vector mostly holds, as its first packet tells.
 #[inline(always)]
 pub(crate) fn comes_first(packets: &[Pkt]) -> bool {
-    let first = packets.first().and_then(|packet| EthernetHeader::read(packet.data()));
+    let first = packets
+        .first()
+        .and_then(|packet| EthernetHeader::read(packet.data()));
     first.is_some_and(|(header, _)| header.ethertype() == EtherType::IPV6)
 }
 
@@ -73,11 +84,22 @@ const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
 /// packet is ready for ip6-lookup; a group frame never is.
 #[inline(always)]
 pub(crate) fn plain(interface: &Interface, station: Station, packet: &mut Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<PLAIN>() else { return false };
-    let Some((ethernet, l3)) = EthernetHeader::read(frame) else { return false };
-    let Some((header, _)) = Ipv6Header::read(l3) else { return false };
-    let (bytes, total) = (packet.len() - ETHERNET, Ipv6Header::LEN + header.payload_len() as usize);
-    let ours = station.is_meant_by(frame) & (ethernet.ethertype() == EtherType::IPV6) & !packet.is_chained();
+    let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
+        return false;
+    };
+    let Some((ethernet, l3)) = EthernetHeader::read(frame) else {
+        return false;
+    };
+    let Some((header, _)) = Ipv6Header::read(l3) else {
+        return false;
+    };
+    let (bytes, total) = (
+        packet.len() - ETHERNET,
+        Ipv6Header::LEN + header.payload_len() as usize,
+    );
+    let ours = station.is_meant_by(frame)
+        & (ethernet.ethertype() == EtherType::IPV6)
+        & !packet.is_chained();
     if !(ours & is_plain(header) & !interface.addresses6.is_empty()) || total > bytes {
         return false;
     }
@@ -109,20 +131,32 @@ pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
 fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropReason> {
     let bytes = packet.total_len().saturating_sub(packet.l3_offset());
     // While it is still being asked whether its first addresses are free, the answers are heard (RFC 4862 section 5.4.4).
-    let enabled = |interface: &&Interface| !interface.addresses6.is_empty() || !interface.tentative6.is_empty();
+    let enabled = |interface: &&Interface| {
+        !interface.addresses6.is_empty() || !interface.tentative6.is_empty()
+    };
     // Who takes labels takes what is under them, though its own link be without IPv6 (RFC 4798).
     let labelled = packet.flags().any(Flags::TABLED);
-    let Some(interface) = interface.filter(|interface| labelled || enabled(interface)) else { return Err(DropReason::Ip6NotEnabled) };
-    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::Ip6Truncated) };
+    let Some(interface) = interface.filter(|interface| labelled || enabled(interface)) else {
+        return Err(DropReason::Ip6NotEnabled);
+    };
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
+        return Err(DropReason::Ip6Truncated);
+    };
     if header.version() != 6 {
         return Err(DropReason::Ip6BadVersion);
     }
     let total = Ipv6Header::LEN + usize::from(header.payload_len());
-    if total > bytes || (header.payload_len() == 0 && header.next_header() == IpProtocol::HOP_BY_HOP) {
+    if total > bytes
+        || (header.payload_len() == 0 && header.next_header() == IpProtocol::HOP_BY_HOP)
+    {
         return Err(DropReason::Ip6BadLength);
     }
     let link = Some(interface).filter(|_| !labelled);
-    let next = way(link, header, packet.flags().any(Flags::MULTICAST | Flags::BROADCAST))?;
+    let next = way(
+        link,
+        header,
+        packet.flags().any(Flags::MULTICAST | Flags::BROADCAST),
+    )?;
     if total < bytes {
         ip4_input::shorten(packet, total);
     }
@@ -130,7 +164,11 @@ fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropRe
 }
 
 /// What the addresses say. What came under a label is of no link: nobody's group or link-local address is meant.
-fn way(link: Option<&Interface>, header: &Ipv6Header, group_frame: bool) -> Result<Next, DropReason> {
+fn way(
+    link: Option<&Interface>,
+    header: &Ipv6Header,
+    group_frame: bool,
+) -> Result<Next, DropReason> {
     let (source, destination) = (&header.source, &header.destination);
     if ipv6::is_forbidden_source(source) || (link.is_none() && ipv6::is_link_local(source)) {
         return Err(DropReason::Ip6MartianSource);
@@ -139,7 +177,11 @@ fn way(link: Option<&Interface>, header: &Ipv6Header, group_frame: bool) -> Resu
         return Err(DropReason::Ip6MartianDestination);
     }
     if ipv6::is_multicast(destination) {
-        return if link.is_some_and(|link| link.listens6(destination)) { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6Multicast) };
+        return if link.is_some_and(|link| link.listens6(destination)) {
+            Ok(IP6_LOCAL)
+        } else {
+            Err(DropReason::Ip6Multicast)
+        };
     }
     // Only who asks a group whether an address is free has none himself (RFC 4862 section 5.4.2).
     if *source == UNSPECIFIED {
@@ -150,7 +192,11 @@ fn way(link: Option<&Interface>, header: &Ipv6Header, group_frame: bool) -> Resu
     }
     if ipv6::is_link_local(destination) {
         let ours = link.is_some_and(|link| link.owns6(u128::from_be_bytes(*destination)));
-        return if ours { Ok(IP6_LOCAL) } else { Err(DropReason::Ip6LinkLocal) };
+        return if ours {
+            Ok(IP6_LOCAL)
+        } else {
+            Err(DropReason::Ip6LinkLocal)
+        };
     }
     Ok(IP6_LOOKUP)
 }

@@ -47,7 +47,12 @@ impl Node<Tables> for Ip6Local {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match local(cx.world, packet) {
                 Ok(verdict) => verdict,
@@ -63,7 +68,9 @@ impl Node<Tables> for Ip6Local {
 }
 
 fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
-    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(Fate::Silent(DropReason::Ip6Truncated)) };
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
+        return Err(Fate::Silent(DropReason::Ip6Truncated));
+    };
     let group = ipv6::is_multicast(&header.destination);
     let chain = ipv6::walk(packet.l3(), MAX_HEADERS, MAX_BYTES).map_err(ip6_options::fault)?;
     ip6_options::obey(packet.l3(), &chain)?;
@@ -76,7 +83,13 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
         IpProtocol::NO_NEXT => Ok(Verdict::CONSUME),
         IpProtocol::UDP | IpProtocol::TCP if group => Err(Fate::Silent(DropReason::LocalPort)),
         _ if group => Err(Fate::Silent(DropReason::LocalProtocol)),
-        IpProtocol::UDP if vxlan_input::takes(tables, packet, packet.l3().get(chain.offset..).unwrap_or(&[])) => {
+        IpProtocol::UDP
+            if vxlan_input::takes(
+                tables,
+                packet,
+                packet.l3().get(chain.offset..).unwrap_or(&[]),
+            ) =>
+        {
             packet.set_aux(chain.offset as u32);
             Ok(Verdict::to(VXLAN_INPUT))
         }
@@ -87,9 +100,14 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
 
 fn icmp(tables: &Tables, packet: &mut Pkt, chain: &Chain) -> Result<Verdict, DropReason> {
     let message = packet.l3().get(chain.offset..).and_then(IcmpHeader::read);
-    let kind = message.map(|(icmp, _)| icmp.kind).ok_or(DropReason::IcmpTruncated)?;
+    let kind = message
+        .map(|(icmp, _)| icmp.kind)
+        .ok_or(DropReason::IcmpTruncated)?;
     // Their own check looks at the checksum too.
-    if matches!(kind, nd::ROUTER_SOLICITATION..=nd::NEIGHBOR_ADVERTISEMENT | REDIRECT) {
+    if matches!(
+        kind,
+        nd::ROUTER_SOLICITATION..=nd::NEIGHBOR_ADVERTISEMENT | REDIRECT
+    ) {
         return Ok(Verdict::to(ND_INPUT));
     }
     if sum_of(packet, chain) != 0 {
@@ -107,34 +125,61 @@ pub(crate) const REDIRECT: u8 = 137;
 
 /// The checksum over an ICMPv6 message, which may span chunks; 0 when the one in it is right.
 fn sum_of(packet: &Pkt, chain: &Chain) -> u16 {
-    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return 1 };
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
+        return 1;
+    };
     let length = (Ipv6Header::LEN + usize::from(header.payload_len())).saturating_sub(chain.offset);
     packet_sum::from_l3(
         packet,
         chain.offset,
         length,
-        checksum::pseudo6(&header.source, &header.destination, IpProtocol::ICMP6, length as u32),
+        checksum::pseudo6(
+            &header.source,
+            &header.destination,
+            IpProtocol::ICMP6,
+            length as u32,
+        ),
     )
 }
 
 /// Makes the answer of a request, in place, and without its extension headers.
 fn echo(tables: &Tables, packet: &mut Pkt, chain: &Chain) -> Result<Verdict, DropReason> {
     without_extensions(packet, chain)?;
-    let Some((header, _)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::IcmpTruncated) };
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
+        return Err(DropReason::IcmpTruncated);
+    };
     let (asker, asked) = (header.source, header.destination);
     // A group or an anycast address does not speak (RFC 4443 section 4.2).
     let ours = tables.owns6(packet, u128::from_be_bytes(asked));
-    let speaker = if ours { Some(asked) } else { tables.source6(packet, u128::from_be_bytes(asker), None).map(u128::to_be_bytes) };
-    let Some(speaker) = speaker.filter(|_| asker != ipv6::UNSPECIFIED) else { return Err(DropReason::IcmpUnsupported) };
-    let Some((header, message)) = Ipv6Header::read_mut(packet.l3_mut()) else { return Err(DropReason::IcmpTruncated) };
-    let Some((icmp, _)) = IcmpHeader::read_mut(message) else { return Err(DropReason::IcmpTruncated) };
+    let speaker = if ours {
+        Some(asked)
+    } else {
+        tables
+            .source6(packet, u128::from_be_bytes(asker), None)
+            .map(u128::to_be_bytes)
+    };
+    let Some(speaker) = speaker.filter(|_| asker != ipv6::UNSPECIFIED) else {
+        return Err(DropReason::IcmpUnsupported);
+    };
+    let Some((header, message)) = Ipv6Header::read_mut(packet.l3_mut()) else {
+        return Err(DropReason::IcmpTruncated);
+    };
+    let Some((icmp, _)) = IcmpHeader::read_mut(message) else {
+        return Err(DropReason::IcmpTruncated);
+    };
     // Only the type and, of a group, an address differ from what was summed.
     icmp.kind = icmp6::ECHO_REPLY;
     icmp.set_checksum(changed(icmp.checksum(), &asked, &speaker));
     (header.source, header.destination, header.hop_limit) = (speaker, asker, OWN_TTL);
     packet.set_flags(Flags::ORIGINATED);
     packet.clear_flags(Flags::HASHED | Flags::HELD | Flags::MULTICAST | Flags::BROADCAST);
-    Ok(if ipv6::is_link_local(&asker) || ipv6::is_link_local(&speaker) { send_back(tables, packet)? } else { Verdict::to(IP6_LOOKUP) })
+    Ok(
+        if ipv6::is_link_local(&asker) || ipv6::is_link_local(&speaker) {
+            send_back(tables, packet)?
+        } else {
+            Verdict::to(IP6_LOOKUP)
+        },
+    )
 }
 
 /// The checksum of a request, as it is of its answer from `speaker` instead of `asked`.
@@ -176,9 +221,14 @@ fn without_extensions(packet: &mut Pkt, chain: &Chain) -> Result<(), DropReason>
 /// The verdict that sends a packet back to the station that it came from.
 fn send_back(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, DropReason> {
     let interface = packet.interface();
-    let mac = tables.interface(interface).map(|interface| interface.mac).ok_or(DropReason::IcmpTruncated)?;
+    let mac = tables
+        .interface(interface)
+        .map(|interface| interface.mac)
+        .ok_or(DropReason::IcmpTruncated)?;
     debug_assert_eq!(packet.l3_offset(), ETHERNET);
-    let Some((ethernet, _)) = EthernetHeader::read_mut(packet.data_mut()) else { return Err(DropReason::IcmpTruncated) };
+    let Some((ethernet, _)) = EthernetHeader::read_mut(packet.data_mut()) else {
+        return Err(DropReason::IcmpTruncated);
+    };
     (ethernet.destination, ethernet.source) = (ethernet.source, mac);
     packet.set_aux(interface);
     Ok(Verdict::OUT)

@@ -15,7 +15,9 @@ use weir_fib::{AdjacencyKind, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv6Header, ipv6};
 
-use crate::icmp6_error::{BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain};
+use crate::icmp6_error::{
+    BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain,
+};
 use crate::ip4_lookup::Exits;
 use crate::{Tables, each, flow_hash6, ip6_rewrite, mpls};
 
@@ -26,7 +28,10 @@ pub(crate) struct Ip6Lookup {
 
 impl Default for Ip6Lookup {
     fn default() -> Ip6Lookup {
-        Ip6Lookup { destinations: Box::new([0; VECTOR]), groups: Box::new([0; VECTOR]) }
+        Ip6Lookup {
+            destinations: Box::new([0; VECTOR]),
+            groups: Box::new([0; VECTOR]),
+        }
     }
 }
 
@@ -44,7 +49,12 @@ impl Node<Tables> for Ip6Lookup {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
         let mut exits = Exits::default();
@@ -62,7 +72,14 @@ impl Node<Tables> for Ip6Lookup {
                 self.look_up(cx.world, packets);
                 let groups = &self.groups;
                 each::frame(packets, |place, packet| {
-                    pass_on(nexthops, &mut exits, verdicts, place, packet, groups[place % VECTOR]);
+                    pass_on(
+                        nexthops,
+                        &mut exits,
+                        verdicts,
+                        place,
+                        packet,
+                        groups[place % VECTOR],
+                    );
                 });
             }
         }
@@ -72,7 +89,14 @@ impl Node<Tables> for Ip6Lookup {
 
 /// One packet whose group is known.
 #[inline(always)]
-fn pass_on(nexthops: NexthopView<'_>, exits: &mut Exits, verdicts: &mut [Verdict], place: usize, packet: &mut Pkt, group: u32) {
+fn pass_on(
+    nexthops: NexthopView<'_>,
+    exits: &mut Exits,
+    verdicts: &mut [Verdict],
+    place: usize,
+    packet: &mut Pkt,
+    group: u32,
+) {
     if let Some(interface) = forward(nexthops, packet, group) {
         return exits.note(interface);
     }
@@ -121,7 +145,11 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
     packet.clear_flags(Flags::PLAIN_IP6);
     match kind {
         AdjacencyKind::Local => Verdict::to(IP6_LOCAL),
-        AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean if stays_on_link(packet) => told(packet, BEYOND_SCOPE),
+        AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean
+            if stays_on_link(packet) =>
+        {
+            told(packet, BEYOND_SCOPE)
+        }
         AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP6_REWRITE),
         // Nobody is asked for on behalf of a packet that may not go on.
         AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => told(packet, HOP_LIMIT),
@@ -129,7 +157,9 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
         AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
-        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => told(packet, NO_ROUTE),
+        AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
+            told(packet, NO_ROUTE)
+        }
     }
 }
 
@@ -156,8 +186,11 @@ impl Ip6Lookup {
         match &tables.fib6[..] {
             [only] => only.lookup_batch(destinations, groups),
             _ => {
-                for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups) {
-                    *group = tables.fib6_for(packet).map_or(0, |fib| fib.lookup(destination));
+                for ((packet, &destination), group) in packets.iter().zip(destinations).zip(groups)
+                {
+                    *group = tables
+                        .fib6_for(packet)
+                        .map_or(0, |fib| fib.lookup(destination));
                 }
             }
         }

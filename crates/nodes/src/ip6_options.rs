@@ -8,7 +8,9 @@ use weir_graph::DropReason;
 use weir_wire::ipv6::{Chain, ChainError, Fault};
 use weir_wire::{IpProtocol, Ipv6Header};
 
-use crate::icmp6_error::{BAD_FIELD, ROUTING_TYPE, TOO_LONG_CHAIN, TOO_MANY_HEADERS, UNKNOWN_NEXT_HEADER, UNKNOWN_OPTION};
+use crate::icmp6_error::{
+    BAD_FIELD, ROUTING_TYPE, TOO_LONG_CHAIN, TOO_MANY_HEADERS, UNKNOWN_NEXT_HEADER, UNKNOWN_OPTION,
+};
 
 /// What ends a packet for this router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +36,15 @@ pub(crate) fn fault(error: ChainError) -> Fate {
 
 /// Goes through the extension headers of `packet`, which [`Chain`] says are there.
 pub(crate) fn obey(packet: &[u8], chain: &Chain) -> Result<(), Fate> {
-    let Some((fixed, _)) = Ipv6Header::read(packet) else { return Err(Fate::Silent(DropReason::Ip6Truncated)) };
+    let Some((fixed, _)) = Ipv6Header::read(packet) else {
+        return Err(Fate::Silent(DropReason::Ip6Truncated));
+    };
     let group = fixed.destination[0] == 0xff;
     let (mut protocol, mut at) = (fixed.next_header(), Ipv6Header::LEN);
     for _ in 0..chain.headers {
-        let Some(&[next, length, _, left]) = packet.get(at..).and_then(<[u8]>::first_chunk) else { break };
+        let Some(&[next, length, _, left]) = packet.get(at..).and_then(<[u8]>::first_chunk) else {
+            break;
+        };
         let end = at
             + match protocol {
                 IpProtocol::FRAGMENT => 8,
@@ -46,9 +52,13 @@ pub(crate) fn obey(packet: &[u8], chain: &Chain) -> Result<(), Fate> {
                 _ => usize::from(length) * 8 + 8,
             };
         match protocol {
-            IpProtocol::HOP_BY_HOP | IpProtocol::DESTINATION_OPTIONS => options(packet, at + 2, end, group)?,
+            IpProtocol::HOP_BY_HOP | IpProtocol::DESTINATION_OPTIONS => {
+                options(packet, at + 2, end, group)?
+            }
             // RFC 8200 section 4.4: the pointer is to the routing type.
-            IpProtocol::ROUTING if left != 0 => return Err(Fate::Told(ROUTING_TYPE, at as u32 + 2)),
+            IpProtocol::ROUTING if left != 0 => {
+                return Err(Fate::Told(ROUTING_TYPE, at as u32 + 2));
+            }
             _ => {}
         }
         (protocol, at) = (IpProtocol(next), end);
@@ -70,8 +80,13 @@ fn options(packet: &[u8], mut at: usize, end: usize, group: bool) -> Result<(), 
             at += 1;
             continue;
         }
-        let behind = packet.get(at + 1).map(|&length| at + 2 + usize::from(length)).filter(|&behind| behind <= end);
-        let Some(behind) = behind else { return Err(Fate::Silent(DropReason::Ip6BadExtension)) };
+        let behind = packet
+            .get(at + 1)
+            .map(|&length| at + 2 + usize::from(length))
+            .filter(|&behind| behind <= end);
+        let Some(behind) = behind else {
+            return Err(Fate::Silent(DropReason::Ip6BadExtension));
+        };
         match kind >> 6 {
             _ if matches!(kind, PADN | ROUTER_ALERT) => {}
             0 => {}

@@ -27,7 +27,12 @@ impl Node<Tables> for Ip6Rewrite {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = rewrite(cx.world, packet);
         }
@@ -53,7 +58,12 @@ pub(crate) fn plain(adjacency: &Adjacency, packet: &mut Pkt) -> Option<u32> {
 
 /// The same on the headers of a plain packet of `len` bytes; `hops` is its hop limit.
 #[inline(always)]
-pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u8, frame: &mut [u8; PLAIN]) -> Option<u32> {
+pub(crate) fn head(
+    adjacency: &Adjacency,
+    len: usize,
+    hops: u8,
+    frame: &mut [u8; PLAIN],
+) -> Option<u32> {
     let (start, end) = adjacency.in_use()?;
     if len > adjacency.longest_frame() || hops <= 1 {
         return None;
@@ -66,18 +76,26 @@ pub(crate) fn head(adjacency: &Adjacency, len: usize, hops: u8, frame: &mut [u8;
 
 #[inline(never)]
 fn rewrite(tables: &Tables, packet: &mut Pkt) -> Verdict {
-    let Some(adjacency) = tables.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
+    let Some(adjacency) = tables.nexthops.adjacency(packet.aux()) else {
+        return Verdict::drop(DropReason::NoRoute);
+    };
     let originated = packet.flags().any(Flags::ORIGINATED);
     if is_expired(packet) {
         return complaint(packet, HOP_LIMIT, 0);
     }
     let end = adjacency.end();
-    let Some(destination) = end.rewrite() else { return unresolved(end.state(), packet) };
+    let Some(destination) = end.rewrite() else {
+        return unresolved(end.state(), packet);
+    };
     if packet.total_len() - packet.l3_offset().min(packet.len()) > adjacency.mtu as usize {
         return complaint(packet, TOO_BIG, adjacency.mtu);
     }
-    let Some((ethernet, l3)) = EthernetHeader::read_mut(packet.data_mut()) else { return Verdict::drop(DropReason::Ip6Truncated) };
-    let Some((header, _)) = Ipv6Header::read_mut(l3) else { return Verdict::drop(DropReason::Ip6Truncated) };
+    let Some((ethernet, l3)) = EthernetHeader::read_mut(packet.data_mut()) else {
+        return Verdict::drop(DropReason::Ip6Truncated);
+    };
+    let Some((header, _)) = Ipv6Header::read_mut(l3) else {
+        return Verdict::drop(DropReason::Ip6Truncated);
+    };
     if !originated {
         header.hop_limit = header.hop_limit.saturating_sub(1);
     }

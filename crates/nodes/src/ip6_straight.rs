@@ -35,13 +35,25 @@ const IP6_MASK: u32 = 0xf0_ffff;
 impl<'a> Straight6<'a> {
     /// What plain IPv6 of an interface is forwarded with in one pass, if it can be.
     #[inline(always)]
-    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface) -> Option<(Straight6<'a>, &'a Fib6)> {
-        if cx.is_traced() || !ip4_straight::is_open(interface.features) || interface.addresses6.is_empty() {
+    pub(crate) fn of(
+        cx: &Cx<'a, Tables>,
+        interface: &Interface,
+    ) -> Option<(Straight6<'a>, &'a Fib6)> {
+        if cx.is_traced()
+            || !ip4_straight::is_open(interface.features)
+            || interface.addresses6.is_empty()
+        {
             return None;
         }
         let MacAddr([a, b, c, d, e, f]) = interface.mac;
         let fib = cx.world.fib6.get(interface.table as usize)?;
-        Some((Straight6 { station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]), nexthops: cx.world.nexthops.view() }, fib))
+        Some((
+            Straight6 {
+                station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
+                nexthops: cx.world.nexthops.view(),
+            },
+            fib,
+        ))
     }
 
     /// Forwards a plain packet for this station to a neighbour in use, and returns the interface. `None`, and
@@ -70,9 +82,22 @@ impl<'a> Straight6<'a> {
 
     /// … then, after those of the table alone, its neighbour, if it is one, …
     #[inline(always)]
-    pub(crate) fn neighbor(self, code: impl Code, fib: LargeFib6<'_>, way: &Way6, packet: &Pkt) -> Option<&'a Adjacency> {
-        let destination = || packet.data().first_chunk::<PLAIN>().and_then(|frame| frame.last_chunk());
-        self.nexthops.only_neighbor(fib.last(code, way, || destination().map_or(0, |bytes| u128::from_be_bytes(*bytes))))
+    pub(crate) fn neighbor(
+        self,
+        code: impl Code,
+        fib: LargeFib6<'_>,
+        way: &Way6,
+        packet: &Pkt,
+    ) -> Option<&'a Adjacency> {
+        let destination = || {
+            packet
+                .data()
+                .first_chunk::<PLAIN>()
+                .and_then(|frame| frame.last_chunk())
+        };
+        self.nexthops.only_neighbor(fib.last(code, way, || {
+            destination().map_or(0, |bytes| u128::from_be_bytes(*bytes))
+        }))
     }
 
     /// … and at last.
@@ -110,13 +135,19 @@ fn upper(frame: &[u8; PLAIN]) -> u64 {
 /// The type and the first bytes of the IPv6 header, in little-endian order.
 #[inline(always)]
 fn types(frame: &[u8; PLAIN]) -> u32 {
-    frame.get(ETHERNET - 2..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    frame
+        .get(ETHERNET - 2..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
 /// Bytes of a frame without what Ethernet padded, and the hop limit, as the first word of its IPv6 header tells.
 #[inline(always)]
 fn sizes(word: u64) -> (usize, u8) {
-    (PLAIN + usize::from(((word >> 32) as u16).swap_bytes()), (word >> 56) as u8)
+    (
+        PLAIN + usize::from(((word >> 32) as u16).swap_bytes()),
+        (word >> 56) as u8,
+    )
 }
 
 /// Readies a rewritten packet; gives its interface.
@@ -132,5 +163,8 @@ fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
 
 #[inline(always)]
 fn word(frame: &[u8; PLAIN], at: usize) -> u64 {
-    frame.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    frame
+        .get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

@@ -18,7 +18,10 @@ pub(crate) struct Ip6Urpf {
 
 impl Default for Ip6Urpf {
     fn default() -> Ip6Urpf {
-        Ip6Urpf { sources: Box::new([0; VECTOR]), groups: Box::new([0; VECTOR]) }
+        Ip6Urpf {
+            sources: Box::new([0; VECTOR]),
+            groups: Box::new([0; VECTOR]),
+        }
     }
 }
 
@@ -33,13 +36,21 @@ impl Node<Tables> for Ip6Urpf {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         verdicts.fill(Verdict::to(IP6_LOOKUP));
         by_interface(cx.world, packets, verdicts, |check, packets, verdicts| {
-            let Some(fib) = cx.world.fib6.get(check.table) else { return verdicts.fill(Verdict::drop(DropReason::Urpf)) };
+            let Some(fib) = cx.world.fib6.get(check.table) else {
+                return verdicts.fill(Verdict::drop(DropReason::Urpf));
+            };
             let count = packets.len().min(VECTOR);
             for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
-                *source = Ipv6Header::read(packet.l3()).map_or(0, |(header, _)| u128::from_be_bytes(header.source));
+                *source = Ipv6Header::read(packet.l3())
+                    .map_or(0, |(header, _)| u128::from_be_bytes(header.source));
             }
             fib.lookup_batch(&self.sources[..count], &mut self.groups[..count]);
             let found = self.groups.iter().zip(self.sources.iter());

@@ -31,7 +31,9 @@ pub(crate) struct LacpInput {
 
 impl Default for LacpInput {
     fn default() -> LacpInput {
-        LacpInput { heard: Box::new([(0, 0); PLACES]) }
+        LacpInput {
+            heard: Box::new([(0, 0); PLACES]),
+        }
     }
 }
 
@@ -50,7 +52,12 @@ impl Node<Tables> for LacpInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = self.take(cx, packet).unwrap_or_else(Verdict::drop);
         }
@@ -62,9 +69,18 @@ impl LacpInput {
     #[inline(never)]
     fn take(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<Verdict, DropReason> {
         let tables = cx.world;
-        let member = tables.interface(packet.interface()).ok_or(DropReason::LacpOff)?;
-        let bond = member.parent.and_then(|bond| tables.interface(bond)).ok_or(DropReason::LacpOff)?;
-        let subtype = packet.data().get(ETHERNET).copied().ok_or(DropReason::LacpMalformed)?;
+        let member = tables
+            .interface(packet.interface())
+            .ok_or(DropReason::LacpOff)?;
+        let bond = member
+            .parent
+            .and_then(|bond| tables.interface(bond))
+            .ok_or(DropReason::LacpOff)?;
+        let subtype = packet
+            .data()
+            .get(ETHERNET)
+            .copied()
+            .ok_or(DropReason::LacpMalformed)?;
         if !matches!(subtype, SUBTYPE_LACP | SUBTYPE_MARKER) {
             return Err(DropReason::SlowProtocol);
         }
@@ -77,19 +93,29 @@ impl LacpInput {
         if subtype == SUBTYPE_MARKER {
             return answer(member, packet);
         }
-        let pdu = packet.data().get(ETHERNET..).and_then(Pdu::read).ok_or(DropReason::LacpMalformed)?;
+        let pdu = packet
+            .data()
+            .get(ETHERNET..)
+            .and_then(Pdu::read)
+            .ok_or(DropReason::LacpMalformed)?;
         if !pdu.actor.system.is_unicast() {
             return Err(DropReason::LacpMalformed);
         }
         if pdu.actor.system == bond.mac {
             return Err(DropReason::LacpOwnSystem);
         }
-        cx.event(Event::Lacp { interface: member.index, actor: pdu.actor, partner: pdu.partner });
+        cx.event(Event::Lacp {
+            interface: member.index,
+            actor: pdu.actor,
+            partner: pdu.partner,
+        });
         Ok(Verdict::CONSUME)
     }
 
     fn may_speak(&mut self, interface: u32, now: u64) -> bool {
-        let Some((until, count)) = self.heard.get_mut(interface as usize % PLACES) else { return false };
+        let Some((until, count)) = self.heard.get_mut(interface as usize % PLACES) else {
+            return false;
+        };
         if now >= *until {
             (*until, *count) = (now.saturating_add(PERIOD), 0);
         }
@@ -100,14 +126,23 @@ impl LacpInput {
 
 /// Turns a marker into its answer, in place.
 fn answer(member: &Interface, packet: &mut Pkt) -> Result<Verdict, DropReason> {
-    let marker = packet.data().get(ETHERNET..).and_then(Marker::read).map(|(marker, _)| *marker);
-    let marker = marker.filter(Marker::is_valid).ok_or(DropReason::LacpMalformed)?;
+    let marker = packet
+        .data()
+        .get(ETHERNET..)
+        .and_then(Marker::read)
+        .map(|(marker, _)| *marker);
+    let marker = marker
+        .filter(Marker::is_valid)
+        .ok_or(DropReason::LacpMalformed)?;
     if marker.is_response() {
         // This router asks nobody.
         return Err(DropReason::SlowProtocol);
     }
     let header = EthernetHeader::new(lacp::MULTICAST, member.mac, EtherType::SLOW);
-    for (place, bytes) in [(0, header.as_bytes()), (ETHERNET, marker.response().as_bytes())] {
+    for (place, bytes) in [
+        (0, header.as_bytes()),
+        (ETHERNET, marker.response().as_bytes()),
+    ] {
         let to = packet.data_mut().get_mut(place..place + bytes.len());
         to.ok_or(DropReason::LacpMalformed)?.copy_from_slice(bytes);
     }

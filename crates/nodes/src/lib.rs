@@ -118,7 +118,9 @@ mod vxlan_output;
 mod way;
 
 pub use arp_termination::Hosts;
-pub use bridge_domain::{BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits};
+pub use bridge_domain::{
+    BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits,
+};
 pub use filter::{Filter, FilterCounters, FilterList};
 pub use flow_hash::{flow_hash4, flow_hash6};
 pub use flow_way::{FlowEnds, FlowWay};
@@ -147,9 +149,22 @@ pub mod names {
 
 /// The nodes that [`weir_graph::World::output`] counts from 1, in the order of [`weir_port::interface::Output`]; the one that
 /// stands before any of them comes last.
-const OUTPUTS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "vxlan-output", "acl-output"];
+const OUTPUTS: &[&str] = &[
+    "sub-interface-output",
+    "bvi-output",
+    "bond-output",
+    "pseudowire-output",
+    "vxlan-output",
+    "acl-output",
+];
 /// Those of them that see packets off by an interface which is no port.
-const EXITS: &[&str] = &["sub-interface-output", "bvi-output", "bond-output", "pseudowire-output", "vxlan-output"];
+const EXITS: &[&str] = &[
+    "sub-interface-output",
+    "bvi-output",
+    "bond-output",
+    "pseudowire-output",
+    "vxlan-output",
+];
 const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
 
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.

@@ -28,7 +28,9 @@ pub(crate) struct NdInput {
 
 impl Default for NdInput {
     fn default() -> NdInput {
-        NdInput { told: Recent::new(1_000_000_000) }
+        NdInput {
+            told: Recent::new(1_000_000_000),
+        }
     }
 }
 
@@ -50,7 +52,12 @@ impl Node<Tables> for NdInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = self.take(cx, packet).unwrap_or_else(Verdict::drop);
         }
@@ -75,7 +82,9 @@ enum Told {
 
 impl NdInput {
     fn take(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt) -> Result<Verdict, DropReason> {
-        let Some(interface) = cx.world.interface(packet.interface()) else { return Err(DropReason::NdForeign) };
+        let Some(interface) = cx.world.interface(packet.interface()) else {
+            return Err(DropReason::NdForeign);
+        };
         if packet.flags().any(Flags::TABLED) {
             // A label path is no link, however many hops the packet has left (RFC 4861 section 3.1).
             return Err(DropReason::NdHopLimit);
@@ -84,12 +93,19 @@ impl NdInput {
             // Longer than anything that is said here, and RFC 6980 wants it in one piece.
             return Err(DropReason::NdTruncated);
         }
-        let Some((ethernet, _)) = EthernetHeader::read(packet.data()) else { return Err(DropReason::NdTruncated) };
-        let Some((header, message)) = Ipv6Header::read(packet.l3()) else { return Err(DropReason::NdTruncated) };
+        let Some((ethernet, _)) = EthernetHeader::read(packet.data()) else {
+            return Err(DropReason::NdTruncated);
+        };
+        let Some((header, message)) = Ipv6Header::read(packet.l3()) else {
+            return Err(DropReason::NdTruncated);
+        };
         if message.first() == Some(&REDIRECT) {
             return Err(DropReason::NdRedirect);
         }
-        let mut sender = Sender { address: header.source, mac: ethernet.source };
+        let mut sender = Sender {
+            address: header.source,
+            mac: ethernet.source,
+        };
         match nd::read(header, message).map_err(refusal)? {
             Message::RouterAdvertisement { .. } => Err(DropReason::NdRouter),
             Message::RouterSolicitation { mac } => {
@@ -102,10 +118,23 @@ impl NdInput {
                 answer(interface, packet, &sender, target);
                 Ok(Verdict::OUT)
             }
-            Message::NeighborAdvertisement { target, mac, solicited, override_known, .. } => {
+            Message::NeighborAdvertisement {
+                target,
+                mac,
+                solicited,
+                override_known,
+                ..
+            } => {
                 sender.mac = mac.unwrap_or(sender.mac);
                 // An advertisement without a MAC address confirms one, and replaces none.
-                self.advertised(cx, interface, &sender, target, solicited, override_known && mac.is_some())
+                self.advertised(
+                    cx,
+                    interface,
+                    &sender,
+                    target,
+                    solicited,
+                    override_known && mac.is_some(),
+                )
             }
         }
     }
@@ -129,7 +158,9 @@ impl NdInput {
         // second.
         let tenth = u128::from(cx.now / 100_000_000);
         if self.is_news(cx, interface, Told::RouterWanted, tenth, MacAddr::ZERO, 0) {
-            cx.event(Event::RouterWanted { interface: interface.index });
+            cx.event(Event::RouterWanted {
+                interface: interface.index,
+            });
         }
         Ok(Verdict::CONSUME)
     }
@@ -157,7 +188,11 @@ impl NdInput {
                 self.believe(cx, interface, sender.address, sender.mac, ours, true);
             }
         }
-        if ours { Ok(()) } else { Err(DropReason::NdForeign) }
+        if ours {
+            Ok(())
+        } else {
+            Err(DropReason::NdForeign)
+        }
     }
 
     /// Somebody says that it has an address.
@@ -180,7 +215,13 @@ impl NdInput {
     }
 
     /// Refuses an address of our own that somebody else says is his, and tells of it.
-    fn check_address(&mut self, cx: &mut Cx<'_, Tables>, interface: &Interface, address: [u8; 16], mac: MacAddr) -> Result<(), DropReason> {
+    fn check_address(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        address: [u8; 16],
+        mac: MacAddr,
+    ) -> Result<(), DropReason> {
         let number = u128::from_be_bytes(address);
         if interface.owns6(number) || interface.tentative6.contains(&number) {
             self.tell_duplicate(cx, interface, address, mac);
@@ -189,14 +230,39 @@ impl NdInput {
         Ok(())
     }
 
-    fn tell_duplicate(&mut self, cx: &mut Cx<'_, Tables>, interface: &Interface, address: [u8; 16], mac: MacAddr) {
-        if self.is_news(cx, interface, Told::Duplicate, u128::from_be_bytes(address), mac, 0) {
-            cx.event(Event::Duplicate { interface: interface.index, address: Ipv6Addr::from(address).into(), mac });
+    fn tell_duplicate(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        address: [u8; 16],
+        mac: MacAddr,
+    ) {
+        if self.is_news(
+            cx,
+            interface,
+            Told::Duplicate,
+            u128::from_be_bytes(address),
+            mac,
+            0,
+        ) {
+            cx.event(Event::Duplicate {
+                interface: interface.index,
+                address: Ipv6Addr::from(address).into(),
+                mac,
+            });
         }
     }
 
     /// Tells the control side where a neighbour is, if it can be a neighbour.
-    fn believe(&mut self, cx: &mut Cx<'_, Tables>, interface: &Interface, address: [u8; 16], mac: MacAddr, to_us: bool, replaces: bool) {
+    fn believe(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        address: [u8; 16],
+        mac: MacAddr,
+        to_us: bool,
+        replaces: bool,
+    ) {
         let address = Ipv6Addr::from(address);
         let flags = u64::from(to_us) | u64::from(replaces) << 1;
         if !address.is_unspecified()
@@ -204,19 +270,40 @@ impl NdInput {
             && self.is_news(cx, interface, Told::Heard, address.into(), mac, flags)
         {
             let to_us = to_us && interface.covers(address.into());
-            cx.event(Event::Heard { interface: interface.index, address: address.into(), mac, to_us, replaces });
+            cx.event(Event::Heard {
+                interface: interface.index,
+                address: address.into(),
+                mac,
+                to_us,
+                replaces,
+            });
         }
     }
 
-    fn is_news(&mut self, cx: &Cx<'_, Tables>, interface: &Interface, told: Told, address: u128, mac: MacAddr, flags: u64) -> bool {
+    fn is_news(
+        &mut self,
+        cx: &Cx<'_, Tables>,
+        interface: &Interface,
+        told: Told,
+        address: u128,
+        mac: MacAddr,
+        flags: u64,
+    ) -> bool {
         let beside = u64::from(interface.index) << 8 | (told as u64) << 2 | flags;
-        self.told.is_new(recent::mix(address, beside) ^ recent::mix(mac.to_u64().into(), 0), cx.now)
+        self.told.is_new(
+            recent::mix(address, beside) ^ recent::mix(mac.to_u64().into(), 0),
+            cx.now,
+        )
     }
 }
 
 /// A hardware address that cannot be a neighbour's: a group's, none, our own (a probe of ours that came back).
 fn check_sender(interface: &Interface, sender: &Sender) -> Result<(), DropReason> {
-    if sender.mac.is_unicast() && sender.mac != interface.mac { Ok(()) } else { Err(DropReason::NdMartian) }
+    if sender.mac.is_unicast() && sender.mac != interface.mac {
+        Ok(())
+    } else {
+        Err(DropReason::NdMartian)
+    }
 }
 
 fn refusal(error: NdError) -> DropReason {
@@ -224,7 +311,11 @@ fn refusal(error: NdError) -> DropReason {
         NdError::HopLimit(_) => DropReason::NdHopLimit,
         NdError::Truncated => DropReason::NdTruncated,
         NdError::Checksum => DropReason::IcmpBadChecksum,
-        NdError::Other | NdError::Code(_) | NdError::Option | NdError::Target | NdError::Addresses => DropReason::NdMalformed,
+        NdError::Other
+        | NdError::Code(_)
+        | NdError::Option
+        | NdError::Target
+        | NdError::Addresses => DropReason::NdMalformed,
     }
 }
 
@@ -232,11 +323,20 @@ fn refusal(error: NdError) -> DropReason {
 /// told together with all others.
 fn answer(interface: &Interface, packet: &mut Pkt, asker: &Sender, target: [u8; 16]) {
     let everybody = asker.address == UNSPECIFIED;
-    let mac = if everybody { ipv6::multicast_mac(&ALL_NODES) } else { asker.mac };
+    let mac = if everybody {
+        ipv6::multicast_mac(&ALL_NODES)
+    } else {
+        asker.mac
+    };
     let _ = packet.set_len(NEIGHBOR_FRAME);
     if let Some((ethernet, l3)) = packet.data_mut().split_at_mut_checked(ETHERNET) {
-        ethernet.copy_from_slice(EthernetHeader::new(mac, interface.mac, EtherType::IPV6).as_bytes());
-        let claim = Claim { router: true, solicited: true, override_known: true };
+        ethernet
+            .copy_from_slice(EthernetHeader::new(mac, interface.mac, EtherType::IPV6).as_bytes());
+        let claim = Claim {
+            router: true,
+            solicited: true,
+            override_known: true,
+        };
         nd::neighbor_advertisement(l3, target, asker.address, target, interface.mac, claim);
     }
     packet.set_aux(interface.index);

@@ -15,7 +15,12 @@ pub(crate) const SPEC: NodeSpec = NodeSpec {
     name: "port-tx",
     about: "Hands packets to the driver and counts what it took.",
     nexts: &[],
-    reasons: &[DropReason::TxFull, DropReason::TxDown, DropReason::HandoffFull, DropReason::Stopped],
+    reasons: &[
+        DropReason::TxFull,
+        DropReason::TxDown,
+        DropReason::HandoffFull,
+        DropReason::Stopped,
+    ],
 };
 
 /// A transmit queue with the interface that it serves.
@@ -42,7 +47,13 @@ struct Sums {
 fn sums(packets: &[Pkt]) -> Sums {
     let tally = Tally::of(packets);
     let (marked, flags) = (tally.marked(), tally.flags());
-    let mut sums = Sums { packets: packets.len() as u64, bytes: tally.bytes(), marked, flags, ..Sums::default() };
+    let mut sums = Sums {
+        packets: packets.len() as u64,
+        bytes: tally.bytes(),
+        marked,
+        flags,
+        ..Sums::default()
+    };
     if flags.any(Flags::MULTICAST | Flags::BROADCAST | Flags::CHAINED) {
         sum_odd(packets, &mut sums);
     }
@@ -52,7 +63,12 @@ fn sums(packets: &[Pkt]) -> Sums {
 /// Some packet goes to a group or spans several chunks.
 #[cold]
 fn sum_odd(packets: &[Pkt], sums: &mut Sums) {
-    let count = |flag| packets.iter().filter(|packet| packet.flags().any(flag)).count() as u64;
+    let count = |flag| {
+        packets
+            .iter()
+            .filter(|packet| packet.flags().any(flag))
+            .count() as u64
+    };
     (sums.multicast, sums.broadcast) = (count(Flags::MULTICAST), count(Flags::BROADCAST));
     sums.bytes = packets.iter().map(|packet| packet.total_len() as u64).sum();
 }
@@ -70,7 +86,8 @@ pub fn transmit(
     let Some(interface) = interface.filter(|interface| interface.can_send) else {
         return graph.drop_all(env, stage, DropReason::TxDown, packets);
     };
-    let awaited = interface.tx_taps != 0 && graph.look_before_leaving(env, interface.tx_taps, port.interface, packets);
+    let awaited = interface.tx_taps != 0
+        && graph.look_before_leaving(env, interface.tx_taps, port.interface, packets);
     if graph.is_tracing() {
         graph.trace_stage(stage, packets);
     }
@@ -78,7 +95,11 @@ pub fn transmit(
     graph.note_leaving(port.interface, all.flags, packets);
     let waits = awaited | (all.marked != 0 && graph.leaving(port.interface, packets, all.marked));
     port.queue.send(packets, env.cache);
-    let left = if packets.is_empty() { Sums::default() } else { sums(packets) };
+    let left = if packets.is_empty() {
+        Sums::default()
+    } else {
+        sums(packets)
+    };
     graph.count_output((all.packets - left.packets) as usize);
     if waits || all.marked != 0 && !packets.is_empty() {
         graph.left(packets, stage, DropReason::TxFull);
@@ -94,5 +115,10 @@ pub fn transmit(
 #[inline(always)]
 fn count(counters: &WorkerInterfaceCounters, all: Sums, left: Sums) {
     let sent = all.packets - left.packets;
-    counters.tx.add(sent, all.bytes - left.bytes, all.multicast - left.multicast, all.broadcast - left.broadcast);
+    counters.tx.add(
+        sent,
+        all.bytes - left.bytes,
+        all.multicast - left.multicast,
+        all.broadcast - left.broadcast,
+    );
 }

@@ -43,7 +43,12 @@ impl Node<Tables> for PseudowireInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let (mut intake, mut exits) = (Intake::new(cx), Exits::default());
         let tables = cx.world;
         each::frame(packets, |place, packet| {
@@ -72,10 +77,18 @@ impl Node<Tables> for PseudowireInput {
 /// Takes off what stands before the frame, and the tag of tagged mode.
 #[inline(always)]
 fn open(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
-    let Some(interface) = tables.interface(packet.interface()) else { return Err(DropReason::InterfaceDown) };
-    let Some(pseudowire) = &interface.pseudowire else { return Err(DropReason::InterfaceDown) };
+    let Some(interface) = tables.interface(packet.interface()) else {
+        return Err(DropReason::InterfaceDown);
+    };
+    let Some(pseudowire) = &interface.pseudowire else {
+        return Err(DropReason::InterfaceDown);
+    };
     if pseudowire.control_word {
-        match packet.data().first_chunk::<CONTROL_WORD>().map(|word| word[0] >> 4) {
+        match packet
+            .data()
+            .first_chunk::<CONTROL_WORD>()
+            .map(|word| word[0] >> 4)
+        {
             // RFC 4448 section 4.6: the rest of the first half is ignored.
             Some(0) => {
                 let _ = packet.pull_front(CONTROL_WORD);
@@ -89,7 +102,10 @@ fn open(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
         return Ok(());
     }
     // Section 4.7: the priority stays the same between the edges, whatever tag the frame leaves with.
-    if matches!(interface.input, Input::CrossConnect(_) | Input::Bridge { .. }) {
+    if matches!(
+        interface.input,
+        Input::CrossConnect(_) | Input::Bridge { .. }
+    ) {
         note_priority(packet);
     }
     change_tags(packet, &pseudowire.input)
@@ -120,7 +136,13 @@ struct Open<'a> {
 
 impl<'a> Outlet<'a> {
     pub(crate) fn new(cx: &Cx<'a, Tables>) -> Outlet<'a> {
-        Outlet { tables: cx.world, worker: cx.worker, index: 0, open: None, frames: 0 }
+        Outlet {
+            tables: cx.world,
+            worker: cx.worker,
+            index: 0,
+            open: None,
+            frames: 0,
+        }
     }
 
     /// Takes in the frame of a pseudowire that lies behind the first `before` bytes of a packet; the interface that it leaves by.
@@ -131,7 +153,11 @@ impl<'a> Outlet<'a> {
             self.turn_to(index);
         }
         let open = self.open.as_mut()?;
-        let at = if open.control_word { before + CONTROL_WORD } else { before };
+        let at = if open.control_word {
+            before + CONTROL_WORD
+        } else {
+            before
+        };
         let data = packet.data();
         let (word, first) = (*data.get(before)?, *data.get(at)?);
         let len = data.len() - at;
@@ -152,12 +178,27 @@ impl<'a> Outlet<'a> {
     fn turn_to(&mut self, index: u32) {
         self.count();
         self.index = index;
-        self.open = self.tables.interface(index).filter(|interface| ip4_straight::is_open(interface.features)).and_then(|interface| {
-            let (Input::CrossConnect(out), Some(pseudowire)) = (interface.input, &interface.pseudowire) else { return None };
-            let longest = self.tables.interface(out)?.mtu as usize + ETHERNET;
-            let control_word = pseudowire.control_word;
-            (!pseudowire.is_tagged()).then_some(Open { interface, out, control_word, longest, packets: 0, bytes: 0 })
-        });
+        self.open = self
+            .tables
+            .interface(index)
+            .filter(|interface| ip4_straight::is_open(interface.features))
+            .and_then(|interface| {
+                let (Input::CrossConnect(out), Some(pseudowire)) =
+                    (interface.input, &interface.pseudowire)
+                else {
+                    return None;
+                };
+                let longest = self.tables.interface(out)?.mtu as usize + ETHERNET;
+                let control_word = pseudowire.control_word;
+                (!pseudowire.is_tagged()).then_some(Open {
+                    interface,
+                    out,
+                    control_word,
+                    longest,
+                    packets: 0,
+                    bytes: 0,
+                })
+            });
     }
 
     fn count(&mut self) {

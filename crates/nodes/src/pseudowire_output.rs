@@ -34,7 +34,9 @@ pub(crate) struct PseudowireOutput {
 
 impl Default for PseudowireOutput {
     fn default() -> PseudowireOutput {
-        PseudowireOutput { asked: Recent::new(1_000_000_000) }
+        PseudowireOutput {
+            asked: Recent::new(1_000_000_000),
+        }
     }
 }
 
@@ -59,9 +61,22 @@ impl Node<Tables> for PseudowireOutput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let (tables, worker) = (cx.world, cx.worker);
-        let mut exit = Exit { tables, nexthops: tables.nexthops.view(), worker, index: 0, end: None, usual: None, sent: Sent::default() };
+        let mut exit = Exit {
+            tables,
+            nexthops: tables.nexthops.view(),
+            worker,
+            index: 0,
+            end: None,
+            usual: None,
+            sent: Sent::default(),
+        };
         let mut exits = Exits::default();
         verdicts.fill(Verdict::OUT);
         each::frame(packets, |place, packet| {
@@ -151,17 +166,36 @@ impl Ready {
         let labels = labelled.bytes();
         let len = header_bytes(pseudowire, labelled);
         let mut bytes = [0; READY];
-        let header = bytes.get_mut(READY.checked_sub(len)?..).filter(|_| labelled.entropy().is_none())?;
-        header.get_mut(ETHERNET - 2..ETHERNET)?.copy_from_slice(&EtherType::MPLS.0.to_be_bytes());
-        let fields = Fields { ttl: labelled.ttl, class: 0, bottom: true, swapped: false, entropy: 0 };
-        write_entries(header.get_mut(ETHERNET..ETHERNET + labels)?, labelled, fields);
+        let header = bytes
+            .get_mut(READY.checked_sub(len)?..)
+            .filter(|_| labelled.entropy().is_none())?;
+        header
+            .get_mut(ETHERNET - 2..ETHERNET)?
+            .copy_from_slice(&EtherType::MPLS.0.to_be_bytes());
+        let fields = Fields {
+            ttl: labelled.ttl,
+            class: 0,
+            bottom: true,
+            swapped: false,
+            entropy: 0,
+        };
+        write_entries(
+            header.get_mut(ETHERNET..ETHERNET + labels)?,
+            labelled,
+            fields,
+        );
         Some(Ready { bytes, len })
     }
 
     /// Puts the header in front of a frame; `false`, and nothing is done, when there is no room for it.
     #[inline(always)]
     fn put(&self, packet: &mut Pkt, (start, end): ([u8; 8], [u8; 4])) -> bool {
-        let Some(place) = packet.push_front(READY).and_then(|frame| frame.first_chunk_mut::<READY>()) else { return false };
+        let Some(place) = packet
+            .push_front(READY)
+            .and_then(|frame| frame.first_chunk_mut::<READY>())
+        else {
+            return false;
+        };
         *place = self.bytes;
         let _ = packet.pull_front(READY - self.len);
         if let Some(addresses) = packet.data_mut().first_chunk_mut::<12>() {
@@ -175,7 +209,13 @@ impl Ready {
 /// Bytes of everything that stands before a frame.
 #[inline(always)]
 fn header_bytes(pseudowire: &Pseudowire, labelled: &Labelled) -> usize {
-    ETHERNET + labelled.bytes() + if pseudowire.control_word { CONTROL_WORD } else { 0 }
+    ETHERNET
+        + labelled.bytes()
+        + if pseudowire.control_word {
+            CONTROL_WORD
+        } else {
+            0
+        }
 }
 
 /// The pseudowire of the frames at hand.
@@ -202,33 +242,58 @@ struct Usual<'a> {
 const ODD: Flags = Flags::CHAINED.with(Flags::MULTICAST).with(Flags::BROADCAST);
 
 /// What is not to be believed of a frame once it lies in a packet for a neighbour.
-const INNER: Flags =
-    Flags::MULTICAST.with(Flags::BROADCAST).with(Flags::PLAIN_IP4).with(Flags::PLAIN_IP6).with(Flags::HASHED).with(Flags::PRIORITY);
+const INNER: Flags = Flags::MULTICAST
+    .with(Flags::BROADCAST)
+    .with(Flags::PLAIN_IP4)
+    .with(Flags::PLAIN_IP6)
+    .with(Flags::HASHED)
+    .with(Flags::PRIORITY);
 
 impl<'a> Exit<'a> {
     #[inline(never)]
     fn turn_to(&mut self, index: u32) {
         self.finish();
         self.index = index;
-        let interface = self.tables.interface(index).filter(|interface| interface.can_send);
+        let interface = self
+            .tables
+            .interface(index)
+            .filter(|interface| interface.can_send);
         self.usual = None;
         self.end = interface.and_then(|interface| {
             let pseudowire = interface.pseudowire.as_ref()?;
             let only = self.nexthops.only_labelled(pseudowire.group);
             let ready = only.and_then(|labelled| Ready::new(pseudowire, labelled));
-            self.usual = only.zip(ready).filter(|_| !pseudowire.is_tagged()).map(|(labelled, ready)| {
-                let below: &Adjacency = &labelled.below;
-                let longest = (interface.mtu as usize + ETHERNET).min(below.longest_frame().saturating_sub(ready.len));
-                Usual { below, ready, longest }
-            });
-            Some(End { interface, pseudowire, only, ready })
+            self.usual =
+                only.zip(ready)
+                    .filter(|_| !pseudowire.is_tagged())
+                    .map(|(labelled, ready)| {
+                        let below: &Adjacency = &labelled.below;
+                        let longest = (interface.mtu as usize + ETHERNET)
+                            .min(below.longest_frame().saturating_sub(ready.len));
+                        Usual {
+                            below,
+                            ready,
+                            longest,
+                        }
+                    });
+            Some(End {
+                interface,
+                pseudowire,
+                only,
+                ready,
+            })
         });
     }
 
     fn finish(&mut self) {
         let sent = std::mem::take(&mut self.sent);
-        if let Some(counters) = self.end.and_then(|end| end.interface.counters.of(self.worker)) {
-            counters.tx.add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
+        if let Some(counters) = self
+            .end
+            .and_then(|end| end.interface.counters.of(self.worker))
+        {
+            counters
+                .tx
+                .add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
         }
     }
 
@@ -236,9 +301,15 @@ impl<'a> Exit<'a> {
     /// all else.
     #[inline(always)]
     fn leave_usual(&mut self, packet: &mut Pkt) -> Option<u32> {
-        let Usual { below, ready, longest } = self.usual.as_ref().filter(|_| packet.aux() == self.index)?;
+        let Usual {
+            below,
+            ready,
+            longest,
+        } = self.usual.as_ref().filter(|_| packet.aux() == self.index)?;
         let (len, odd) = (packet.len(), packet.flags().any(ODD));
-        let ethertype = EtherType(u16::from_be_bytes(*packet.data().first_chunk::<ETHERNET>()?.last_chunk()?));
+        let ethertype = EtherType(u16::from_be_bytes(
+            *packet.data().first_chunk::<ETHERNET>()?.last_chunk()?,
+        ));
         if odd | ethertype.is_tag() | (len > *longest) || !ready.put(packet, below.in_use()?) {
             return None;
         }
@@ -256,7 +327,9 @@ impl<'a> Exit<'a> {
         if packet.aux() != self.index {
             self.turn_to(packet.aux());
         }
-        let Some(end) = &self.end else { return Err(DropReason::TxDown.into()) };
+        let Some(end) = &self.end else {
+            return Err(DropReason::TxDown.into());
+        };
         if packet.len() < ETHERNET {
             return Err(DropReason::TooShort.into());
         }
@@ -269,17 +342,27 @@ impl<'a> Exit<'a> {
             None => choose(self.nexthops, end.pseudowire.group, packet)?,
         };
         let below: &'a Adjacency = &labelled.below;
-        let Some(addresses) = below.in_use().or_else(|| first_use(below)) else { return Err(unknown(below)) };
+        let Some(addresses) = below.in_use().or_else(|| first_use(below)) else {
+            return Err(unknown(below));
+        };
         if end.pseudowire.is_tagged() {
             change_tags(packet, &end.pseudowire.output)?;
         }
         let tagged_len = packet.total_len();
-        let (groups, everybody) = (packet.flags().any(Flags::MULTICAST), packet.flags().any(Flags::BROADCAST));
+        let (groups, everybody) = (
+            packet.flags().any(Flags::MULTICAST),
+            packet.flags().any(Flags::BROADCAST),
+        );
         if tagged_len + header_bytes(end.pseudowire, labelled) > below.longest_frame() {
             return Err(DropReason::FrameTooLong.into());
         }
         let class = priority(packet.data());
-        if !(class == 0 && end.ready.as_ref().is_some_and(|ready| ready.put(packet, addresses))) {
+        if !(class == 0
+            && end
+                .ready
+                .as_ref()
+                .is_some_and(|ready| ready.put(packet, addresses)))
+        {
             wrap(packet, end.pseudowire, labelled, class, addresses)?;
         }
         self.sent.packets += 1;
@@ -303,13 +386,23 @@ fn first_use(below: &Adjacency) -> Option<([u8; 8], [u8; 4])> {
 
 #[cold]
 fn unknown(below: &Adjacency) -> Stop<'_> {
-    if below.state() == NeighborState::Failed { DropReason::HostUnreachable.into() } else { Stop::Unknown(below) }
+    if below.state() == NeighborState::Failed {
+        DropReason::HostUnreachable.into()
+    } else {
+        Stop::Unknown(below)
+    }
 }
 
 /// The path of a frame among several.
 #[inline(never)]
-fn choose<'a>(nexthops: NexthopView<'a>, group: u32, packet: &Pkt) -> Result<&'a Labelled, DropReason> {
-    let adjacency = nexthops.adjacency(nexthops.choose(group, || bond_hash(Layers::L34, packet.data()))).ok_or(DropReason::NoRoute)?;
+fn choose<'a>(
+    nexthops: NexthopView<'a>,
+    group: u32,
+    packet: &Pkt,
+) -> Result<&'a Labelled, DropReason> {
+    let adjacency = nexthops
+        .adjacency(nexthops.choose(group, || bond_hash(Layers::L34, packet.data())))
+        .ok_or(DropReason::NoRoute)?;
     match adjacency.kind {
         AdjacencyKind::Blackhole => Err(DropReason::Blackhole),
         _ => adjacency.labelled().ok_or(DropReason::NoRoute),
@@ -326,9 +419,22 @@ fn wrap(
     (start, end): ([u8; 8], [u8; 4]),
 ) -> Result<(), DropReason> {
     let (labels, header) = (labelled.bytes(), header_bytes(pseudowire, labelled));
-    let hash = if labelled.entropy().is_some() { entropy(bond_hash(Layers::L34, packet.data())) } else { 0 };
-    let fields = Fields { ttl: labelled.ttl, class, bottom: true, swapped: false, entropy: hash };
-    let Some((ethernet, rest)) = packet.push_front(header).and_then(|frame| frame.split_first_chunk_mut::<ETHERNET>()) else {
+    let hash = if labelled.entropy().is_some() {
+        entropy(bond_hash(Layers::L34, packet.data()))
+    } else {
+        0
+    };
+    let fields = Fields {
+        ttl: labelled.ttl,
+        class,
+        bottom: true,
+        swapped: false,
+        entropy: hash,
+    };
+    let Some((ethernet, rest)) = packet
+        .push_front(header)
+        .and_then(|frame| frame.split_first_chunk_mut::<ETHERNET>())
+    else {
         return Err(DropReason::NoHeadroom);
     };
     ethernet[..8].copy_from_slice(&start);
@@ -338,7 +444,10 @@ fn wrap(
         write_entries(stack, labelled, fields);
         // RFC 4448 section 4.6: a nibble of 0 says data, the rest is reserved; a sequence number of 0 says that
         // there is none.
-        if let Some(word) = rest.first_chunk_mut::<CONTROL_WORD>().filter(|_| pseudowire.control_word) {
+        if let Some(word) = rest
+            .first_chunk_mut::<CONTROL_WORD>()
+            .filter(|_| pseudowire.control_word)
+        {
             *word = [0; CONTROL_WORD];
         }
     }

@@ -14,7 +14,8 @@ pub(crate) fn key(wanted: HoldKey) -> u64 {
 /// A key of an address and something else. Whoever finds two addresses of one key only has one of them asked
 /// for a second later.
 pub(crate) fn mix(address: u128, beside: u64) -> u64 {
-    let upper = ((address >> 64) as u64 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let upper =
+        ((address >> 64) as u64 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let both = (upper ^ upper.rotate_left(31) ^ address as u64).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     (both ^ both >> 29 ^ beside.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -29,7 +30,10 @@ pub(crate) struct Recent {
 impl Recent {
     /// Remembers for `time` nanoseconds.
     pub(crate) fn new(time: u64) -> Recent {
-        Recent { places: Box::new([(0, 0); PLACES]), time }
+        Recent {
+            places: Box::new([(0, 0); PLACES]),
+            time,
+        }
     }
 
     /// Whether `key` is new, or was last new longer ago than the time; then it counts as new now.

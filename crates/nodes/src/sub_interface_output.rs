@@ -31,8 +31,19 @@ impl Node<Tables> for SubInterfaceOutput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let mut exit = Exit { tables: cx.world, worker: cx.worker, index: 0, interface: None, sent: Sent::default() };
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        let mut exit = Exit {
+            tables: cx.world,
+            worker: cx.worker,
+            index: 0,
+            interface: None,
+            sent: Sent::default(),
+        };
         let (mut all, mut any, mut odd) = (u32::MAX, 0, false);
         each::frame(packets, |place, packet| {
             verdicts[place] = match exit.leave(packet) {
@@ -47,7 +58,11 @@ impl Node<Tables> for SubInterfaceOutput {
             };
         });
         exit.finish();
-        if !odd && all == any { Outcome::AllOut(any) } else { Outcome::Each }
+        if !odd && all == any {
+            Outcome::AllOut(any)
+        } else {
+            Outcome::Each
+        }
     }
 }
 
@@ -74,13 +89,21 @@ impl Exit<'_> {
     fn turn_to(&mut self, index: u32) {
         self.finish();
         self.index = index;
-        self.interface = self.tables.interface(index).filter(|interface| interface.can_send);
+        self.interface = self
+            .tables
+            .interface(index)
+            .filter(|interface| interface.can_send);
     }
 
     fn finish(&mut self) {
         let sent = std::mem::take(&mut self.sent);
-        if let Some(counters) = self.interface.and_then(|interface| interface.counters.of(self.worker)) {
-            counters.tx.add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
+        if let Some(counters) = self
+            .interface
+            .and_then(|interface| interface.counters.of(self.worker))
+        {
+            counters
+                .tx
+                .add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
         }
     }
 
@@ -90,8 +113,12 @@ impl Exit<'_> {
         if packet.aux() != self.index {
             self.turn_to(packet.aux());
         }
-        let Some(interface) = self.interface else { return Err(DropReason::TxDown) };
-        let Some(sub_interface) = &interface.sub_interface else { return Err(DropReason::TxDown) };
+        let Some(interface) = self.interface else {
+            return Err(DropReason::TxDown);
+        };
+        let Some(sub_interface) = &interface.sub_interface else {
+            return Err(DropReason::TxDown);
+        };
         let (len, room) = (packet.total_len(), interface.mtu as usize + ETHERNET);
         if len > room && len > room + tag_room(packet.data()) {
             return Err(DropReason::FrameTooLong);

@@ -37,7 +37,12 @@ impl Entry {
     /// An interface that is bound to no list.
     #[must_use]
     pub fn new(interface: Interface, drops: Arc<[DropCounters]>) -> Entry {
-        Entry { interface, drops, acl_input: None, acl_output: None }
+        Entry {
+            interface,
+            drops,
+            acl_input: None,
+            acl_output: None,
+        }
     }
 }
 
@@ -97,7 +102,10 @@ impl Tables {
     #[must_use]
     pub fn fib6_for(&self, packet: &Pkt) -> Option<&Fib6> {
         if packet.flags().any(Flags::TABLED) {
-            return self.fib6.get(packet.meta().table as usize).map(|fib| &**fib);
+            return self
+                .fib6
+                .get(packet.meta().table as usize)
+                .map(|fib| &**fib);
         }
         self.fib6_of(packet.interface())
     }
@@ -107,7 +115,10 @@ impl Tables {
     #[must_use]
     pub fn fib4_for(&self, packet: &Pkt) -> Option<&Fib4> {
         if packet.flags().any(Flags::TABLED) {
-            return self.fib4.get(packet.meta().table as usize).map(|fib| &**fib);
+            return self
+                .fib4
+                .get(packet.meta().table as usize)
+                .map(|fib| &**fib);
         }
         self.fib4_of(packet.interface())
     }
@@ -119,14 +130,17 @@ impl Tables {
         if packet.flags().any(Flags::TABLED) {
             return packet.meta().table;
         }
-        self.interface(packet.interface()).map_or(0, |interface| interface.table)
+        self.interface(packet.interface())
+            .map_or(0, |interface| interface.table)
     }
 
     /// The table that routes what comes in on an interface.
     #[inline]
     #[must_use]
     pub fn fib4_of(&self, interface: u32) -> Option<&Fib4> {
-        let table = self.interface(interface).map_or(0, |interface| interface.table);
+        let table = self
+            .interface(interface)
+            .map_or(0, |interface| interface.table);
         self.fib4.get(table as usize).map(|fib| &**fib)
     }
 
@@ -134,13 +148,19 @@ impl Tables {
     #[inline]
     #[must_use]
     pub fn fib6_of(&self, interface: u32) -> Option<&Fib6> {
-        let table = self.interface(interface).map_or(0, |interface| interface.table);
+        let table = self
+            .interface(interface)
+            .map_or(0, |interface| interface.table);
         self.fib6.get(table as usize).map(|fib| &**fib)
     }
 
     /// The interfaces whose subnets are in a table.
     fn of_table(&self, table: u32) -> impl Iterator<Item = &Interface> {
-        self.interfaces.iter().flatten().map(|entry| &entry.interface).filter(move |interface| interface.table == table)
+        self.interfaces
+            .iter()
+            .flatten()
+            .map(|entry| &entry.interface)
+            .filter(move |interface| interface.table == table)
     }
 
     /// The own address to speak from to `towards` about a packet (RFC 1812 section 4.3.2.4): of the interface that it came in on,
@@ -150,16 +170,32 @@ impl Tables {
     #[must_use]
     pub fn source4(&self, packet: &Pkt, towards: u32, end: Option<u32>) -> u32 {
         let table = self.table_of(packet);
-        let here = self.interface(packet.interface()).filter(|here| here.table == table);
+        let here = self
+            .interface(packet.interface())
+            .filter(|here| here.table == table);
         let here = here.and_then(|here| here.source_for(towards).or_else(|| first4(here)));
-        here.or_else(|| [Some(table), end].into_iter().flatten().find_map(|table| self.source4_in(table, towards))).unwrap_or(DUMMY)
+        here.or_else(|| {
+            [Some(table), end]
+                .into_iter()
+                .flatten()
+                .find_map(|table| self.source4_in(table, towards))
+        })
+        .unwrap_or(DUMMY)
     }
 
     /// The own address of a table that is nearest to `towards`, else a loopback's (the router's identifier), else any.
     fn source4_in(&self, table: u32, towards: u32) -> Option<u32> {
-        let near = self.of_table(table).filter(|it| it.covers(Ipv4Addr::from(towards).into())).find_map(|it| it.source_for(towards));
-        let named = || self.of_table(table).filter(|it| it.kind == Kind::Loopback).find_map(first4);
-        near.or_else(named).or_else(|| self.of_table(table).find_map(first4))
+        let near = self
+            .of_table(table)
+            .filter(|it| it.covers(Ipv4Addr::from(towards).into()))
+            .find_map(|it| it.source_for(towards));
+        let named = || {
+            self.of_table(table)
+                .filter(|it| it.kind == Kind::Loopback)
+                .find_map(first4)
+        };
+        near.or_else(named)
+            .or_else(|| self.of_table(table).find_map(first4))
     }
 
     /// The own IPv6 address to speak from to `towards` about a packet (RFC 4443 section 2.2): of the same scope, of the
@@ -173,28 +209,40 @@ impl Tables {
         }
         let here = Some(here).filter(|here| here.table == table);
         let here = here.and_then(|here| here.source_for6(towards).or_else(|| global6(here)));
-        here.or_else(|| [Some(table), end].into_iter().flatten().find_map(|table| self.source6_in(table, towards)))
+        here.or_else(|| {
+            [Some(table), end]
+                .into_iter()
+                .flatten()
+                .find_map(|table| self.source6_in(table, towards))
+        })
     }
 
     /// The own address of a table that is nearest to `towards`, else any that is no link's.
     fn source6_in(&self, table: u32, towards: u128) -> Option<u128> {
-        let near = self.of_table(table).filter(|it| it.covers(Ipv6Addr::from(towards).into())).find_map(|it| it.source_for6(towards));
+        let near = self
+            .of_table(table)
+            .filter(|it| it.covers(Ipv6Addr::from(towards).into()))
+            .find_map(|it| it.source_for6(towards));
         near.or_else(|| self.of_table(table).find_map(global6))
     }
 
     /// Whether an address is one of this router's in the table that routes a packet.
     #[must_use]
     pub fn owns(&self, packet: &Pkt, address: u32) -> bool {
-        self.of_table(self.table_of(packet)).any(|interface| interface.owns(address))
+        self.of_table(self.table_of(packet))
+            .any(|interface| interface.owns(address))
     }
 
     /// The same for IPv6. Link-local addresses are those of the interface that the packet came in on.
     #[must_use]
     pub fn owns6(&self, packet: &Pkt, address: u128) -> bool {
         if ipv6::is_link_local(&address.to_be_bytes()) {
-            return self.interface(packet.interface()).is_some_and(|here| here.owns6(address));
+            return self
+                .interface(packet.interface())
+                .is_some_and(|here| here.owns6(address));
         }
-        self.of_table(self.table_of(packet)).any(|interface| interface.owns6(address))
+        self.of_table(self.table_of(packet))
+            .any(|interface| interface.owns6(address))
     }
 }
 
@@ -205,7 +253,10 @@ fn first4(of: &Interface) -> Option<u32> {
 
 /// An interface's first address that is no link's.
 fn global6(of: &Interface) -> Option<u128> {
-    of.addresses6.iter().map(|own| own.0).find(|own| !ipv6::is_link_local(&own.to_be_bytes()))
+    of.addresses6
+        .iter()
+        .map(|own| own.0)
+        .find(|own| !ipv6::is_link_local(&own.to_be_bytes()))
 }
 
 /// What nodes tell the control side.
@@ -269,12 +320,14 @@ impl World for Tables {
 
     #[inline]
     fn rx_taps(&self, interface: u32) -> u32 {
-        self.interface(interface).map_or(0, |interface| interface.rx_taps)
+        self.interface(interface)
+            .map_or(0, |interface| interface.rx_taps)
     }
 
     #[inline]
     fn tx_taps(&self, interface: u32) -> u32 {
-        self.interface(interface).map_or(0, |interface| interface.tx_taps)
+        self.interface(interface)
+            .map_or(0, |interface| interface.tx_taps)
     }
 
     #[inline(always)]
@@ -285,7 +338,11 @@ impl World for Tables {
     fn received_on(&self, packet: &Pkt) -> u32 {
         let (interface, member) = (packet.interface(), packet.meta().member);
         let of_bond = |port: &Interface| matches!(port.input, Input::Member { bond, .. } if bond == interface);
-        if self.notes_members && self.interface(member).is_some_and(of_bond) { member } else { interface }
+        if self.notes_members && self.interface(member).is_some_and(of_bond) {
+            member
+        } else {
+            interface
+        }
     }
 
     #[inline]

@@ -30,10 +30,16 @@ pub(crate) fn note_priority(packet: &mut Pkt) {
 pub(crate) fn change_tags(packet: &mut Pkt, change: &TagChange) -> Result<(), DropReason> {
     let (pop, push) = (usize::from(change.pop), change.push.as_bytes());
     let gone = pop * TAG_LEN;
-    let Some(&addresses) = packet.data().first_chunk::<TAG_AT>() else { return Err(DropReason::TooShort) };
+    let Some(&addresses) = packet.data().first_chunk::<TAG_AT>() else {
+        return Err(DropReason::TooShort);
+    };
     let mut priority = packet.priority() << PRIORITY_AT;
     for tag in 0..pop {
-        let Some(&[a, b, control, _, _, _]) = packet.data().get(TAG_AT + tag * TAG_LEN..).and_then(|rest| rest.first_chunk()) else {
+        let Some(&[a, b, control, _, _, _]) = packet
+            .data()
+            .get(TAG_AT + tag * TAG_LEN..)
+            .and_then(|rest| rest.first_chunk())
+        else {
             return Err(DropReason::VlanTruncated);
         };
         if !EtherType(u16::from_be_bytes([a, b])).is_tag() {
@@ -44,12 +50,16 @@ pub(crate) fn change_tags(packet: &mut Pkt, change: &TagChange) -> Result<(), Dr
         }
     }
     if push.len() > gone {
-        packet.push_front(push.len() - gone).ok_or(DropReason::NoHeadroom)?;
+        packet
+            .push_front(push.len() - gone)
+            .ok_or(DropReason::NoHeadroom)?;
     } else if !packet.pull_front(gone - push.len()) {
         return Err(DropReason::VlanTruncated);
     }
     packet.set_l3_offset((packet.l3_offset() + push.len()).saturating_sub(gone));
-    let Some((front, rest)) = packet.data_mut().split_first_chunk_mut::<TAG_AT>() else { return Err(DropReason::TooShort) };
+    let Some((front, rest)) = packet.data_mut().split_first_chunk_mut::<TAG_AT>() else {
+        return Err(DropReason::TooShort);
+    };
     *front = addresses;
     if let Some(place) = rest.get_mut(..push.len()) {
         place.copy_from_slice(push);

@@ -31,37 +31,69 @@ fn header(protocol: IpProtocol, source: u32, destination: u32) -> Ipv4Header {
 #[test]
 fn the_hash_is_of_what_every_packet_of_a_flow_shows() {
     let udp = header(IpProtocol::UDP, 1, 2);
-    assert_eq!(flow_hash4(&udp, &[1, 2, 3, 4, 5]), flow_hash4(&udp, &[1, 2, 3, 4, 9]));
-    assert_ne!(flow_hash4(&udp, &[1, 2, 3, 4]), flow_hash4(&udp, &[1, 2, 3, 5]));
-    assert_ne!(flow_hash4(&udp, &[]), flow_hash4(&header(IpProtocol::TCP, 1, 2), &[]));
+    assert_eq!(
+        flow_hash4(&udp, &[1, 2, 3, 4, 5]),
+        flow_hash4(&udp, &[1, 2, 3, 4, 9])
+    );
+    assert_ne!(
+        flow_hash4(&udp, &[1, 2, 3, 4]),
+        flow_hash4(&udp, &[1, 2, 3, 5])
+    );
+    assert_ne!(
+        flow_hash4(&udp, &[]),
+        flow_hash4(&header(IpProtocol::TCP, 1, 2), &[])
+    );
     let mut aged = udp;
     (aged.ttl, aged.tos) = (3, 9);
     aged.set_identification(77);
-    assert_eq!(flow_hash4(&udp, &[1, 2, 3, 4]), flow_hash4(&aged, &[1, 2, 3, 4]));
+    assert_eq!(
+        flow_hash4(&udp, &[1, 2, 3, 4]),
+        flow_hash4(&aged, &[1, 2, 3, 4])
+    );
     let icmp = header(IpProtocol::ICMP, 1, 2);
-    assert_eq!(flow_hash4(&icmp, &[1, 2, 3, 4]), flow_hash4(&icmp, &[9; 4]), "no ports, no part of the hash");
+    assert_eq!(
+        flow_hash4(&icmp, &[1, 2, 3, 4]),
+        flow_hash4(&icmp, &[9; 4]),
+        "no ports, no part of the hash"
+    );
     for (offset, more) in [(0, true), (9, true), (9, false)] {
         let mut piece = udp;
         piece.set_fragment(offset, more);
-        assert_eq!(flow_hash4(&piece, &[1, 2, 3, 4]), flow_hash4(&piece, &[8; 4]));
+        assert_eq!(
+            flow_hash4(&piece, &[1, 2, 3, 4]),
+            flow_hash4(&piece, &[8; 4])
+        );
     }
 }
 
 #[test]
 fn every_low_bit_of_the_hash_depends_on_every_field() {
-    let base = |n: u32| [flow_hash4(&header(IpProtocol::UDP, n, 2), &[0; 4]), flow_hash4(&header(IpProtocol::UDP, 1, n), &[0; 4])];
+    let base = |n: u32| {
+        [
+            flow_hash4(&header(IpProtocol::UDP, n, 2), &[0; 4]),
+            flow_hash4(&header(IpProtocol::UDP, 1, n), &[0; 4]),
+        ]
+    };
     let ports = |n: u32| flow_hash4(&header(IpProtocol::UDP, 1, 2), &n.to_be_bytes());
     for buckets in [2u32, 4, 64] {
         let mut counts = [[0u32; 64]; 4];
         for n in 0..6400 {
             let [source, destination] = base(n);
-            for (kind, hash) in [source, destination, ports(n), ports(n << 16)].into_iter().enumerate() {
+            for (kind, hash) in [source, destination, ports(n), ports(n << 16)]
+                .into_iter()
+                .enumerate()
+            {
                 counts[kind][(hash % buckets) as usize] += 1;
             }
         }
         let mean = 6400 / buckets;
         for counts in counts {
-            assert!(counts[..buckets as usize].iter().all(|&count| count > mean / 2 && count < mean * 2), "{buckets}: {counts:?}");
+            assert!(
+                counts[..buckets as usize]
+                    .iter()
+                    .all(|&count| count > mean / 2 && count < mean * 2),
+                "{buckets}: {counts:?}"
+            );
         }
     }
 }

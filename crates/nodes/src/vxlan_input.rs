@@ -34,7 +34,12 @@ impl Node<Tables> for VxlanInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let mut odd = false;
         each::frame(packets, |place, packet| {
             verdicts[place] = match unwrap(cx.world, packet) {
@@ -45,7 +50,11 @@ impl Node<Tables> for VxlanInput {
                 }
             };
         });
-        if odd { Outcome::Each } else { Outcome::All(Verdict::to(INTERFACE_INPUT)) }
+        if odd {
+            Outcome::Each
+        } else {
+            Outcome::All(Verdict::to(INTERFACE_INPUT))
+        }
     }
 }
 
@@ -65,8 +74,16 @@ const HEADERS: usize = UdpHeader::LEN + VxlanHeader::LEN;
 #[inline(always)]
 fn unwrap(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
     let udp_at = packet.aux() as usize;
-    let (l3, whole) = (packet.l3(), packet.total_len().saturating_sub(packet.l3_offset() + udp_at));
-    let (udp, rest) = l3.get(udp_at..).and_then(UdpHeader::read).ok_or(DropReason::VxlanTruncated)?;
+    let (l3, whole) = (
+        packet.l3(),
+        packet
+            .total_len()
+            .saturating_sub(packet.l3_offset() + udp_at),
+    );
+    let (udp, rest) = l3
+        .get(udp_at..)
+        .and_then(UdpHeader::read)
+        .ok_or(DropReason::VxlanTruncated)?;
     let (vxlan, _) = VxlanHeader::read(rest).ok_or(DropReason::VxlanTruncated)?;
     let (length, checksum) = (usize::from(udp.length()), udp.checksum());
     if length < HEADERS || length > whole {
@@ -76,13 +93,33 @@ fn unwrap(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
     let has_vni = vxlan.is_valid();
     let (key, pseudo, service) = if l3.first().is_some_and(|first| first >> 4 == 6) {
         let (header, _) = Ipv6Header::read(l3).ok_or(DropReason::VxlanTruncated)?;
-        let (local, remote) = (u128::from_be_bytes(header.destination), u128::from_be_bytes(header.source));
-        let pseudo = if checksum == 0 { None } else { Some(pseudo6(&header.source, &header.destination, IpProtocol::UDP, length as u32)) };
-        (VxlanKey { local, remote, vni }, pseudo, header.traffic_class())
+        let (local, remote) = (
+            u128::from_be_bytes(header.destination),
+            u128::from_be_bytes(header.source),
+        );
+        let pseudo = if checksum == 0 {
+            None
+        } else {
+            Some(pseudo6(
+                &header.source,
+                &header.destination,
+                IpProtocol::UDP,
+                length as u32,
+            ))
+        };
+        (
+            VxlanKey { local, remote, vni },
+            pseudo,
+            header.traffic_class(),
+        )
     } else {
         let (header, _) = Ipv4Header::read(l3).ok_or(DropReason::VxlanTruncated)?;
         let (local, remote) = (header.destination(), header.source());
-        let pseudo = if checksum == 0 { None } else { Some(pseudo4(remote, local, IpProtocol::UDP, udp.length())) };
+        let pseudo = if checksum == 0 {
+            None
+        } else {
+            Some(pseudo4(remote, local, IpProtocol::UDP, udp.length()))
+        };
         (VxlanKey::v4(local, remote, vni), pseudo, header.tos)
     };
     if let Some(pseudo) = pseudo

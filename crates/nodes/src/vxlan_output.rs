@@ -34,12 +34,29 @@ impl Node<Tables> for VxlanOutput {
         name: "vxlan-output",
         about: "Puts frames that leave by a VXLAN tunnel into packets to its far end.",
         nexts: &["ip4-lookup", "ip6-lookup"],
-        reasons: &[DropReason::TxDown, DropReason::TooShort, DropReason::FrameTooLong, DropReason::TunnelLoop, DropReason::NoHeadroom],
+        reasons: &[
+            DropReason::TxDown,
+            DropReason::TooShort,
+            DropReason::FrameTooLong,
+            DropReason::TunnelLoop,
+            DropReason::NoHeadroom,
+        ],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
-        let mut exit = Exit { tables: cx.world, worker: cx.worker, index: 0, tunnel: None, sent: Sent::default() };
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
+        let mut exit = Exit {
+            tables: cx.world,
+            worker: cx.worker,
+            index: 0,
+            tunnel: None,
+            sent: Sent::default(),
+        };
         each::frame(packets, |place, packet| {
             verdicts[place] = exit.leave(packet).unwrap_or_else(Verdict::drop);
         });
@@ -71,14 +88,23 @@ impl Exit<'_> {
     fn turn_to(&mut self, index: u32) {
         self.finish();
         self.index = index;
-        let interface = self.tables.interface(index).filter(|interface| interface.can_send);
-        self.tunnel = interface.and_then(|interface| Some((interface, &**interface.vxlan.as_ref()?)));
+        let interface = self
+            .tables
+            .interface(index)
+            .filter(|interface| interface.can_send);
+        self.tunnel =
+            interface.and_then(|interface| Some((interface, &**interface.vxlan.as_ref()?)));
     }
 
     fn finish(&mut self) {
         let sent = std::mem::take(&mut self.sent);
-        if let Some(counters) = self.tunnel.and_then(|(interface, _)| interface.counters.of(self.worker)) {
-            counters.tx.add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
+        if let Some(counters) = self
+            .tunnel
+            .and_then(|(interface, _)| interface.counters.of(self.worker))
+        {
+            counters
+                .tx
+                .add(sent.packets, sent.bytes, sent.multicast, sent.broadcast);
         }
     }
 
@@ -126,15 +152,22 @@ fn source_port(frame: &[u8]) -> u16 {
 fn wrap(tunnel: &Vxlan, packet: &mut Pkt) -> Result<Verdict, DropReason> {
     let port = source_port(packet.data());
     let headers = tunnel.headers();
-    let bytes = u16::try_from(packet.total_len() + headers.len() - ETHERNET).map_err(|_| DropReason::FrameTooLong)?;
-    let frame = packet.push_front(headers.len()).ok_or(DropReason::NoHeadroom)?;
+    let bytes = u16::try_from(packet.total_len() + headers.len() - ETHERNET)
+        .map_err(|_| DropReason::FrameTooLong)?;
+    let frame = packet
+        .push_front(headers.len())
+        .ok_or(DropReason::NoHeadroom)?;
     if let Some(place) = frame.get_mut(..headers.len()) {
         place.copy_from_slice(headers);
     }
     packet.clear_flags(STALE);
     packet.set_flags(Flags::TUNNELLED);
     packet.set_l3_offset(ETHERNET);
-    Ok(if tunnel.remote.is_ipv4() { wrap4(packet, port, bytes) } else { wrap6(packet, port, bytes) })
+    Ok(if tunnel.remote.is_ipv4() {
+        wrap4(packet, port, bytes)
+    } else {
+        wrap6(packet, port, bytes)
+    })
 }
 
 /// Lengths, port and checksum over IPv4.
@@ -164,14 +197,23 @@ fn wrap6(packet: &mut Pkt, port: u16, bytes: u16) -> Verdict {
     let mut pseudo = Default::default();
     if let Some((header, rest)) = Ipv6Header::read_mut(packet.l3_mut()) {
         header.set_payload_len(payload);
-        pseudo = pseudo6(&header.source, &header.destination, IpProtocol::UDP, u32::from(payload));
+        pseudo = pseudo6(
+            &header.source,
+            &header.destination,
+            IpProtocol::UDP,
+            u32::from(payload),
+        );
         if let Some((udp, _)) = UdpHeader::read_mut(rest) {
             udp.set_source(port);
             udp.set_length(payload);
         }
     }
     let sum = packet_sum::from_l3(packet, Ipv6Header::LEN, usize::from(payload), pseudo);
-    if let Some((udp, _)) = packet.l3_mut().get_mut(Ipv6Header::LEN..).and_then(UdpHeader::read_mut) {
+    if let Some((udp, _)) = packet
+        .l3_mut()
+        .get_mut(Ipv6Header::LEN..)
+        .and_then(UdpHeader::read_mut)
+    {
         // RFC 768: a sum of zero is sent as its other form, since zero says that there is none.
         udp.set_checksum(if sum == 0 { 0xffff } else { sum });
     }

@@ -53,7 +53,10 @@ impl LabelStack {
     /// What can be read of the stack at the start of `bytes`: the header may end before the stack does.
     fn read(mut bytes: &[u8]) -> LabelStack {
         let mut stack = LabelStack::default();
-        while let (Some((word, rest)), Some(place)) = (bytes.split_first_chunk(), stack.entries.get_mut(stack.depth as usize)) {
+        while let (Some((word, rest)), Some(place)) = (
+            bytes.split_first_chunk(),
+            stack.entries.get_mut(stack.depth as usize),
+        ) {
             *place = u32::from_be_bytes(*word);
             stack.depth += 1;
             if *place & 0x100 != 0 {
@@ -101,11 +104,19 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     fn read(tables: &Tables, port: u32, start: &'a [u8]) -> Option<Side<'a>> {
         let tags = Outer::read(start).ok()?;
-        Some(Side { start, beyond: 0, tags, interface: tables.taker_of(port, &tags) })
+        Some(Side {
+            start,
+            beyond: 0,
+            tags,
+            interface: tables.taker_of(port, &tags),
+        })
     }
 
     fn outer(&self) -> OuterTag {
-        let (vlan, priority) = self.tags.outer.map_or((0, 0), |tag| (tag.tag.vlan(), tag.tag.priority()));
+        let (vlan, priority) = self
+            .tags
+            .outer
+            .map_or((0, 0), |tag| (tag.tag.vlan(), tag.tag.priority()));
         (Some(vlan), Some(priority))
     }
 
@@ -119,7 +130,11 @@ impl<'a> Side<'a> {
     }
 
     fn labels(&self) -> LabelStack {
-        if self.tags.ethertype == EtherType::MPLS { LabelStack::read(self.payload()) } else { LabelStack::default() }
+        if self.tags.ethertype == EtherType::MPLS {
+            LabelStack::read(self.payload())
+        } else {
+            LabelStack::default()
+        }
     }
 }
 
@@ -138,40 +153,86 @@ impl Tables {
     /// the interface or sub-interface that took it, 0 for none.
     #[must_use]
     pub fn way(&self, input: u32, start: &[u8], departure: Option<(u32, &[u8])>) -> Way {
-        let seen = if start.is_empty() { departure.map_or(0, |(_, start)| start.len()) } else { start.len() };
+        let seen = if start.is_empty() {
+            departure.map_or(0, |(_, start)| start.len())
+        } else {
+            start.len()
+        };
         self.way_of(input, start, seen, departure)
     }
 
     /// The same of a frame of `length` bytes, of which those that were seen may be the first ones only.
     #[must_use]
-    pub fn way_of(&self, input: u32, start: &[u8], length: usize, departure: Option<(u32, &[u8])>) -> Way {
+    pub fn way_of(
+        &self,
+        input: u32,
+        start: &[u8],
+        length: usize,
+        departure: Option<(u32, &[u8])>,
+    ) -> Way {
         let left = departure.and_then(|(port, start)| Side::read(self, port, start));
-        let output = left.as_ref().map_or(departure.map_or(0, |(port, _)| port), |side| side.interface);
+        let output = left
+            .as_ref()
+            .map_or(departure.map_or(0, |(port, _)| port), |side| side.interface);
         if start.is_empty() {
-            let Some(left) = left else { return Way { input, output, ..Way::default() } };
-            return self.way_of_leaving(input, &Side { beyond: length.saturating_sub(left.start.len()), ..left });
+            let Some(left) = left else {
+                return Way {
+                    input,
+                    output,
+                    ..Way::default()
+                };
+            };
+            return self.way_of_leaving(
+                input,
+                &Side {
+                    beyond: length.saturating_sub(left.start.len()),
+                    ..left
+                },
+            );
         }
-        let came = Side::read(self, input, start).map(|side| Side { beyond: length.saturating_sub(start.len()), ..side });
-        let mut way = Way { input: came.as_ref().map_or(input, |side| side.interface), output, ..Way::default() };
+        let came = Side::read(self, input, start).map(|side| Side {
+            beyond: length.saturating_sub(start.len()),
+            ..side
+        });
+        let mut way = Way {
+            input: came.as_ref().map_or(input, |side| side.interface),
+            output,
+            ..Way::default()
+        };
         let Some(came) = came else { return way };
-        let tagged = came.tags.outer.is_some() || left.as_ref().is_some_and(|side| side.tags.outer.is_some());
+        let tagged = came.tags.outer.is_some()
+            || left.as_ref().is_some_and(|side| side.tags.outer.is_some());
         if tagged || self.switches(way.input) {
             way.tags = Some((came.outer(), left.as_ref().map_or(UNKNOWN, Side::outer)));
         }
-        way.labels = (came.labels(), left.as_ref().map_or_else(LabelStack::default, Side::labels));
+        way.labels = (
+            came.labels(),
+            left.as_ref().map_or_else(LabelStack::default, Side::labels),
+        );
         way.hop = left.and_then(|left| self.hop(&came, &left));
         way
     }
 
     /// The way of a packet that was seen only as it left.
     fn way_of_leaving(&self, input: u32, left: &Side<'_>) -> Way {
-        let input = if self.is_of_tunnel(input, left) { 0 } else { input };
+        let input = if self.is_of_tunnel(input, left) {
+            0
+        } else {
+            input
+        };
         // By a member of a bond, untagged: what happens to it is said there.
         let taker = self.bond_or(input);
         let here = self.interface(taker);
         let came = match here {
-            Some(Interface { sub_interface: Some(sub_interface), .. }) => (Some(sub_interface.encapsulation.outer), None),
-            Some(Interface { input: Input::Routed, bvi_of: None, .. }) => (Some(0), Some(0)),
+            Some(Interface {
+                sub_interface: Some(sub_interface),
+                ..
+            }) => (Some(sub_interface.encapsulation.outer), None),
+            Some(Interface {
+                input: Input::Routed,
+                bvi_of: None,
+                ..
+            }) => (Some(0), Some(0)),
             _ => UNKNOWN,
         };
         let tagged = left.tags.outer.is_some() || came.0.is_some_and(|vlan| vlan != 0);
@@ -186,11 +247,16 @@ impl Tables {
 
     /// Whether a packet is one that a tunnel made of a frame: it leaves in the tunnel's name, and came in by none.
     fn is_of_tunnel(&self, input: u32, left: &Side<'_>) -> bool {
-        let Some(tunnel) = self.interface(input).and_then(|it| it.vxlan.as_ref()) else { return false };
+        let Some(tunnel) = self.interface(input).and_then(|it| it.vxlan.as_ref()) else {
+            return false;
+        };
         let ends = match left.tags.ethertype {
-            EtherType::IPV4 => Ipv4Header::read(left.payload())
-                .map(|(header, _)| [header.source(), header.destination()].map(|address| IpAddr::from(address.to_be_bytes()))),
-            EtherType::IPV6 => Ipv6Header::read(left.payload()).map(|(header, _)| [header.source, header.destination].map(IpAddr::from)),
+            EtherType::IPV4 => Ipv4Header::read(left.payload()).map(|(header, _)| {
+                [header.source(), header.destination()]
+                    .map(|address| IpAddr::from(address.to_be_bytes()))
+            }),
+            EtherType::IPV6 => Ipv6Header::read(left.payload())
+                .map(|(header, _)| [header.source, header.destination].map(IpAddr::from)),
             _ => None,
         };
         ends == Some([tunnel.local, tunnel.remote])
@@ -198,12 +264,17 @@ impl Tables {
 
     /// Whether frames of an interface are switched, not routed.
     fn switches(&self, interface: u32) -> bool {
-        matches!(self.interface(interface).map(|it| it.input), Some(Input::CrossConnect(_) | Input::Bridge { .. }))
+        matches!(
+            self.interface(interface).map(|it| it.input),
+            Some(Input::CrossConnect(_) | Input::Bridge { .. })
+        )
     }
 
     /// The sub-interface that takes a frame of a port, or of the bond that the port belongs to; else the port.
     fn taker_of(&self, port: u32, tags: &Outer) -> u32 {
-        self.interface(self.bond_or(port)).and_then(|it| it.sub_interfaces.as_ref()?.of(tags)).unwrap_or(port)
+        self.interface(self.bond_or(port))
+            .and_then(|it| it.sub_interfaces.as_ref()?.of(tags))
+            .unwrap_or(port)
     }
 
     /// The bond that a port belongs to; else the port.
@@ -220,8 +291,14 @@ impl Tables {
         match self.interface(interface).map(|it| it.input) {
             Some(Input::Member { bond, .. }) => bond,
             Some(Input::Bridge { domain, .. }) => {
-                let members = self.bridge(domain).map_or(&[][..], |domain| &domain.members);
-                members.iter().flatten().find(|member| member.is_bvi).map_or(interface, |bvi| bvi.interface)
+                let members = self
+                    .bridge(domain)
+                    .map_or(&[][..], |domain| &domain.members);
+                members
+                    .iter()
+                    .flatten()
+                    .find(|member| member.is_bvi)
+                    .map_or(interface, |bvi| bvi.interface)
             }
             _ => interface,
         }
@@ -230,11 +307,19 @@ impl Tables {
     fn hop(&self, came: &Side<'_>, left: &Side<'_>) -> Option<Hop> {
         let interface = self.routing_interface(came.interface);
         // What comes by a bridge's member, untagged or not, has its tags there.
-        let tagged = if self.switches(came.interface) { came.interface } else { interface };
-        let taken = self.interface(tagged)?.sub_interface.map_or(0, |sub_interface| sub_interface.encapsulation.count());
+        let tagged = if self.switches(came.interface) {
+            came.interface
+        } else {
+            interface
+        };
+        let taken = self
+            .interface(tagged)?
+            .sub_interface
+            .map_or(0, |sub_interface| sub_interface.encapsulation.count());
         let here = self.interface(interface)?;
         // What a bridge has for its routed side is addressed to that.
-        let is_switched = here.input != Input::Routed || here.bvi_of.is_some() && came.destination() != Some(&here.mac.0);
+        let is_switched = here.input != Input::Routed
+            || here.bvi_of.is_some() && came.destination() != Some(&here.mac.0);
         if is_switched {
             return self.hop_into_pseudowire(came.interface, left);
         }
@@ -255,7 +340,11 @@ impl Tables {
         let labels = left.labels();
         let payload = left.payload().get(4 * labels.entries().len()..)?;
         let path = self.path_of_ip(here.table, payload, left.beyond > 0)?;
-        if pushes(path.adjacency, &labels) { self.hop_of(&path, left) } else { None }
+        if pushes(path.adjacency, &labels) {
+            self.hop_of(&path, left)
+        } else {
+            None
+        }
     }
 
     /// The next hop of a frame that was switched into a pseudowire, if all paths whose labels it has lead there.
@@ -269,13 +358,30 @@ impl Tables {
             Input::Bridge { domain, .. } => (None, self.bridge(domain)),
             _ => return None,
         };
-        let members = domain.map_or(&[][..], |domain| &domain.members).iter().flatten().map(|member| member.interface);
-        let pseudowires = across.into_iter().chain(members).filter_map(|out| self.interface(out)?.pseudowire.as_ref());
-        let ends =
-            pseudowires.flat_map(|pseudowire| self.nexthops.buckets(pseudowire.group)).filter_map(|&end| self.nexthops.adjacency(end));
+        let members = domain
+            .map_or(&[][..], |domain| &domain.members)
+            .iter()
+            .flatten()
+            .map(|member| member.interface);
+        let pseudowires = across
+            .into_iter()
+            .chain(members)
+            .filter_map(|out| self.interface(out)?.pseudowire.as_ref());
+        let ends = pseudowires
+            .flat_map(|pseudowire| self.nexthops.buckets(pseudowire.group))
+            .filter_map(|&end| self.nexthops.adjacency(end));
         let mut hops = ends
             .filter(|adjacency| pushes(adjacency, &labels))
-            .filter_map(|adjacency| self.hop_of(&Path { adjacency, destination: None, prefixes: None }, left));
+            .filter_map(|adjacency| {
+                self.hop_of(
+                    &Path {
+                        adjacency,
+                        destination: None,
+                        prefixes: None,
+                    },
+                    left,
+                )
+            });
         let hop = hops.next()?;
         hops.all(|other| other == hop).then_some(hop)
     }
@@ -286,7 +392,11 @@ impl Tables {
         if self.routing_interface(left.interface) != self.routing_interface(adjacency.interface) {
             return None;
         }
-        if adjacency.end().rewrite().is_some_and(|station| left.destination() != Some(&station)) {
+        if adjacency
+            .end()
+            .rewrite()
+            .is_some_and(|station| left.destination() != Some(&station))
+        {
             return None;
         }
         let next = match adjacency.kind {
@@ -294,7 +404,10 @@ impl Tables {
             AdjacencyKind::Glean => path.destination?,
             _ => return None,
         };
-        Some(Hop { next, prefixes: path.prefixes })
+        Some(Hop {
+            next,
+            prefixes: path.prefixes,
+        })
     }
 
     /// The path of a packet that a table routes.
@@ -306,23 +419,35 @@ impl Tables {
         }
         let (top, below) = mpls::Entry::read(l3)?;
         if matches!(top.label(), Label::EXPLICIT_NULL4 | Label::EXPLICIT_NULL6) {
-            return self.path_of_ip(table, below, cut).filter(|_| top.is_bottom());
+            return self
+                .path_of_ip(table, below, cut)
+                .filter(|_| top.is_bottom());
         }
         let mut is_known = true;
         let hash = || {
-            let stack = mpls::read_stack(l3, DEEPEST).ok().filter(|stack| !cut || shows_flow(stack));
+            let stack = mpls::read_stack(l3, DEEPEST)
+                .ok()
+                .filter(|stack| !cut || shows_flow(stack));
             is_known = stack.is_some();
             stack.map_or(0, |mut stack| {
                 stack.beyond = came.beyond;
                 flow_hash_mpls(&stack)
             })
         };
-        let number = self.nexthops.choose(self.lfib.lookup(top.label().0).group(), hash);
+        let number = self
+            .nexthops
+            .choose(self.lfib.lookup(top.label().0).group(), hash);
         let adjacency = self.nexthops.adjacency(number).filter(|_| is_known)?;
         match adjacency.kind {
             // The label's end: what is under it is looked up in a table.
-            AdjacencyKind::Lookup => self.path_of_ip(adjacency.interface, below, cut).filter(|_| top.is_bottom()),
-            _ => Some(Path { adjacency, destination: None, prefixes: None }),
+            AdjacencyKind::Lookup => self
+                .path_of_ip(adjacency.interface, below, cut)
+                .filter(|_| top.is_bottom()),
+            _ => Some(Path {
+                adjacency,
+                destination: None,
+                prefixes: None,
+            }),
         }
     }
 
@@ -339,34 +464,60 @@ impl Tables {
                     flow_hash4(header, payload)
                 };
                 let number = self.nexthops.choose(group, hash);
-                let length = |address| self.lengths4.get(table).map(|lengths| lengths.lookup(address) as u8);
+                let length = |address| {
+                    self.lengths4
+                        .get(table)
+                        .map(|lengths| lengths.lookup(address) as u8)
+                };
                 let prefixes = length(header.source()).zip(length(header.destination()));
-                (number, IpAddr::from(header.destination().to_be_bytes()), prefixes)
+                (
+                    number,
+                    IpAddr::from(header.destination().to_be_bytes()),
+                    prefixes,
+                )
             }
             6 => {
                 let (header, _) = Ipv6Header::read(l3)?;
-                let group = self.fib6.get(table)?.lookup(u128::from_be_bytes(header.destination));
+                let group = self
+                    .fib6
+                    .get(table)?
+                    .lookup(u128::from_be_bytes(header.destination));
                 let hash = || {
                     is_known = !cut || shows_flow6(l3);
                     flow_hash6(l3)
                 };
                 let number = self.nexthops.choose(group, hash);
-                let length = |address| self.lengths6.get(table).map(|lengths| lengths.lookup(u128::from_be_bytes(address)) as u8);
+                let length = |address| {
+                    self.lengths6
+                        .get(table)
+                        .map(|lengths| lengths.lookup(u128::from_be_bytes(address)) as u8)
+                };
                 let prefixes = length(header.source).zip(length(header.destination));
                 (number, IpAddr::from(header.destination), prefixes)
             }
             _ => return None,
         };
         let adjacency = self.nexthops.adjacency(number).filter(|_| is_known)?;
-        Some(Path { adjacency, destination: Some(destination), prefixes })
+        Some(Path {
+            adjacency,
+            destination: Some(destination),
+            prefixes,
+        })
     }
 }
 
 /// Whether these are the labels that a path pushes.
 fn pushes(path: &Adjacency, labels: &LabelStack) -> bool {
-    let (left, pushed) = (labels.entries(), path.labelled().map_or(&[][..], Labelled::entries));
+    let (left, pushed) = (
+        labels.entries(),
+        path.labelled().map_or(&[][..], Labelled::entries),
+    );
     // An entropy label may be any.
-    left.len() == pushed.len() && left.iter().zip(pushed).all(|(&left, &pushed)| pushed == 0 || left >> 12 == pushed >> 12)
+    left.len() == pushed.len()
+        && left
+            .iter()
+            .zip(pushed)
+            .all(|(&left, &pushed)| pushed == 0 || left >> 12 == pushed >> 12)
 }
 
 /// Whether the first bytes of an IPv4 packet have all that its flow is told by.
@@ -376,7 +527,10 @@ fn shows_flow4(packet: &[u8]) -> bool {
 
 /// Likewise of IPv6: a flow label stands for what is behind the extension headers.
 fn shows_flow6(packet: &[u8]) -> bool {
-    let ports = || ipv6::walk(packet, ipv6::MAX_HEADERS, ipv6::MAX_BYTES).is_ok_and(|chain| packet.len() >= chain.offset + PORTS);
+    let ports = || {
+        ipv6::walk(packet, ipv6::MAX_HEADERS, ipv6::MAX_BYTES)
+            .is_ok_and(|chain| packet.len() >= chain.offset + PORTS)
+    };
     Ipv6Header::read(packet).is_some_and(|(header, _)| header.flow_label() != 0 || ports())
 }
 

@@ -59,7 +59,12 @@ mod tests {
     use super::*;
 
     fn bond(members: &[u32], seed: u32) -> Bond {
-        Bond { spread: Spread::Flows(Layers::L34), members: members.into(), seed, lacp: false }
+        Bond {
+            spread: Spread::Flows(Layers::L34),
+            members: members.into(),
+            seed,
+            lacp: false,
+        }
     }
 
     #[test]
@@ -71,7 +76,10 @@ mod tests {
             let hash = flow.wrapping_mul(0x9e37_79b9) >> 1;
             counts[bond.member(hash).unwrap() as usize - 5] += 1;
         }
-        assert!(counts.iter().all(|count| (9_000..11_000).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (9_000..11_000).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]

@@ -59,7 +59,12 @@ impl GeneratorPort {
     /// A port whose streams are divided over `queues` queues: stream `n` on queue `n % queues`.
     #[must_use]
     pub fn new(streams: Vec<Stream>, queues: usize, seed: u64) -> GeneratorPort {
-        GeneratorPort { streams, seed, counts: (0..queues.max(1)).map(|_| Arc::default()).collect(), kept: None }
+        GeneratorPort {
+            streams,
+            seed,
+            counts: (0..queues.max(1)).map(|_| Arc::default()).collect(),
+            kept: None,
+        }
     }
 
     /// Makes the port keep the last `frames` frames that are sent to it. For tests: each call of
@@ -80,8 +85,18 @@ impl Port for GeneratorPort {
     fn capabilities(&self) -> Capabilities {
         let queues = self.counts.len();
         let count = self.streams.len();
-        let mode = if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") };
-        Capabilities { driver: "generator", mode, rx_queues: queues, tx_queues: queues, max_frame: DATA_ROOM }
+        let mode = if count == 1 {
+            "1 stream".to_owned()
+        } else {
+            format!("{count} streams")
+        };
+        Capabilities {
+            driver: "generator",
+            mode,
+            rx_queues: queues,
+            tx_queues: queues,
+            max_frame: DATA_ROOM,
+        }
     }
 
     fn mac(&self) -> Option<MacAddr> {
@@ -92,9 +107,16 @@ impl Port for GeneratorPort {
         let queues = self.counts.len();
         let pair = |(number, counts): (usize, &Arc<Counts>)| {
             let mine = self.streams.iter().skip(number).step_by(queues).cloned();
-            let rx = rx::GeneratorRx::new(mine.collect(), self.seed.wrapping_add(number as u64), counts.clone());
+            let rx = rx::GeneratorRx::new(
+                mine.collect(),
+                self.seed.wrapping_add(number as u64),
+                counts.clone(),
+            );
             let tx = tx::GeneratorTx::new(counts.clone(), self.kept.clone());
-            QueuePair { rx: Some(Box::new(rx)), tx: Some(Box::new(tx)) }
+            QueuePair {
+                rx: Some(Box::new(rx)),
+                tx: Some(Box::new(tx)),
+            }
         };
         self.counts.iter().enumerate().map(pair).collect()
     }
@@ -104,8 +126,14 @@ impl Port for GeneratorPort {
     }
 
     fn counters(&self) -> Vec<HardwareCounter> {
-        let counter = |name: &str, value| HardwareCounter { name: name.to_owned(), value, source: Source::Driver };
-        let sum = |which: fn(&Counts) -> &Counter| self.counts.iter().map(|counts| which(counts).get()).sum();
+        let counter = |name: &str, value| HardwareCounter {
+            name: name.to_owned(),
+            value,
+            source: Source::Driver,
+        };
+        let sum = |which: fn(&Counts) -> &Counter| {
+            self.counts.iter().map(|counts| which(counts).get()).sum()
+        };
         vec![
             counter("rx_packets", sum(|counts| &counts.rx.made)),
             counter("rx_no_buffer", sum(|counts| &counts.rx.no_buffer)),

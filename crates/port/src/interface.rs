@@ -216,7 +216,10 @@ impl InterfaceCounters {
         self.0.get(worker).map(|block| &block.0)
     }
 
-    fn sums(&self, which: impl Fn(&WorkerInterfaceCounters) -> &DirectionCounters) -> DirectionSums {
+    fn sums(
+        &self,
+        which: impl Fn(&WorkerInterfaceCounters) -> &DirectionCounters,
+    ) -> DirectionSums {
         let mut sums = DirectionSums::default();
         for block in &self.0 {
             let counters = which(block);
@@ -328,7 +331,13 @@ pub struct Interface {
 impl Interface {
     /// An interface that nothing is done with yet.
     #[must_use]
-    pub fn at_rest(index: u32, name: Arc<str>, kind: Kind, mac: MacAddr, counters: Arc<InterfaceCounters>) -> Interface {
+    pub fn at_rest(
+        index: u32,
+        name: Arc<str>,
+        kind: Kind,
+        mac: MacAddr,
+        counters: Arc<InterfaceCounters>,
+    ) -> Interface {
         Interface {
             index,
             name,
@@ -391,28 +400,50 @@ impl Interface {
     /// groups of own addresses, tentative ones too (RFC 4291 section 2.8, RFC 4862 section 5.4.2).
     #[must_use]
     pub fn listens6(&self, group: &[u8; 16]) -> bool {
-        let own = || self.addresses6.iter().map(|&(own, _)| own).chain(self.tentative6.iter().copied());
-        *group == ipv6::ALL_NODES || *group == ipv6::ALL_ROUTERS || own().any(|own| *group == ipv6::solicited_node(&own.to_be_bytes()))
+        let own = || {
+            self.addresses6
+                .iter()
+                .map(|&(own, _)| own)
+                .chain(self.tentative6.iter().copied())
+        };
+        *group == ipv6::ALL_NODES
+            || *group == ipv6::ALL_ROUTERS
+            || own().any(|own| *group == ipv6::solicited_node(&own.to_be_bytes()))
     }
 
     /// The own link-local IPv6 address.
     #[must_use]
     pub fn link_local6(&self) -> Option<u128> {
-        self.addresses6.iter().map(|&(own, _)| own).find(|own| ipv6::is_link_local(&own.to_be_bytes()))
+        self.addresses6
+            .iter()
+            .map(|&(own, _)| own)
+            .find(|own| ipv6::is_link_local(&own.to_be_bytes()))
     }
 
     /// The own IPv6 address to speak from to a neighbour at `address`: one of the same subnet.
     #[must_use]
     pub fn source_for6(&self, address: u128) -> Option<u128> {
-        let of_subnet = || self.addresses6.iter().find(|&&(own, len)| (own ^ address) & mask6(len) == 0);
-        of_subnet().or_else(|| self.addresses6.first().filter(|_| self.unnumbered)).map(|&(own, _)| own)
+        let of_subnet = || {
+            self.addresses6
+                .iter()
+                .find(|&&(own, len)| (own ^ address) & mask6(len) == 0)
+        };
+        of_subnet()
+            .or_else(|| self.addresses6.first().filter(|_| self.unnumbered))
+            .map(|&(own, _)| own)
     }
 
     /// The own address to speak from to a neighbour at `address`.
     #[must_use]
     pub fn source_for(&self, address: u32) -> Option<u32> {
-        let of_subnet = || self.addresses.iter().find(|&&(own, len)| (own ^ address) & mask(len) == 0);
-        of_subnet().or_else(|| self.addresses.first().filter(|_| self.unnumbered)).map(|&(own, _)| own)
+        let of_subnet = || {
+            self.addresses
+                .iter()
+                .find(|&&(own, len)| (own ^ address) & mask(len) == 0)
+        };
+        of_subnet()
+            .or_else(|| self.addresses.first().filter(|_| self.unnumbered))
+            .map(|&(own, _)| own)
     }
 
     /// Whether `address` lies in a subnet of the interface, or of the one that it borrows from: who says to be there is
@@ -420,8 +451,14 @@ impl Interface {
     #[must_use]
     pub fn covers(&self, address: IpAddr) -> bool {
         match address {
-            IpAddr::V4(address) => self.addresses.iter().any(|&(own, len)| (own ^ u32::from(address)) & mask(len) == 0),
-            IpAddr::V6(address) => self.addresses6.iter().any(|&(own, len)| (own ^ u128::from(address)) & mask6(len) == 0),
+            IpAddr::V4(address) => self
+                .addresses
+                .iter()
+                .any(|&(own, len)| (own ^ u32::from(address)) & mask(len) == 0),
+            IpAddr::V6(address) => self
+                .addresses6
+                .iter()
+                .any(|&(own, len)| (own ^ u128::from(address)) & mask6(len) == 0),
         }
     }
 }
@@ -429,13 +466,17 @@ impl Interface {
 /// The mask of a prefix length.
 #[must_use]
 pub fn mask(len: u8) -> u32 {
-    u32::MAX.checked_shl(32 - u32::from(len.min(32))).unwrap_or(0)
+    u32::MAX
+        .checked_shl(32 - u32::from(len.min(32)))
+        .unwrap_or(0)
 }
 
 /// The mask of an IPv6 prefix length.
 #[must_use]
 pub fn mask6(len: u8) -> u128 {
-    u128::MAX.checked_shl(128 - u32::from(len.min(128))).unwrap_or(0)
+    u128::MAX
+        .checked_shl(128 - u32::from(len.min(128)))
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -444,8 +485,14 @@ mod tests {
 
     #[test]
     fn masks_and_subnets() {
-        assert_eq!((mask6(0), mask6(64), mask6(128)), (0, u128::MAX << 64, u128::MAX));
-        assert_eq!((mask(0), mask(24), mask(32), mask(200)), (0, 0xffff_ff00, u32::MAX, u32::MAX));
+        assert_eq!(
+            (mask6(0), mask6(64), mask6(128)),
+            (0, u128::MAX << 64, u128::MAX)
+        );
+        assert_eq!(
+            (mask(0), mask(24), mask(32), mask(200)),
+            (0, 0xffff_ff00, u32::MAX, u32::MAX)
+        );
     }
 
     #[test]
@@ -454,14 +501,25 @@ mod tests {
         counters.of(0).unwrap().rx.add(10, 640, 2, 1);
         counters.of(1).unwrap().rx.add(5, 320, 0, 0);
         let sums = counters.rx();
-        assert_eq!((sums.packets, sums.unicast, sums.multicast, sums.broadcast, sums.bytes), (15, 12, 2, 1, 960));
+        assert_eq!(
+            (
+                sums.packets,
+                sums.unicast,
+                sums.multicast,
+                sums.broadcast,
+                sums.bytes
+            ),
+            (15, 12, 2, 1, 960)
+        );
         assert_eq!(counters.tx(), DirectionSums::default());
         assert!(counters.of(2).is_none());
     }
 
     #[test]
     fn features_are_a_set_in_order() {
-        let set = Features::default().with(Feature::RxTap).with(Feature::Lookup);
+        let set = Features::default()
+            .with(Feature::RxTap)
+            .with(Feature::Lookup);
         assert!(set.has(Feature::RxTap) && set.has(Feature::Lookup) && !set.has(Feature::AclIn));
         assert!(Feature::AclIn < Feature::Urpf && Feature::Lookup < Feature::AclOut);
     }

@@ -20,4 +20,7 @@ mod queue;
 pub mod sub_interface;
 pub mod vxlan;
 
-pub use queue::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, RxQueue, Source, TxQueue};
+pub use queue::{
+    Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, RxQueue,
+    Source, TxQueue,
+};

@@ -16,7 +16,9 @@ impl NullPort {
     /// A port with `queues` queues each way.
     #[must_use]
     pub fn new(queues: usize) -> NullPort {
-        NullPort { queues: queues.max(1) }
+        NullPort {
+            queues: queues.max(1),
+        }
     }
 }
 
@@ -26,7 +28,13 @@ impl Port for NullPort {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { driver: "null", mode: "swallows".into(), rx_queues: self.queues, tx_queues: self.queues, max_frame: 0xffff }
+        Capabilities {
+            driver: "null",
+            mode: "swallows".into(),
+            rx_queues: self.queues,
+            tx_queues: self.queues,
+            max_frame: 0xffff,
+        }
     }
 
     fn mac(&self) -> Option<MacAddr> {
@@ -34,7 +42,12 @@ impl Port for NullPort {
     }
 
     fn take_queues(&mut self) -> Vec<QueuePair> {
-        (0..self.queues).map(|_| QueuePair { rx: Some(Box::new(NullRx)), tx: Some(Box::new(NullTx)) }).collect()
+        (0..self.queues)
+            .map(|_| QueuePair {
+                rx: Some(Box::new(NullRx)),
+                tx: Some(Box::new(NullTx)),
+            })
+            .collect()
     }
 
     fn link(&mut self) -> LinkState {

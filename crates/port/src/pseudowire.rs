@@ -26,11 +26,23 @@ impl Pseudowire {
     pub fn new(group: u32, control_word: bool, vlan: Option<u16>) -> Pseudowire {
         let (input, output) = match vlan {
             None => (TagChange::default(), TagChange::default()),
-            Some(vlan) => {
-                (TagChange { pop: 1, ..TagChange::default() }, TagChange { pop: 0, push: TagStack::EMPTY.with(EtherType::VLAN, vlan) })
-            }
+            Some(vlan) => (
+                TagChange {
+                    pop: 1,
+                    ..TagChange::default()
+                },
+                TagChange {
+                    pop: 0,
+                    push: TagStack::EMPTY.with(EtherType::VLAN, vlan),
+                },
+            ),
         };
-        Pseudowire { group, control_word, input, output }
+        Pseudowire {
+            group,
+            control_word,
+            input,
+            output,
+        }
     }
 
     /// Whether frames carry a tag of the pseudowire's.

@@ -34,9 +34,14 @@ impl Encapsulation {
     /// These tags as bytes, priority 0.
     #[must_use]
     pub fn tags(self) -> TagStack {
-        let announced = if self.service { EtherType::QINQ } else { EtherType::VLAN };
+        let announced = if self.service {
+            EtherType::QINQ
+        } else {
+            EtherType::VLAN
+        };
         let outer = TagStack::EMPTY.with(announced, self.outer);
-        self.inner.map_or(outer, |inner| outer.with(EtherType::VLAN, inner))
+        self.inner
+            .map_or(outer, |inner| outer.with(EtherType::VLAN, inner))
     }
 
     /// A number that no other encapsulation of a parent has.
@@ -45,7 +50,11 @@ impl Encapsulation {
             Some(vlan) => (vlan as u32 & 0xfff, 1),
             None => (0, 0),
         };
-        USED | (self.service as u32) << 26 | (self.exact as u32) << 25 | any << 24 | (self.outer as u32 & 0xfff) << 12 | inner
+        USED | (self.service as u32) << 26
+            | (self.exact as u32) << 25
+            | any << 24
+            | (self.outer as u32 & 0xfff) << 12
+            | inner
     }
 }
 
@@ -58,7 +67,10 @@ pub struct TagStack {
 
 impl TagStack {
     /// No tag.
-    pub const EMPTY: TagStack = TagStack { bytes: [0; 2 * TAG_LEN], len: 0 };
+    pub const EMPTY: TagStack = TagStack {
+        bytes: [0; 2 * TAG_LEN],
+        len: 0,
+    };
 
     /// With another tag behind those that are there; a third one is left out.
     #[must_use]
@@ -112,20 +124,38 @@ impl SubInterface {
     /// A sub-interface whose frames lose their tags on the way in and get them on the way out.
     #[must_use]
     pub fn new(parent: u32, encapsulation: Encapsulation) -> SubInterface {
-        SubInterface::with_rewrite(parent, encapsulation, encapsulation.count() as u8, TagStack::EMPTY)
+        SubInterface::with_rewrite(
+            parent,
+            encapsulation,
+            encapsulation.count() as u8,
+            TagStack::EMPTY,
+        )
     }
 
     /// A sub-interface that takes `pop` tags off what comes in (no more than its encapsulation has) and
     /// puts `push` on; the other way round on the way out.
     #[must_use]
-    pub fn with_rewrite(parent: u32, encapsulation: Encapsulation, pop: u8, push: TagStack) -> SubInterface {
+    pub fn with_rewrite(
+        parent: u32,
+        encapsulation: Encapsulation,
+        pop: u8,
+        push: TagStack,
+    ) -> SubInterface {
         let pop = pop.min(encapsulation.count() as u8);
         let mut own = encapsulation.tags();
         own.len = pop * TAG_LEN as u8;
         if let Some(others) = own.bytes.get_mut(usize::from(own.len)..) {
             others.fill(0);
         }
-        SubInterface { parent, encapsulation, input: TagChange { pop, push }, output: TagChange { pop: push.count() as u8, push: own } }
+        SubInterface {
+            parent,
+            encapsulation,
+            input: TagChange { pop, push },
+            output: TagChange {
+                pop: push.count() as u8,
+                push: own,
+            },
+        }
     }
 }
 
@@ -149,7 +179,12 @@ impl SubInterfaces {
     #[must_use]
     pub fn new(entries: &[(Encapsulation, u32)]) -> SubInterfaces {
         let size = (entries.len() * 2).next_power_of_two().max(4);
-        let mut table = SubInterfaces { places: vec![(0, 0); size].into(), mask: size as u32 - 1, doubles: false, loose: false };
+        let mut table = SubInterfaces {
+            places: vec![(0, 0); size].into(),
+            mask: size as u32 - 1,
+            doubles: false,
+            loose: false,
+        };
         for &(encapsulation, index) in entries {
             table.doubles |= encapsulation.inner.is_some();
             table.loose |= !encapsulation.exact;
@@ -185,8 +220,22 @@ impl SubInterfaces {
     #[inline(always)]
     #[must_use]
     pub fn of_one(&self, service: bool, outer: u16) -> Option<u32> {
-        let one = Encapsulation { service, outer, inner: None, exact: true };
-        self.find(one).or_else(|| if self.loose { self.find(Encapsulation { exact: false, ..one }) } else { None })
+        let one = Encapsulation {
+            service,
+            outer,
+            inner: None,
+            exact: true,
+        };
+        self.find(one).or_else(|| {
+            if self.loose {
+                self.find(Encapsulation {
+                    exact: false,
+                    ..one
+                })
+            } else {
+                None
+            }
+        })
     }
 
     /// The sub-interface of a frame by its tags; the one that says most of them wins.
@@ -195,11 +244,25 @@ impl SubInterfaces {
     pub fn of(&self, tags: &Outer) -> Option<u32> {
         let outer = tags.outer?;
         let service = outer.announced == EtherType::QINQ;
-        let Some(inner) = tags.inner else { return self.of_one(service, outer.tag.vlan()) };
-        let one = Encapsulation { service, outer: outer.tag.vlan(), inner: None, exact: false };
+        let Some(inner) = tags.inner else {
+            return self.of_one(service, outer.tag.vlan());
+        };
+        let one = Encapsulation {
+            service,
+            outer: outer.tag.vlan(),
+            inner: None,
+            exact: false,
+        };
         if self.doubles && inner.announced == EtherType::VLAN {
-            let two = Encapsulation { inner: Some(inner.tag.vlan()), ..one };
-            let only = if tags.ethertype.is_tag() { None } else { self.find(Encapsulation { exact: true, ..two }) };
+            let two = Encapsulation {
+                inner: Some(inner.tag.vlan()),
+                ..one
+            };
+            let only = if tags.ethertype.is_tag() {
+                None
+            } else {
+                self.find(Encapsulation { exact: true, ..two })
+            };
             if let Some(index) = only.or_else(|| self.find(two)) {
                 return Some(index);
             }
@@ -235,7 +298,12 @@ mod tests {
     const AD: u16 = 0x88a8;
 
     fn encapsulation(service: bool, outer: u16, inner: Option<u16>, exact: bool) -> Encapsulation {
-        Encapsulation { service, outer, inner, exact }
+        Encapsulation {
+            service,
+            outer,
+            inner,
+            exact,
+        }
     }
 
     #[test]
@@ -272,13 +340,22 @@ mod tests {
         ] {
             assert_eq!(of(&table, tags), expected, "{tags:x?}");
         }
-        assert_eq!((table.of_one(false, 300), table.of_one(true, 300)), (Some(7), None));
+        assert_eq!(
+            (table.of_one(false, 300), table.of_one(true, 300)),
+            (Some(7), None)
+        );
     }
 
     #[test]
     fn every_vlan_finds_its_own_and_only_that() {
-        let entries: Vec<_> =
-            (1..4095).map(|vlan| (encapsulation(vlan % 2 == 0, vlan, None, vlan % 3 == 0), u32::from(vlan) + 9)).collect();
+        let entries: Vec<_> = (1..4095)
+            .map(|vlan| {
+                (
+                    encapsulation(vlan % 2 == 0, vlan, None, vlan % 3 == 0),
+                    u32::from(vlan) + 9,
+                )
+            })
+            .collect();
         let table = SubInterfaces::new(&entries);
         for vlan in 0..4096 {
             let index = (1..4095).contains(&vlan).then_some(u32::from(vlan) + 9);
@@ -293,14 +370,36 @@ mod tests {
         let two = encapsulation(true, 10, Some(20), true);
         let plain = SubInterface::new(4, two);
         assert_eq!((plain.input.pop, plain.input.push.as_bytes()), (2, &[][..]));
-        assert_eq!((plain.output.pop, plain.output.push.as_bytes()), (0, &[0x88, 0xa8, 0, 10, 0x81, 0, 0, 20][..]));
+        assert_eq!(
+            (plain.output.pop, plain.output.push.as_bytes()),
+            (0, &[0x88, 0xa8, 0, 10, 0x81, 0, 0, 20][..])
+        );
         let push = TagStack::EMPTY.with(EtherType::VLAN, 30);
         let outer_only = SubInterface::with_rewrite(4, two, 1, push);
-        assert_eq!((outer_only.input.pop, outer_only.input.push.as_bytes()), (1, &[0x81, 0, 0, 30][..]));
-        assert_eq!((outer_only.output.pop, outer_only.output.push.as_bytes()), (1, &[0x88, 0xa8, 0, 10][..]));
+        assert_eq!(
+            (outer_only.input.pop, outer_only.input.push.as_bytes()),
+            (1, &[0x81, 0, 0, 30][..])
+        );
+        assert_eq!(
+            (outer_only.output.pop, outer_only.output.push.as_bytes()),
+            (1, &[0x88, 0xa8, 0, 10][..])
+        );
         let none = SubInterface::with_rewrite(4, two, 0, TagStack::EMPTY);
-        assert_eq!((none.input, none.output), (TagChange::default(), TagChange::default()));
-        assert_eq!(SubInterface::with_rewrite(4, encapsulation(false, 1, None, true), 9, push).input.pop, 1);
-        assert_eq!(push.with(EtherType::VLAN, 31).with(EtherType::VLAN, 32).count(), 2);
+        assert_eq!(
+            (none.input, none.output),
+            (TagChange::default(), TagChange::default())
+        );
+        assert_eq!(
+            SubInterface::with_rewrite(4, encapsulation(false, 1, None, true), 9, push)
+                .input
+                .pop,
+            1
+        );
+        assert_eq!(
+            push.with(EtherType::VLAN, 31)
+                .with(EtherType::VLAN, 32)
+                .count(),
+            2
+        );
     }
 }

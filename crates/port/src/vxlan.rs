@@ -6,7 +6,10 @@
 
 use std::net::IpAddr;
 
-use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv4Header, Ipv6Header, MacAddr, UdpHeader, VxlanHeader, checksum};
+use weir_wire::{
+    EtherType, EthernetHeader, IpProtocol, Ipv4Header, Ipv6Header, MacAddr, UdpHeader, VxlanHeader,
+    checksum,
+};
 use zerocopy::IntoBytes;
 
 /// Hops that a tunnel's packets may go.
@@ -34,7 +37,8 @@ impl Vxlan {
         // One hop more than leaves: the look-up takes one off, as of all that it forwards.
         match (local, remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                let mut header = Ipv4Header::new(local.into(), remote.into(), IpProtocol::UDP, HOPS + 1, 0);
+                let mut header =
+                    Ipv4Header::new(local.into(), remote.into(), IpProtocol::UDP, HOPS + 1, 0);
                 // RFC 7348 section 4.3: never fragmented, neither here nor, as far as we can tell, on the way.
                 header.set_dont_fragment(true);
                 header.set_checksum(checksum::internet(header.as_bytes()));
@@ -42,7 +46,13 @@ impl Vxlan {
                 put(header.as_bytes());
             }
             (IpAddr::V6(local), IpAddr::V6(remote)) => {
-                let header = Ipv6Header::new(local.octets(), remote.octets(), IpProtocol::UDP, HOPS + 1, 0);
+                let header = Ipv6Header::new(
+                    local.octets(),
+                    remote.octets(),
+                    IpProtocol::UDP,
+                    HOPS + 1,
+                    0,
+                );
                 put(ethernet(EtherType::IPV6).as_bytes());
                 put(header.as_bytes());
             }
@@ -50,7 +60,12 @@ impl Vxlan {
         }
         put(UdpHeader::new(0, VxlanHeader::PORT, 0).as_bytes());
         put(VxlanHeader::new(vni).as_bytes());
-        Some(Vxlan { local, remote, vni: vni & VNIS, headers: headers.into() })
+        Some(Vxlan {
+            local,
+            remote,
+            vni: vni & VNIS,
+            headers: headers.into(),
+        })
     }
 
     /// What comes before a frame, from an Ethernet header without addresses on. Lengths and source port are zero, an
@@ -81,20 +96,31 @@ impl VxlanKey {
     #[must_use]
     pub const fn v4(local: u32, remote: u32, vni: u32) -> VxlanKey {
         const MAPPED: u128 = 0xffff_0000_0000;
-        VxlanKey { local: MAPPED | local as u128, remote: MAPPED | remote as u128, vni }
+        VxlanKey {
+            local: MAPPED | local as u128,
+            remote: MAPPED | remote as u128,
+            vni,
+        }
     }
 
     fn of(tunnel: &Vxlan) -> VxlanKey {
         match (tunnel.local, tunnel.remote) {
-            (IpAddr::V4(local), IpAddr::V4(remote)) => VxlanKey::v4(local.into(), remote.into(), tunnel.vni),
-            (local, remote) => VxlanKey { local: bits(local), remote: bits(remote), vni: tunnel.vni },
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                VxlanKey::v4(local.into(), remote.into(), tunnel.vni)
+            }
+            (local, remote) => VxlanKey {
+                local: bits(local),
+                remote: bits(remote),
+                vni: tunnel.vni,
+            },
         }
     }
 
     #[inline(always)]
     const fn hash(self) -> usize {
         let ends = self.local.rotate_left(23) ^ self.remote;
-        let mixed = ((ends >> 64) as u64 ^ ends as u64 ^ (self.vni as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = ((ends >> 64) as u64 ^ ends as u64 ^ (self.vni as u64) << 32)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ mixed >> 32) as usize
     }
 }
@@ -146,7 +172,10 @@ impl VxlanTable {
         }
         vnis.sort_unstable();
         vnis.dedup();
-        VxlanTable { places: places.into(), vnis: vnis.into() }
+        VxlanTable {
+            places: places.into(),
+            vnis: vnis.into(),
+        }
     }
 
     /// Whether there are no tunnels.
@@ -163,7 +192,9 @@ impl VxlanTable {
     #[inline(always)]
     pub fn find(&self, key: VxlanKey) -> Result<u32, NoTunnel> {
         let mut place = key.hash();
-        while let Some(Some((found, interface))) = self.places.get(place & self.places.len().wrapping_sub(1)) {
+        while let Some(Some((found, interface))) =
+            self.places.get(place & self.places.len().wrapping_sub(1))
+        {
             if *found == key {
                 return Ok(*interface);
             }
@@ -174,7 +205,11 @@ impl VxlanTable {
 
     #[cold]
     fn why_not(&self, vni: u32) -> NoTunnel {
-        if self.vnis.binary_search(&vni).is_ok() { NoTunnel::UnknownPeer } else { NoTunnel::UnknownVni }
+        if self.vnis.binary_search(&vni).is_ok() {
+            NoTunnel::UnknownPeer
+        } else {
+            NoTunnel::UnknownVni
+        }
     }
 }
 
@@ -186,7 +221,8 @@ mod tests {
 
     #[test]
     fn headers_are_those_of_rfc_7348() {
-        let tunnel = Vxlan::new([192, 0, 2, 1].into(), [198, 51, 100, 2].into(), 0x12_3456).unwrap();
+        let tunnel =
+            Vxlan::new([192, 0, 2, 1].into(), [198, 51, 100, 2].into(), 0x12_3456).unwrap();
         #[rustfmt::skip]
         let expected = [
             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00,
@@ -200,14 +236,23 @@ mod tests {
         headers[24..26].fill(0);
         assert_eq!(headers, expected);
         let six = Vxlan::new(Ipv6Addr::LOCALHOST.into(), Ipv6Addr::from(2).into(), 1).unwrap();
-        assert_eq!((six.headers().len(), six.headers()[21], &six.headers()[12..14]), (70, 65, &[0x86, 0xdd][..]));
+        assert_eq!(
+            (
+                six.headers().len(),
+                six.headers()[21],
+                &six.headers()[12..14]
+            ),
+            (70, 65, &[0x86, 0xdd][..])
+        );
         assert!(Vxlan::new(Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into(), 1).is_none());
     }
 
     #[test]
     fn a_packet_finds_its_tunnel_and_no_other() {
         let far = |last: u32| IpAddr::from(Ipv4Addr::from(0xc633_6400 + last));
-        let tunnels: Vec<Vxlan> = (0..500).map(|n| Vxlan::new([192, 0, 2, 1].into(), far(n % 50), 1 + n / 50).unwrap()).collect();
+        let tunnels: Vec<Vxlan> = (0..500)
+            .map(|n| Vxlan::new([192, 0, 2, 1].into(), far(n % 50), 1 + n / 50).unwrap())
+            .collect();
         let six = Vxlan::new(Ipv6Addr::from(1).into(), Ipv6Addr::from(2).into(), 7).unwrap();
         let all: Vec<(&Vxlan, u32)> = tunnels.iter().chain([&six]).zip(10..).collect();
         let table = VxlanTable::new(all.iter().copied());
@@ -218,8 +263,22 @@ mod tests {
         assert_eq!(table.find(key(0xc633_6400, 1)), Ok(10));
         assert_eq!(table.find(key(0xc633_6400, 11)), Err(NoTunnel::UnknownVni));
         assert_eq!(table.find(key(0xc633_6432, 1)), Err(NoTunnel::UnknownPeer));
-        assert_eq!(table.find(VxlanKey { local: 1, remote: 2, vni: 7 }), Ok(510));
-        assert_eq!(table.find(VxlanKey { local: 2, remote: 1, vni: 7 }), Err(NoTunnel::UnknownPeer));
+        assert_eq!(
+            table.find(VxlanKey {
+                local: 1,
+                remote: 2,
+                vni: 7
+            }),
+            Ok(510)
+        );
+        assert_eq!(
+            table.find(VxlanKey {
+                local: 2,
+                remote: 1,
+                vni: 7
+            }),
+            Err(NoTunnel::UnknownPeer)
+        );
         let none = VxlanTable::default();
         assert!(none.is_empty() && none.find(key(1, 1)) == Err(NoTunnel::UnknownVni));
     }

@@ -12,7 +12,10 @@
 //! A worker's turn costs one load and one store. Nothing waits for anybody: a reader that never comes
 //! to rest only makes retired values wait, which [`Domain::waiting`] shows.
 
-#![expect(unsafe_code, reason = "a pointer is shared and freed by the protocol above; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "a pointer is shared and freed by the protocol above; each block says why it is sound"
+)]
 
 use crate::Padded;
 use crate::sync::Arc;
@@ -57,7 +60,12 @@ impl Domain {
     /// A domain for up to `readers` readers.
     #[must_use]
     pub fn new(readers: usize) -> Domain {
-        let place = || Padded(Place { taken: AtomicBool::new(false), seen: AtomicU64::new(OFFLINE) });
+        let place = || {
+            Padded(Place {
+                taken: AtomicBool::new(false),
+                seen: AtomicU64::new(OFFLINE),
+            })
+        };
         Domain(Arc::new(Inner {
             epoch: AtomicU64::new(1),
             places: (0..readers).map(|_| place()).collect(),
@@ -71,8 +79,15 @@ impl Domain {
     /// When there are as many as the domain was made for.
     pub fn register(&self) -> Result<Reader, TooManyReaders> {
         for (number, place) in self.0.places.iter().enumerate() {
-            if place.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                return Ok(Reader { domain: self.clone(), number });
+            if place
+                .taken
+                .compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                return Ok(Reader {
+                    domain: self.clone(),
+                    number,
+                });
             }
         }
         Err(TooManyReaders)
@@ -83,7 +98,11 @@ impl Domain {
         // The value was unlinked before this advance; a reader that announces the new epoch, or
         // comes online later, can only find its successor.
         let Ticket(epoch) = self.ticket();
-        self.0.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((epoch, value));
+        self.0
+            .retired
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push((epoch, value));
     }
 
     /// A mark in time for what is not a box: take it after unlinking something, and reuse that thing
@@ -104,15 +123,27 @@ impl Domain {
         // Pairs with the fence in `quiesce`: either its announcement is seen below, or its reads see
         // what was unlinked before this.
         fence(Ordering::SeqCst);
-        self.0.places.iter().map(|place| place.seen.load(Ordering::Acquire)).filter(|&seen| seen != OFFLINE).min()
+        self.0
+            .places
+            .iter()
+            .map(|place| place.seen.load(Ordering::Acquire))
+            .filter(|&seen| seen != OFFLINE)
+            .min()
     }
 
     /// Frees what all readers have passed; returns how many values.
     pub fn reclaim(&self) -> usize {
         let oldest = self.oldest();
         let free: Vec<_> = {
-            let mut retired = self.0.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let split = retired.iter().take_while(|(epoch, _)| oldest.is_none_or(|oldest| *epoch <= oldest)).count();
+            let mut retired = self
+                .0
+                .retired
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let split = retired
+                .iter()
+                .take_while(|(epoch, _)| oldest.is_none_or(|oldest| *epoch <= oldest))
+                .count();
             retired.drain(..split).collect()
         };
         free.len()
@@ -121,7 +152,11 @@ impl Domain {
     /// How many retired values wait for a reader.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.0.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner).len()
+        self.0
+            .retired
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .len()
     }
 }
 
@@ -149,14 +184,19 @@ impl Reader {
 
     /// Announces that nothing is read until the next [`Reader::quiesce`].
     pub fn offline(&mut self) {
-        self.domain.0.places[self.number].seen.store(OFFLINE, Ordering::Release);
+        self.domain.0.places[self.number]
+            .seen
+            .store(OFFLINE, Ordering::Release);
     }
 
     /// The right to read. `None` while offline.
     #[inline]
     #[must_use]
     pub fn guard(&self) -> Option<Guard<'_>> {
-        let online = self.domain.0.places[self.number].seen.load(Ordering::Relaxed) != OFFLINE;
+        let online = self.domain.0.places[self.number]
+            .seen
+            .load(Ordering::Relaxed)
+            != OFFLINE;
         online.then_some(Guard { reader: self })
     }
 }
@@ -164,7 +204,9 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.offline();
-        self.domain.0.places[self.number].taken.store(false, Ordering::Release);
+        self.domain.0.places[self.number]
+            .taken
+            .store(false, Ordering::Release);
     }
 }
 
@@ -190,7 +232,10 @@ impl<T: Send + 'static> Published<T> {
     /// Publishes a first value.
     #[must_use]
     pub fn new(domain: &Domain, value: Box<T>) -> Published<T> {
-        Published { domain: domain.clone(), value: AtomicPtr::new(Box::into_raw(value)) }
+        Published {
+            domain: domain.clone(),
+            value: AtomicPtr::new(Box::into_raw(value)),
+        }
     }
 
     /// The value as of now.
@@ -200,7 +245,10 @@ impl<T: Send + 'static> Published<T> {
     #[inline]
     #[must_use]
     pub fn load<'g>(&'g self, guard: &Guard<'g>) -> &'g T {
-        assert!(std::ptr::eq(&raw const *guard.reader.domain.0, &raw const *self.domain.0), "guard of another domain");
+        assert!(
+            std::ptr::eq(&raw const *guard.reader.domain.0, &raw const *self.domain.0),
+            "guard of another domain"
+        );
         let value = self.value.load(Ordering::Acquire);
         // SAFETY: the pointer came from a box. It is freed only after it was replaced and every
         // online reader of this domain announced a later epoch; the guard's reader is online and

@@ -7,7 +7,10 @@
 //! [`ring`] moves values. [`slots`] has values that stay in place and are filled and read where they
 //! are, for large records that should not be copied twice.
 
-#![expect(unsafe_code, reason = "slots are handed from one thread to the other by index; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "slots are handed from one thread to the other by index; each block says why it is sound"
+)]
 
 use crate::Padded;
 #[cfg(not(loom))]
@@ -37,7 +40,8 @@ impl<T> Drop for Shared<T> {
         let mut head = self.head.0.load(Ordering::Relaxed);
         while head != tail {
             // SAFETY: both ends are gone; slots between head and tail hold values not taken yet.
-            self.slots[head & (self.slots.len() - 1)].with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+            self.slots[head & (self.slots.len() - 1)]
+                .with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             head = head.wrapping_add(1);
         }
     }
@@ -68,9 +72,22 @@ pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     let shared = Arc::new(Shared {
         head: Padded(AtomicUsize::new(0)),
         tail: Padded(AtomicUsize::new(0)),
-        slots: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+        slots: (0..capacity)
+            .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
+            .collect(),
     });
-    (Producer { shared: shared.clone(), tail: 0, head: 0 }, Consumer { shared, head: 0, tail: 0 })
+    (
+        Producer {
+            shared: shared.clone(),
+            tail: 0,
+            head: 0,
+        },
+        Consumer {
+            shared,
+            head: 0,
+            tail: 0,
+        },
+    )
 }
 
 impl<T> Producer<T> {
@@ -132,7 +149,8 @@ impl<T> Producer<T> {
     /// How many values are inside.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Relaxed))
+        self.tail
+            .wrapping_sub(self.shared.head.0.load(Ordering::Relaxed))
     }
 
     /// Whether nothing is inside.
@@ -216,7 +234,11 @@ impl<T> Consumer<T> {
     /// How many values are inside.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
+        self.shared
+            .tail
+            .0
+            .load(Ordering::Acquire)
+            .wrapping_sub(self.head)
     }
 
     /// Whether nothing is inside.
@@ -286,10 +308,29 @@ pub mod slots {
     #[must_use]
     pub fn ring<T: Default>(capacity: usize) -> (Writer<T>, Reader<T>) {
         let capacity = capacity.max(1).next_power_of_two();
-        let shared = Arc::new(Indices { head: Padded(AtomicUsize::new(0)), tail: Padded(AtomicUsize::new(0)) });
-        let slots: std::sync::Arc<[UnsafeCell<T>]> = (0..capacity).map(|_| UnsafeCell::new(T::default())).collect::<Vec<_>>().into();
-        let reader = Reader { slots: slots.clone(), shared: shared.clone(), next: 0 };
-        (Writer { slots, shared, next: 0, staged: 0, head: 0 }, reader)
+        let shared = Arc::new(Indices {
+            head: Padded(AtomicUsize::new(0)),
+            tail: Padded(AtomicUsize::new(0)),
+        });
+        let slots: std::sync::Arc<[UnsafeCell<T>]> = (0..capacity)
+            .map(|_| UnsafeCell::new(T::default()))
+            .collect::<Vec<_>>()
+            .into();
+        let reader = Reader {
+            slots: slots.clone(),
+            shared: shared.clone(),
+            next: 0,
+        };
+        (
+            Writer {
+                slots,
+                shared,
+                next: 0,
+                staged: 0,
+                head: 0,
+            },
+            reader,
+        )
     }
 
     impl<T> Writer<T> {
@@ -341,7 +382,11 @@ pub mod slots {
 
         /// Lets `change` see a staged slot, by its number; `None` when it is published, or not filled.
         #[inline(always)]
-        pub fn change_staged<R>(&mut self, number: usize, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        pub fn change_staged<R>(
+            &mut self,
+            number: usize,
+            change: impl FnOnce(&mut T) -> R,
+        ) -> Option<R> {
             if number.wrapping_sub(self.staged) >= self.staged() {
                 return None;
             }
@@ -372,7 +417,11 @@ pub mod slots {
         #[must_use]
         pub fn room(&mut self, wanted: usize) -> usize {
             let room = self.slots.len() - self.next.wrapping_sub(self.head);
-            if room < wanted { self.ask_for_room() } else { room }
+            if room < wanted {
+                self.ask_for_room()
+            } else {
+                room
+            }
         }
 
         #[cold]
@@ -405,7 +454,8 @@ pub mod slots {
                 return None;
             }
             // SAFETY: the slot is between head and tail: published and not touched by the writer.
-            let result = self.slots[self.next & (self.slots.len() - 1)].with(|slot| read(unsafe { &*slot }));
+            let result =
+                self.slots[self.next & (self.slots.len() - 1)].with(|slot| read(unsafe { &*slot }));
             self.next = self.next.wrapping_add(1);
             self.shared.head.0.store(self.next, Ordering::Release);
             Some(result)
@@ -414,7 +464,11 @@ pub mod slots {
         /// How many values wait.
         #[must_use]
         pub fn len(&self) -> usize {
-            self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.next)
+            self.shared
+                .tail
+                .0
+                .load(Ordering::Acquire)
+                .wrapping_sub(self.next)
         }
 
         /// Whether none waits.
@@ -511,8 +565,15 @@ mod tests {
             })
         }));
         assert!(caught.is_err());
-        assert_eq!((taken, consumer.len(), std::sync::Arc::strong_count(&value)), (2, 2, 3));
-        assert!(producer.push(value.clone()).is_ok() && producer.push(value.clone()).is_ok() && producer.push(value.clone()).is_err());
+        assert_eq!(
+            (taken, consumer.len(), std::sync::Arc::strong_count(&value)),
+            (2, 2, 3)
+        );
+        assert!(
+            producer.push(value.clone()).is_ok()
+                && producer.push(value.clone()).is_ok()
+                && producer.push(value.clone()).is_err()
+        );
     }
 
     #[test]
@@ -522,7 +583,13 @@ mod tests {
         assert!(!writer.push_with(|_| unreachable!()));
         assert_eq!(reader.pop_with(|slot| slot[0]), Some(1));
         assert!(writer.push_with(|slot| slot[0] += 10));
-        assert_eq!((reader.pop_with(|slot| slot[0]), reader.pop_with(|slot| slot[0])), (Some(2), Some(11)));
+        assert_eq!(
+            (
+                reader.pop_with(|slot| slot[0]),
+                reader.pop_with(|slot| slot[0])
+            ),
+            (Some(2), Some(11))
+        );
         assert!(reader.pop_with(|_| ()).is_none() && reader.is_empty());
     }
 
@@ -532,18 +599,36 @@ mod tests {
         assert!((1..=3).all(|n| writer.stage_with(|slot| *slot = n)));
         assert_eq!((writer.staged(), reader.len()), (3, 0));
         assert!(reader.pop_with(|_| ()).is_none());
-        assert_eq!(writer.change_staged(1, |slot| std::mem::replace(slot, 20)), Some(2));
+        assert_eq!(
+            writer.change_staged(1, |slot| std::mem::replace(slot, 20)),
+            Some(2)
+        );
         assert_eq!(writer.change_staged(3, |_| ()), None, "not filled");
         writer.publish_before(2);
-        assert_eq!((writer.change_staged(1, |_| ()), writer.oldest(), writer.next()), (None, 2, 3), "published");
+        assert_eq!(
+            (
+                writer.change_staged(1, |_| ()),
+                writer.oldest(),
+                writer.next()
+            ),
+            (None, 2, 3),
+            "published"
+        );
         writer.publish_before(1);
         writer.publish_before(4);
         assert_eq!(
-            (reader.pop_with(|slot| *slot), reader.pop_with(|slot| *slot), reader.pop_with(|slot| *slot)),
+            (
+                reader.pop_with(|slot| *slot),
+                reader.pop_with(|slot| *slot),
+                reader.pop_with(|slot| *slot)
+            ),
             (Some(1), Some(20), None)
         );
         assert_eq!(writer.change_staged(2, |slot| *slot), Some(3));
-        assert!((4..=6).all(|n| writer.stage_with(|slot| *slot = n)) && !writer.stage_with(|_| unreachable!()));
+        assert!(
+            (4..=6).all(|n| writer.stage_with(|slot| *slot = n))
+                && !writer.stage_with(|_| unreachable!())
+        );
         writer.publish_before(6);
         let mut seen = Vec::new();
         while reader.pop_with(|slot| seen.push(*slot)).is_some() {}
@@ -603,7 +688,10 @@ mod models {
                 writer.publish_all();
             });
             for expected in [11, 12] {
-                while reader.pop_with(|slot| assert_eq!(*slot, expected)).is_none() {
+                while reader
+                    .pop_with(|slot| assert_eq!(*slot, expected))
+                    .is_none()
+                {
                     loom::thread::yield_now();
                 }
             }

@@ -11,7 +11,11 @@ const fn table() -> [u32; 256] {
         let mut value = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            value = if value & 1 == 1 { value >> 1 ^ 0xEDB8_8320 } else { value >> 1 };
+            value = if value & 1 == 1 {
+                value >> 1 ^ 0xEDB8_8320
+            } else {
+                value >> 1
+            };
             bit += 1;
         }
         table[byte] = value;
@@ -22,7 +26,9 @@ const fn table() -> [u32; 256] {
 
 /// The checksum of `bytes`.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |sum, &byte| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)])
+    !bytes.iter().fold(!0, |sum, &byte| {
+        sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)]
+    })
 }
 
 #[cfg(test)]

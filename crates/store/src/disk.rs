@@ -40,24 +40,43 @@ impl DiskFiles {
     pub fn open(folder: &Path) -> Result<DiskFiles, StoreError> {
         let failed = |doing: String| move |source: io::Error| StoreError::Open { doing, source };
         make(folder).map_err(failed(format!("making the folder {}", folder.display())))?;
-        let directory = rustix::fs::open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let directory = directory.map_err(|errno| failed(format!("opening the folder {}", folder.display()))(errno.into()))?;
+        let directory = rustix::fs::open(
+            folder,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        let directory = directory.map_err(|errno| {
+            failed(format!("opening the folder {}", folder.display()))(errno.into())
+        })?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = match openat(&directory, LOCK, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => Ok(take(File::from(file), folder)?),
             Err(errno @ (Errno::ROFS | Errno::NOSPC | Errno::DQUOT)) => Err(errno),
-            Err(errno) => return Err(failed(format!("opening {}", folder.join(LOCK).display()))(errno.into())),
+            Err(errno) => {
+                return Err(failed(format!("opening {}", folder.join(LOCK).display()))(
+                    errno.into(),
+                ));
+            }
         };
-        Ok(DiskFiles { folder: folder.to_owned(), directory, lock })
+        Ok(DiskFiles {
+            folder: folder.to_owned(),
+            directory,
+            lock,
+        })
     }
 
     fn writable(&self) -> io::Result<()> {
-        self.lock.as_ref().map(|_| ()).map_err(|&errno| errno.into())
+        self.lock
+            .as_ref()
+            .map(|_| ())
+            .map_err(|&errno| errno.into())
     }
 
     fn at(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(File::from(retry_on_intr(|| openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR))?))
+        Ok(File::from(retry_on_intr(|| {
+            openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)
+        })?))
     }
 }
 
@@ -66,7 +85,10 @@ fn make(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
     DirBuilder::new().mode(0o700).create(folder)?;
     File::open(parent)?.sync_all()
@@ -80,15 +102,23 @@ fn take(file: File, folder: &Path) -> Result<File, StoreError> {
             let mut text = String::new();
             let read = (&file).take(32).read_to_string(&mut text);
             let process = read.ok().and_then(|_| text.trim().parse().ok());
-            return Err(StoreError::Locked { folder: folder.display().to_string(), process });
+            return Err(StoreError::Locked {
+                folder: folder.display().to_string(),
+                process,
+            });
         }
         Err(errno) => {
             let doing = format!("locking {}", folder.join(LOCK).display());
-            return Err(StoreError::Open { doing, source: errno.into() });
+            return Err(StoreError::Open {
+                doing,
+                source: errno.into(),
+            });
         }
     }
     // Only the refusal of a second router reads it: on a full disk that one says "another process".
-    let _ = file.set_len(0).and_then(|()| (&file).write_all(format!("{}\n", std::process::id()).as_bytes()));
+    let _ = file
+        .set_len(0)
+        .and_then(|()| (&file).write_all(format!("{}\n", std::process::id()).as_bytes()));
     Ok(file)
 }
 
@@ -107,7 +137,9 @@ impl Files for DiskFiles {
     fn read(&self, name: &str, most: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // Without NONBLOCK, a named pipe in the folder would stop us for ever.
-        self.at(name, OFlags::RDONLY | OFlags::NONBLOCK)?.take(most as u64).read_to_end(&mut bytes)?;
+        self.at(name, OFlags::RDONLY | OFlags::NONBLOCK)?
+            .take(most as u64)
+            .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -118,7 +150,9 @@ impl Files for DiskFiles {
 
     fn create(&mut self, name: &str) -> io::Result<Box<dyn OpenFile>> {
         self.writable()?;
-        Ok(Box::new(DiskFile(self.at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?)))
+        Ok(Box::new(DiskFile(
+            self.at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?,
+        )))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
@@ -132,7 +166,11 @@ impl Files for DiskFiles {
     }
 
     fn path(&self, name: &str) -> String {
-        if name.is_empty() { self.folder.display().to_string() } else { self.folder.join(name).display().to_string() }
+        if name.is_empty() {
+            self.folder.display().to_string()
+        } else {
+            self.folder.join(name).display().to_string()
+        }
     }
 }
 
@@ -164,12 +202,30 @@ mod tests {
         let folder = folder("lock");
         let mut files = DiskFiles::open(&folder).unwrap();
         files.create("a").unwrap().write(b"secret").unwrap();
-        assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-        assert_eq!(std::fs::metadata(folder.join("a")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        assert_eq!(
+            std::fs::metadata(folder.join("a"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
         let refused = DiskFiles::open(&folder).unwrap_err();
-        assert!(refused.to_string().contains(&format!("in use by process {}", std::process::id())), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .contains(&format!("in use by process {}", std::process::id())),
+            "{refused}"
+        );
         drop(files);
-        assert_eq!(DiskFiles::open(&folder).unwrap().read("a", 3).unwrap(), b"sec");
+        assert_eq!(
+            DiskFiles::open(&folder).unwrap().read("a", 3).unwrap(),
+            b"sec"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -181,16 +237,28 @@ mod tests {
         file.write(b"hello").unwrap();
         file.write(b"J").unwrap();
         file.sync().unwrap();
-        assert_eq!(files.create("a").err().unwrap().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(files.open("b").err().unwrap().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            files.create("a").err().unwrap().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            files.open("b").err().unwrap().kind(),
+            io::ErrorKind::NotFound
+        );
         files.open("a").unwrap().write(b"j").unwrap();
         assert_eq!(files.read("a", 100).unwrap(), b"jello");
         assert!(files.list().unwrap().contains(&"a".to_owned()));
         files.remove("a").unwrap();
         files.sync_names().unwrap();
-        assert_eq!(files.read("a", 100).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            files.read("a", 100).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
         std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
-        assert!(files.read("link", 100).is_err(), "a link leads out of the folder");
+        assert!(
+            files.read("link", 100).is_err(),
+            "a link leads out of the folder"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -39,7 +39,9 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The store came to its new state, but the disk did not take it yet.
-    #[error("the configuration store could not write down its state, it tries again with the next change: {doing}: {source}")]
+    #[error(
+        "the configuration store could not write down its state, it tries again with the next change: {doing}: {source}"
+    )]
     Unrecorded {
         /// What was tried, on which file.
         doing: String,
@@ -84,7 +86,9 @@ pub enum StoreError {
         path: String,
     },
     /// What was prepared was given up since, because something else was prepared.
-    #[error("revision {revision} was prepared, but given up since: another one was prepared after it")]
+    #[error(
+        "revision {revision} was prepared, but given up since: another one was prepared after it"
+    )]
     Stale {
         /// Which one.
         revision: u64,
@@ -96,14 +100,19 @@ impl StoreError {
     #[must_use]
     pub fn system(&self) -> Option<io::ErrorKind> {
         match self {
-            Self::Open { source, .. } | Self::Refused { source, .. } | Self::Unrecorded { source, .. } => Some(source.kind()),
+            Self::Open { source, .. }
+            | Self::Refused { source, .. }
+            | Self::Unrecorded { source, .. } => Some(source.kind()),
             _ => None,
         }
     }
 }
 
 fn holder(process: Option<u32>) -> String {
-    process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"))
+    process.map_or_else(
+        || "another process".to_owned(),
+        |process| format!("process {process}"),
+    )
 }
 
 fn range(oldest: u64, newest: u64) -> String {

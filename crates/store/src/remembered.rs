@@ -65,9 +65,19 @@ impl Remembered {
     /// A folder that shows `picture`, all of it synced.
     #[must_use]
     pub fn showing(picture: &Picture) -> Remembered {
-        let names = picture.keys().enumerate().map(|(file, name)| (name.clone(), file)).collect();
+        let names = picture
+            .keys()
+            .enumerate()
+            .map(|(file, name)| (name.clone(), file))
+            .collect();
         let contents = picture.values().cloned().collect();
-        Remembered(Arc::new(Mutex::new(Disk { first: picture.clone(), deeds: Vec::new(), names, contents, fault: None })))
+        Remembered(Arc::new(Mutex::new(Disk {
+            first: picture.clone(),
+            deeds: Vec::new(),
+            names,
+            contents,
+            fault: None,
+        })))
     }
 
     /// How many operations have changed or synced something.
@@ -80,7 +90,15 @@ impl Remembered {
     #[must_use]
     pub fn seen(&self) -> Picture {
         let disk = self.disk();
-        disk.names.iter().map(|(name, &file)| (name.clone(), disk.contents.get(file).cloned().unwrap_or_default())).collect()
+        disk.names
+            .iter()
+            .map(|(name, &file)| {
+                (
+                    name.clone(),
+                    disk.contents.get(file).cloned().unwrap_or_default(),
+                )
+            })
+            .collect()
     }
 
     /// Has the disk fail.
@@ -132,9 +150,16 @@ impl Loose {
         match deed {
             Deed::Create { name, file } => {
                 self.files.resize_with(file + 1, Default::default);
-                self.names.entry(name.clone()).or_insert_with(|| vec![None]).push(Some(*file));
+                self.names
+                    .entry(name.clone())
+                    .or_insert_with(|| vec![None])
+                    .push(Some(*file));
             }
-            Deed::Remove { name } => self.names.entry(name.clone()).or_insert_with(|| vec![None]).push(None),
+            Deed::Remove { name } => self
+                .names
+                .entry(name.clone())
+                .or_insert_with(|| vec![None])
+                .push(None),
             Deed::Write { file, bytes } => self.files[*file].1.push(bytes.clone()),
             Deed::Sync { file } => {
                 let (synced, since) = &mut self.files[*file];
@@ -147,10 +172,21 @@ impl Loose {
     }
 
     fn pictures(&self, most: usize, seed: u64) -> Vec<Picture> {
-        let contents: Vec<Vec<Vec<u8>>> =
-            self.files.iter().enumerate().map(|(file, it)| contents(&it.0, &it.1, seed ^ (file as u64) << 32)).collect();
-        let choices = self.names.values().map(Vec::len).chain(contents.iter().map(Vec::len));
-        let all = choices.clone().try_fold(1_usize, usize::checked_mul).filter(|&all| all <= most);
+        let contents: Vec<Vec<Vec<u8>>> = self
+            .files
+            .iter()
+            .enumerate()
+            .map(|(file, it)| contents(&it.0, &it.1, seed ^ (file as u64) << 32))
+            .collect();
+        let choices = self
+            .names
+            .values()
+            .map(Vec::len)
+            .chain(contents.iter().map(Vec::len));
+        let all = choices
+            .clone()
+            .try_fold(1_usize, usize::checked_mul)
+            .filter(|&all| all <= most);
         let mut random = Random(seed);
         let picture = |number: usize| {
             let mut rest = number;
@@ -164,9 +200,19 @@ impl Loose {
                 rest /= among;
                 chosen
             };
-            let names: Vec<_> = self.names.iter().map(|(name, choices)| (name, choices[choose(choices.len())])).collect();
-            let bytes: Vec<_> = contents.iter().map(|choices| &choices[choose(choices.len())]).collect();
-            names.into_iter().filter_map(|(name, file)| Some((name.clone(), bytes[file?].clone()))).collect()
+            let names: Vec<_> = self
+                .names
+                .iter()
+                .map(|(name, choices)| (name, choices[choose(choices.len())]))
+                .collect();
+            let bytes: Vec<_> = contents
+                .iter()
+                .map(|choices| &choices[choose(choices.len())])
+                .collect();
+            names
+                .into_iter()
+                .filter_map(|(name, file)| Some((name.clone(), bytes[file?].clone())))
+                .collect()
         };
         (0..all.unwrap_or(most)).map(picture).collect()
     }
@@ -195,11 +241,22 @@ fn contents(synced: &[u8], since: &[Vec<u8>], seed: u64) -> Vec<Vec<u8>> {
     // Pieces come and go one by one, of each write since the sync.
     let mut pieces = grown.clone();
     for bytes in since {
-        for (place, piece) in bytes.chunks(PIECE).enumerate().filter(|_| random.below(2) == 0) {
+        for (place, piece) in bytes
+            .chunks(PIECE)
+            .enumerate()
+            .filter(|_| random.below(2) == 0)
+        {
             pieces[place * PIECE..][..piece.len()].copy_from_slice(piece);
         }
     }
-    all.extend([grown, front, back, written[..half.max(synced.len().min(written.len()))].to_vec(), pieces, written]);
+    all.extend([
+        grown,
+        front,
+        back,
+        written[..half.max(synced.len().min(written.len()))].to_vec(),
+        pieces,
+        written,
+    ]);
     all
 }
 
@@ -244,7 +301,10 @@ impl Disk {
 
     fn write(&mut self, file: usize, bytes: &[u8]) {
         write_over(&mut self.contents[file], bytes);
-        self.deeds.push(Deed::Write { file, bytes: bytes.to_vec() });
+        self.deeds.push(Deed::Write {
+            file,
+            bytes: bytes.to_vec(),
+        });
     }
 }
 
@@ -259,13 +319,20 @@ impl Files for Remembered {
 
     fn read(&self, name: &str, most: usize) -> io::Result<Vec<u8>> {
         let disk = self.disk();
-        let bytes = disk.names.get(name).and_then(|&file| disk.contents.get(file)).ok_or_else(missing)?;
+        let bytes = disk
+            .names
+            .get(name)
+            .and_then(|&file| disk.contents.get(file))
+            .ok_or_else(missing)?;
         Ok(bytes.iter().take(most).copied().collect())
     }
 
     fn open(&mut self, name: &str) -> io::Result<Box<dyn OpenFile>> {
         let file = self.disk().names.get(name).copied().ok_or_else(missing)?;
-        Ok(Box::new(RememberedFile { disk: self.clone(), file }))
+        Ok(Box::new(RememberedFile {
+            disk: self.clone(),
+            file,
+        }))
     }
 
     fn create(&mut self, name: &str) -> io::Result<Box<dyn OpenFile>> {
@@ -277,15 +344,23 @@ impl Files for Remembered {
         let file = disk.contents.len();
         disk.contents.push(Vec::new());
         disk.names.insert(name.to_owned(), file);
-        disk.deeds.push(Deed::Create { name: name.to_owned(), file });
-        Ok(Box::new(RememberedFile { disk: self.clone(), file }))
+        disk.deeds.push(Deed::Create {
+            name: name.to_owned(),
+            file,
+        });
+        Ok(Box::new(RememberedFile {
+            disk: self.clone(),
+            file,
+        }))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
         let mut disk = self.disk();
         disk.check()?;
         disk.names.remove(name).ok_or_else(missing)?;
-        disk.deeds.push(Deed::Remove { name: name.to_owned() });
+        disk.deeds.push(Deed::Remove {
+            name: name.to_owned(),
+        });
         Ok(())
     }
 
@@ -350,29 +425,78 @@ mod tests {
         file.write(b"12345678").unwrap();
         files.remove("old").unwrap();
         let pictures = after(&files);
-        assert!(pictures.iter().any(|it| it.contains_key("old") && it.contains_key("new")));
-        assert!(pictures.iter().any(|it| it.contains_key("old") && !it.contains_key("new")));
-        assert!(pictures.iter().any(|it| !it.contains_key("old") && !it.contains_key("new")));
-        for bytes in [&b""[..], b"12345678", b"1234\0\0\0\0", b"\0\0\0\0\0\0\0\0", b"1234"] {
-            assert!(pictures.iter().any(|it| it.get("new").is_some_and(|new| new == bytes)), "{bytes:?}");
+        assert!(
+            pictures
+                .iter()
+                .any(|it| it.contains_key("old") && it.contains_key("new"))
+        );
+        assert!(
+            pictures
+                .iter()
+                .any(|it| it.contains_key("old") && !it.contains_key("new"))
+        );
+        assert!(
+            pictures
+                .iter()
+                .any(|it| !it.contains_key("old") && !it.contains_key("new"))
+        );
+        for bytes in [
+            &b""[..],
+            b"12345678",
+            b"1234\0\0\0\0",
+            b"\0\0\0\0\0\0\0\0",
+            b"1234",
+        ] {
+            assert!(
+                pictures
+                    .iter()
+                    .any(|it| it.get("new").is_some_and(|new| new == bytes)),
+                "{bytes:?}"
+            );
         }
         files.sync_names().unwrap();
-        assert!(after(&files).iter().all(|it| it.contains_key("new") && !it.contains_key("old")));
+        assert!(
+            after(&files)
+                .iter()
+                .all(|it| it.contains_key("new") && !it.contains_key("old"))
+        );
         file.sync().unwrap();
-        assert_eq!(after(&files), [Picture::from([("new".to_owned(), b"12345678".to_vec())])]);
+        assert_eq!(
+            after(&files),
+            [Picture::from([("new".to_owned(), b"12345678".to_vec())])]
+        );
         file.write(b"abcd").unwrap();
-        let mut seen: Vec<_> = after(&files).into_iter().map(|it| it["new"].clone()).collect();
+        let mut seen: Vec<_> = after(&files)
+            .into_iter()
+            .map(|it| it["new"].clone())
+            .collect();
         seen.dedup();
-        assert!(seen.contains(&b"12345678".to_vec()) && seen.contains(&b"abcd5678".to_vec()), "{seen:?}");
-        assert!(files.pictures(0, 10, 1).iter().all(|it| it.contains_key("old")));
+        assert!(
+            seen.contains(&b"12345678".to_vec()) && seen.contains(&b"abcd5678".to_vec()),
+            "{seen:?}"
+        );
+        assert!(
+            files
+                .pictures(0, 10, 1)
+                .iter()
+                .all(|it| it.contains_key("old"))
+        );
     }
 
     #[test]
     fn a_disk_fails_as_often_as_it_is_told() {
         let mut files = Remembered::default();
-        files.fail(Fault { after: 1, times: 2, kind: io::ErrorKind::StorageFull, half_done: true });
+        files.fail(Fault {
+            after: 1,
+            times: 2,
+            kind: io::ErrorKind::StorageFull,
+            half_done: true,
+        });
         let mut file = files.create("a").unwrap();
-        assert_eq!(file.write(b"1234").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            file.write(b"1234").unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
         assert_eq!(files.seen()["a"], b"12");
         assert!(file.sync().is_err());
         assert!(file.sync().is_ok());

@@ -63,7 +63,12 @@ pub(crate) struct Head {
 
 /// The file of a revision.
 pub(crate) fn encode(number: u64, meta: &Meta, text: &[u8]) -> Vec<u8> {
-    let Meta { time_unix_ms, author, comment, steps } = meta;
+    let Meta {
+        time_unix_ms,
+        author,
+        comment,
+        steps,
+    } = meta;
     let (author, comment, length, sum) = (escape(author), escape(comment), text.len(), crc32(text));
     let head = format!(
         "# weir revision {number}\n# time {time_unix_ms}\n# author {author}\n# comment {comment}\n# steps {steps}\n# text {length} {sum:08x}\n"
@@ -84,14 +89,31 @@ pub(crate) fn decode_head(file: &[u8]) -> Option<Head> {
         return None;
     }
     let mut lines = std::str::from_utf8(head).ok()?.lines();
-    let mut value = |key: &str| lines.next()?.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(' ');
+    let mut value = |key: &str| {
+        lines
+            .next()?
+            .strip_prefix("# ")?
+            .strip_prefix(key)?
+            .strip_prefix(' ')
+    };
     let number = value("weir revision")?.parse().ok()?;
     let time_unix_ms = value("time")?.parse().ok()?;
     let (author, comment) = (unescape(value("author")?)?, unescape(value("comment")?)?);
     let steps = value("steps")?.parse().ok()?;
     let (length, sum) = value("text")?.split_once(' ')?;
     let (length, sum) = (length.parse().ok()?, u32::from_str_radix(sum, 16).ok()?);
-    Some(Head { number, meta: Meta { time_unix_ms, author, comment, steps }, length, sum, begin })
+    Some(Head {
+        number,
+        meta: Meta {
+            time_unix_ms,
+            author,
+            comment,
+            steps,
+        },
+        length,
+        sum,
+        begin,
+    })
 }
 
 /// Reads a whole file; nothing when a byte of it is not as written.
@@ -99,7 +121,11 @@ pub(crate) fn decode(file: &[u8]) -> Option<Revision> {
     let head = decode_head(file)?;
     let text = file.get(head.begin..)?;
     let whole = text.len() == head.length && crc32(text) == head.sum;
-    whole.then(|| Revision { number: head.number, meta: head.meta, text: text.to_vec() })
+    whole.then(|| Revision {
+        number: head.number,
+        meta: head.meta,
+        text: text.to_vec(),
+    })
 }
 
 /// One line that YAML takes as a comment: what is not printable or breaks a line there is escaped.
@@ -109,7 +135,12 @@ fn escape(text: &str) -> String {
         match letter {
             '\\' => line.push_str("\\\\"),
             // YAML 1.2 section 5.1: the printable characters; 1.1 takes the last two for line breaks.
-            _ if letter.is_control() || matches!(letter, '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}') => {
+            _ if letter.is_control()
+                || matches!(
+                    letter,
+                    '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}'
+                ) =>
+            {
                 line.extend(letter.escape_unicode());
             }
             _ => line.push(letter),
@@ -142,24 +173,46 @@ mod tests {
     use proptest::prelude::*;
 
     fn meta(author: &str, comment: &str) -> Meta {
-        Meta { time_unix_ms: 1_730_000_000_000, author: author.into(), comment: comment.into(), steps: 7 }
+        Meta {
+            time_unix_ms: 1_730_000_000_000,
+            author: author.into(),
+            comment: comment.into(),
+            steps: 7,
+        }
     }
 
     #[test]
     fn a_file_as_people_read_it() {
-        let file = encode(42, &meta("admin", "second uplink\nwith \\ and \u{1b}"), b"interfaces: {}\n");
+        let file = encode(
+            42,
+            &meta("admin", "second uplink\nwith \\ and \u{1b}"),
+            b"interfaces: {}\n",
+        );
         let text = "# weir revision 42\n# time 1730000000000\n# author admin\n\
                     # comment second uplink\\u{a}with \\\\ and \\u{1b}\n# steps 7\n# text 15 ";
         let read = String::from_utf8(file.clone()).unwrap();
-        assert!(read.starts_with(text) && read.ends_with("\ninterfaces: {}\n"), "{read}");
-        assert_eq!(decode(&file).unwrap().meta.comment, "second uplink\nwith \\ and \u{1b}");
+        assert!(
+            read.starts_with(text) && read.ends_with("\ninterfaces: {}\n"),
+            "{read}"
+        );
+        assert_eq!(
+            decode(&file).unwrap().meta.comment,
+            "second uplink\nwith \\ and \u{1b}"
+        );
     }
 
     #[test]
     fn a_comment_cannot_end_the_head() {
         let sly = meta("x\n# check 00000000", "\n# check 00000000\nevil: true");
         let file = encode(1, &sly, b"good: true\n# check 00000000\n");
-        assert_eq!(decode(&file).unwrap(), Revision { number: 1, meta: sly, text: b"good: true\n# check 00000000\n".to_vec() });
+        assert_eq!(
+            decode(&file).unwrap(),
+            Revision {
+                number: 1,
+                meta: sly,
+                text: b"good: true\n# check 00000000\n".to_vec()
+            }
+        );
     }
 
     #[test]

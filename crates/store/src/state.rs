@@ -52,13 +52,19 @@ pub enum Why {
     Restart,
 }
 
-const WHYS: [(Why, &str); 3] = [(Why::Asked, "asked"), (Why::Deadline, "deadline"), (Why::Restart, "restart")];
+const WHYS: [(Why, &str); 3] = [
+    (Why::Asked, "asked"),
+    (Why::Deadline, "deadline"),
+    (Why::Restart, "restart"),
+];
 
 impl Why {
     /// `asked`, `deadline` or `restart`.
     #[must_use]
     pub fn word(self) -> &'static str {
-        WHYS.iter().find(|(why, _)| *why == self).map_or("", |(_, word)| word)
+        WHYS.iter()
+            .find(|(why, _)| *why == self)
+            .map_or("", |(_, word)| word)
     }
 }
 
@@ -89,17 +95,39 @@ impl State {
     }
 
     pub(crate) fn set_fate(&mut self, number: u64, fate: Fate) {
-        self.revisions.iter_mut().filter(|(other, _)| *other == number).for_each(|(_, old)| *old = fate);
+        self.revisions
+            .iter_mut()
+            .filter(|(other, _)| *other == number)
+            .for_each(|(_, old)| *old = fate);
     }
 
     /// The state after a new revision took effect, with the newest `keep` and those that are needed.
-    pub(crate) fn after_commit(&self, number: u64, deadline_unix_ms: Option<u64>, keep: usize) -> State {
+    pub(crate) fn after_commit(
+        &self,
+        number: u64,
+        deadline_unix_ms: Option<u64>,
+        keep: usize,
+    ) -> State {
         let mut next = self.clone();
-        next.pending = deadline_unix_ms.map(|deadline_unix_ms| Pending { revision: number, before: self.running, deadline_unix_ms });
+        next.pending = deadline_unix_ms.map(|deadline_unix_ms| Pending {
+            revision: number,
+            before: self.running,
+            deadline_unix_ms,
+        });
         next.running = Some(number);
-        next.revisions.push((number, if next.pending.is_some() { Fate::Unconfirmed } else { Fate::Applied }));
+        next.revisions.push((
+            number,
+            if next.pending.is_some() {
+                Fate::Unconfirmed
+            } else {
+                Fate::Applied
+            },
+        ));
         let surplus = next.revisions.len().saturating_sub(keep);
-        let needed = [next.running, next.pending.and_then(|pending| pending.before)];
+        let needed = [
+            next.running,
+            next.pending.and_then(|pending| pending.before),
+        ];
         let mut place = 0;
         next.revisions.retain(|(number, _)| {
             place += 1;
@@ -129,15 +157,29 @@ impl State {
 
     /// The bytes of a state file of this size.
     pub(crate) fn encode(&self, generation: u64, size: usize) -> Vec<u8> {
-        let mut text = format!("weir store 1\ngeneration {generation}\nrunning {}\n", number_or_none(self.running));
-        if let Some(Pending { revision, before, deadline_unix_ms }) = self.pending {
-            text += &format!("pending {revision} before {} deadline {deadline_unix_ms}\n", number_or_none(before));
+        let mut text = format!(
+            "weir store 1\ngeneration {generation}\nrunning {}\n",
+            number_or_none(self.running)
+        );
+        if let Some(Pending {
+            revision,
+            before,
+            deadline_unix_ms,
+        }) = self.pending
+        {
+            text += &format!(
+                "pending {revision} before {} deadline {deadline_unix_ms}\n",
+                number_or_none(before)
+            );
         }
         for (number, fate) in &self.revisions {
             text += &match fate {
                 Fate::Applied => format!("revision {number} applied\n"),
                 Fate::Unconfirmed => format!("revision {number} unconfirmed\n"),
-                Fate::RolledBack { time_unix_ms, why } => format!("revision {number} rolled-back {time_unix_ms} {}\n", why.word()),
+                Fate::RolledBack { time_unix_ms, why } => format!(
+                    "revision {number} rolled-back {time_unix_ms} {}\n",
+                    why.word()
+                ),
             };
         }
         text += &format!("check {:08x}\n", crc32(text.as_bytes()));
@@ -161,10 +203,24 @@ impl State {
             None => None,
         };
         let revisions: Vec<(u64, Fate)> = lines.map(decode_revision).collect::<Option<_>>()?;
-        let ascending = revisions.iter().zip(revisions.iter().skip(1)).all(|((a, _), (b, _))| a < b);
-        let known = |number: Option<u64>| number.is_none_or(|number| revisions.iter().any(|(other, _)| *other == number));
-        let sound = ascending && known(running) && pending.is_none_or(|it| known(it.before) && running == Some(it.revision));
-        sound.then_some((generation, State { running, pending, revisions }))
+        let ascending = revisions
+            .iter()
+            .zip(revisions.iter().skip(1))
+            .all(|((a, _), (b, _))| a < b);
+        let known = |number: Option<u64>| {
+            number.is_none_or(|number| revisions.iter().any(|(other, _)| *other == number))
+        };
+        let sound = ascending
+            && known(running)
+            && pending.is_none_or(|it| known(it.before) && running == Some(it.revision));
+        sound.then_some((
+            generation,
+            State {
+                running,
+                pending,
+                revisions,
+            },
+        ))
     }
 }
 
@@ -173,13 +229,23 @@ fn number_or_none(number: Option<u64>) -> String {
 }
 
 fn none_or_number(word: &str) -> Option<Option<u64>> {
-    if word == "none" { Some(None) } else { word.parse().ok().map(Some) }
+    if word == "none" {
+        Some(None)
+    } else {
+        word.parse().ok().map(Some)
+    }
 }
 
 fn decode_pending(line: &str) -> Option<Pending> {
     let words: Vec<&str> = line.split(' ').collect();
-    let ["pending", revision, "before", before, "deadline", deadline] = words.as_slice() else { return None };
-    Some(Pending { revision: revision.parse().ok()?, before: none_or_number(before)?, deadline_unix_ms: deadline.parse().ok()? })
+    let ["pending", revision, "before", before, "deadline", deadline] = words.as_slice() else {
+        return None;
+    };
+    Some(Pending {
+        revision: revision.parse().ok()?,
+        before: none_or_number(before)?,
+        deadline_unix_ms: deadline.parse().ok()?,
+    })
 }
 
 fn decode_revision(line: &str) -> Option<(u64, Fate)> {
@@ -189,7 +255,13 @@ fn decode_revision(line: &str) -> Option<(u64, Fate)> {
         ["revision", number, "unconfirmed"] => (number, Fate::Unconfirmed),
         ["revision", number, "rolled-back", time, why] => {
             let why = WHYS.iter().find(|(_, word)| word == why)?.0;
-            (number, Fate::RolledBack { time_unix_ms: time.parse().ok()?, why })
+            (
+                number,
+                Fate::RolledBack {
+                    time_unix_ms: time.parse().ok()?,
+                    why,
+                },
+            )
         }
         _ => return None,
     };
@@ -205,7 +277,9 @@ mod tests {
         let mut state = State::default().after_commit(1 << 63, None, keep);
         let last = u64::MAX - 1;
         for number in last - keep as u64 - 5..=last {
-            state = state.after_commit(number, Some(u64::MAX), keep).after_rollback(u64::MAX, Why::Deadline);
+            state = state
+                .after_commit(number, Some(u64::MAX), keep)
+                .after_rollback(u64::MAX, Why::Deadline);
         }
         state.after_commit(u64::MAX, Some(u64::MAX), keep)
     }
@@ -216,29 +290,68 @@ mod tests {
         let plain = empty.after_commit(1, None, 50);
         let pending = plain.after_commit(2, Some(99), 50);
         let back = pending.after_rollback(100, Why::Restart);
-        for (generation, state) in [empty, plain, pending.clone(), pending.after_confirm(), back.clone()].iter().enumerate() {
+        for (generation, state) in [
+            empty,
+            plain,
+            pending.clone(),
+            pending.after_confirm(),
+            back.clone(),
+        ]
+        .iter()
+        .enumerate()
+        {
             let bytes = state.encode(generation as u64, 4096);
-            assert_eq!((bytes.len(), State::decode(&bytes)), (4096, Some((generation as u64, state.clone()))));
+            assert_eq!(
+                (bytes.len(), State::decode(&bytes)),
+                (4096, Some((generation as u64, state.clone())))
+            );
         }
         for keep in [1, 3, 50, 100, crate::store::MOST_KEPT] {
             let bytes = full(keep).encode(u64::MAX, size_for(keep));
-            assert_eq!((bytes.len(), State::decode(&bytes)), (size_for(keep), Some((u64::MAX, full(keep)))));
+            assert_eq!(
+                (bytes.len(), State::decode(&bytes)),
+                (size_for(keep), Some((u64::MAX, full(keep))))
+            );
         }
         assert_eq!(back.running, Some(1));
-        assert_eq!(back.revisions, [(1, Fate::Applied), (2, Fate::RolledBack { time_unix_ms: 100, why: Why::Restart })]);
+        assert_eq!(
+            back.revisions,
+            [
+                (1, Fate::Applied),
+                (
+                    2,
+                    Fate::RolledBack {
+                        time_unix_ms: 100,
+                        why: Why::Restart
+                    }
+                )
+            ]
+        );
     }
 
     #[test]
     fn the_newest_are_kept_and_those_that_are_needed() {
         let mut state = State::default().after_commit(1, None, 3);
         for number in 2..6 {
-            state = state.after_commit(number, Some(9), 3).after_rollback(10, Why::Asked);
+            state = state
+                .after_commit(number, Some(9), 3)
+                .after_rollback(10, Why::Asked);
         }
         let numbers: Vec<u64> = state.revisions.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [1, 3, 4, 5], "1 runs");
-        let numbers: Vec<u64> = state.after_commit(6, Some(9), 3).revisions.iter().map(|(number, _)| *number).collect();
+        let numbers: Vec<u64> = state
+            .after_commit(6, Some(9), 3)
+            .revisions
+            .iter()
+            .map(|(number, _)| *number)
+            .collect();
         assert_eq!(numbers, [1, 4, 5, 6], "1 may be taken again");
-        let numbers: Vec<u64> = state.after_commit(6, None, 3).revisions.iter().map(|(number, _)| *number).collect();
+        let numbers: Vec<u64> = state
+            .after_commit(6, None, 3)
+            .revisions
+            .iter()
+            .map(|(number, _)| *number)
+            .collect();
         assert_eq!(numbers, [4, 5, 6]);
     }
 
@@ -249,25 +362,45 @@ mod tests {
             let mut other = bytes.clone();
             other[place] ^= 0x10;
             assert_eq!(State::decode(&other), None, "byte {place}");
-            assert!(State::decode(&bytes[..place]).is_none() || place == bytes.len() - 1, "all but the last line end");
+            assert!(
+                State::decode(&bytes[..place]).is_none() || place == bytes.len() - 1,
+                "all but the last line end"
+            );
         }
     }
 
     #[test]
     fn what_an_older_state_left_behind_the_new_one_is_not_taken() {
-        let (old, new) = (full(9).encode(7, 0), State::default().after_commit(1, None, 9).encode(8, 0));
+        let (old, new) = (
+            full(9).encode(7, 0),
+            State::default().after_commit(1, None, 9).encode(8, 0),
+        );
         assert!(State::decode(&[&new[..], &old[new.len()..]].concat()).is_none());
     }
 
     #[test]
     fn a_state_that_contradicts_itself_is_not_taken() {
-        let sound = State::default().after_commit(1, None, 5).after_commit(2, Some(9), 5);
+        let sound = State::default()
+            .after_commit(1, None, 5)
+            .after_commit(2, Some(9), 5);
         let mut wrong = vec![sound.clone(); 4];
         wrong[0].running = Some(7);
-        wrong[1].pending = Some(Pending { revision: 1, before: None, deadline_unix_ms: 0 });
-        wrong[2].pending = Some(Pending { revision: 2, before: Some(3), deadline_unix_ms: 0 });
+        wrong[1].pending = Some(Pending {
+            revision: 1,
+            before: None,
+            deadline_unix_ms: 0,
+        });
+        wrong[2].pending = Some(Pending {
+            revision: 2,
+            before: Some(3),
+            deadline_unix_ms: 0,
+        });
         wrong[3].revisions.reverse();
         assert!(State::decode(&sound.encode(1, 0)).is_some());
-        assert!(wrong.iter().all(|state| State::decode(&state.encode(1, 0)).is_none()));
+        assert!(
+            wrong
+                .iter()
+                .all(|state| State::decode(&state.encode(1, 0)).is_none())
+        );
     }
 }

@@ -81,15 +81,24 @@ struct Failed(String, io::Error);
 
 impl Failed {
     fn refused(self) -> StoreError {
-        StoreError::Refused { doing: self.0, source: self.1 }
+        StoreError::Refused {
+            doing: self.0,
+            source: self.1,
+        }
     }
 
     fn unrecorded(self) -> StoreError {
-        StoreError::Unrecorded { doing: self.0, source: self.1 }
+        StoreError::Unrecorded {
+            doing: self.0,
+            source: self.1,
+        }
     }
 
     fn open(self) -> StoreError {
-        StoreError::Open { doing: self.0, source: self.1 }
+        StoreError::Open {
+            doing: self.0,
+            source: self.1,
+        }
     }
 }
 
@@ -118,7 +127,11 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Store").field("folder", &self.files.path("")).field("settled", &self.settled).field("state", &self.state).finish()
+        to.debug_struct("Store")
+            .field("folder", &self.files.path(""))
+            .field("settled", &self.settled)
+            .field("state", &self.state)
+            .finish()
     }
 }
 
@@ -130,7 +143,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Open`] when the folder cannot be read, [`StoreError::Lost`] when there are
     /// revisions and no state.
-    pub fn open(files: Box<dyn Files>, keep: usize, now_unix_ms: u64) -> Result<(Store, Recovered), StoreError> {
+    pub fn open(
+        files: Box<dyn Files>,
+        keep: usize,
+        now_unix_ms: u64,
+    ) -> Result<(Store, Recovered), StoreError> {
         let keep = keep.clamp(1, MOST_KEPT);
         let mut store = Store {
             files,
@@ -149,7 +166,9 @@ impl Store {
         let mut recovered = Recovered::default();
         let found = store.numbers().map_err(Failed::open)?;
         if !store.load_state().map_err(Failed::open)? && !found.is_empty() {
-            return Err(StoreError::Lost { folder: store.files.path("") });
+            return Err(StoreError::Lost {
+                folder: store.files.path(""),
+            });
         }
         if let Some(pending) = store.state.pending {
             store.change(store.state.after_rollback(now_unix_ms, Why::Restart));
@@ -157,7 +176,12 @@ impl Store {
         }
         store.load_history();
         recovered.running = store.load_running();
-        recovered.damaged = store.history.iter().filter(|entry| entry.damaged).map(|entry| entry.revision).collect();
+        recovered.damaged = store
+            .history
+            .iter()
+            .filter(|entry| entry.damaged)
+            .map(|entry| entry.revision)
+            .collect();
         match store.settle() {
             Ok(()) => recovered.removed = store.clean(&found),
             Err(failed) => recovered.unrecorded = Some(failed.unrecorded()),
@@ -183,24 +207,43 @@ impl Store {
         let number = self.state.newest().saturating_add(1);
         self.turn += 1;
         self.prepared = Some(number);
-        if let Err(failed) = self.write_revision(&name_of(number), &revision::encode(number, &meta, text)) {
+        if let Err(failed) =
+            self.write_revision(&name_of(number), &revision::encode(number, &meta, text))
+        {
             self.give_up();
             return Err(failed.refused());
         }
-        Ok(Prepared { entry: Entry { revision: number, meta, length: text.len(), fate: Fate::Applied, damaged: false }, turn: self.turn })
+        Ok(Prepared {
+            entry: Entry {
+                revision: number,
+                meta,
+                length: text.len(),
+                fate: Fate::Applied,
+                damaged: false,
+            },
+            turn: self.turn,
+        })
     }
 
     /// Makes a prepared revision the running one, until confirmed if asked so. Needs no space on the disk.
     ///
     /// # Errors
     /// [`StoreError::Refused`] when the disk fails, [`StoreError::Stale`]. The revision before runs on.
-    pub fn commit(&mut self, prepared: Prepared, confirm: Option<Confirm>) -> Result<u64, StoreError> {
+    pub fn commit(
+        &mut self,
+        prepared: Prepared,
+        confirm: Option<Confirm>,
+    ) -> Result<u64, StoreError> {
         let Prepared { mut entry, turn } = prepared;
         let number = entry.revision;
         if turn != self.turn || self.prepared != Some(number) {
             return Err(StoreError::Stale { revision: number });
         }
-        let next = self.state.after_commit(number, confirm.map(|confirm| confirm.deadline_unix_ms), self.keep);
+        let next = self.state.after_commit(
+            number,
+            confirm.map(|confirm| confirm.deadline_unix_ms),
+            self.keep,
+        );
         if let Err(failed) = self.switch(&next) {
             // Unsettled, the disk may show a state that names the file: it must stay.
             if self.settled {
@@ -231,7 +274,8 @@ impl Store {
     /// [`StoreError::NothingPending`]; [`StoreError::Refused`] when the disk fails: it is still pending.
     pub fn confirm(&mut self) -> Result<u64, StoreError> {
         let pending = self.state.pending.ok_or(StoreError::NothingPending)?;
-        self.switch(&self.state.after_confirm()).map_err(Failed::refused)?;
+        self.switch(&self.state.after_confirm())
+            .map_err(Failed::refused)?;
         self.tell_fates();
         Ok(pending.revision)
     }
@@ -274,7 +318,11 @@ impl Store {
     pub fn read(&self, number: u64) -> Result<Revision, StoreError> {
         if !self.history.iter().any(|entry| entry.revision == number) {
             let oldest = self.history.first().map_or(0, |entry| entry.revision);
-            return Err(StoreError::Unknown { revision: number, oldest, newest: self.state.newest() });
+            return Err(StoreError::Unknown {
+                revision: number,
+                oldest,
+                newest: self.state.newest(),
+            });
         }
         let name = name_of(number);
         match self.files.read(&name, MOST_HEAD + MOST_TEXT + 1) {
@@ -282,7 +330,10 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(self.failed("reading", &name)(source).open()),
         }
-        .ok_or_else(|| StoreError::Damaged { revision: number, path: self.files.path(&name) })
+        .ok_or_else(|| StoreError::Damaged {
+            revision: number,
+            path: self.files.path(&name),
+        })
     }
 
     fn failed(&self, doing: &str, name: &str) -> impl FnOnce(io::Error) -> Failed + use<> {
@@ -334,17 +385,30 @@ impl Store {
         if let Some(Some(file)) = self.slots.get_mut(slot) {
             file.sync().map_err(|error| Failed(String::new(), error))?;
         }
-        self.files.sync_names().map_err(|error| Failed(String::new(), error))
+        self.files
+            .sync_names()
+            .map_err(|error| Failed(String::new(), error))
     }
 
     /// Reads the heads of all revisions that the state names.
     fn load_history(&mut self) {
         for (number, fate) in self.state.revisions.clone() {
-            let head = self.files.read(&name_of(number), MOST_HEAD).ok().and_then(|file| revision::decode_head(&file));
+            let head = self
+                .files
+                .read(&name_of(number), MOST_HEAD)
+                .ok()
+                .and_then(|file| revision::decode_head(&file));
             let head = head.filter(|head| head.number == number);
             let damaged = head.is_none();
-            let (meta, length) = head.map_or_else(Default::default, |head| (head.meta, head.length));
-            self.history.push(Entry { revision: number, meta, length, fate, damaged });
+            let (meta, length) =
+                head.map_or_else(Default::default, |head| (head.meta, head.length));
+            self.history.push(Entry {
+                revision: number,
+                meta,
+                length,
+                fate,
+                damaged,
+            });
         }
     }
 
@@ -354,16 +418,32 @@ impl Store {
         while let Some(number) = wanted {
             if let Ok(revision) = self.read(number) {
                 if self.state.running != wanted {
-                    self.change(State { running: wanted, ..self.state.clone() });
+                    self.change(State {
+                        running: wanted,
+                        ..self.state.clone()
+                    });
                 }
                 return Some(revision);
             }
-            self.history.iter_mut().filter(|entry| entry.revision == number).for_each(|entry| entry.damaged = true);
-            let fits = |entry: &&Entry| entry.revision < number && entry.fate == Fate::Applied && !entry.damaged;
-            wanted = self.history.iter().rev().find(fits).map(|entry| entry.revision);
+            self.history
+                .iter_mut()
+                .filter(|entry| entry.revision == number)
+                .for_each(|entry| entry.damaged = true);
+            let fits = |entry: &&Entry| {
+                entry.revision < number && entry.fate == Fate::Applied && !entry.damaged
+            };
+            wanted = self
+                .history
+                .iter()
+                .rev()
+                .find(fits)
+                .map(|entry| entry.revision);
         }
         if self.state.running.is_some() {
-            self.change(State { running: None, ..self.state.clone() });
+            self.change(State {
+                running: None,
+                ..self.state.clone()
+            });
         }
         None
     }
@@ -428,7 +508,9 @@ impl Store {
             *slot = Some(file);
         }
         if made {
-            self.files.sync_names().map_err(self.failed("syncing", ""))?;
+            self.files
+                .sync_names()
+                .map_err(self.failed("syncing", ""))?;
         }
         Ok(())
     }
@@ -457,7 +539,9 @@ impl Store {
         let mut file = match self.files.create(name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // Given up before, and could not be removed then.
-                self.files.remove(name).map_err(self.failed("removing", name))?;
+                self.files
+                    .remove(name)
+                    .map_err(self.failed("removing", name))?;
                 self.files.create(name)
             }
             other => other,
@@ -479,7 +563,10 @@ impl Store {
     fn prune(&mut self) {
         let (files, state) = (&mut self.files, &self.state);
         self.history.retain(|entry| {
-            let kept = state.revisions.iter().any(|(number, _)| *number == entry.revision);
+            let kept = state
+                .revisions
+                .iter()
+                .any(|(number, _)| *number == entry.revision);
             if !kept {
                 let _ = files.remove(&name_of(entry.revision));
             }
@@ -491,7 +578,12 @@ impl Store {
     /// Brings the history's fates up to the state's.
     fn tell_fates(&mut self) {
         for entry in &mut self.history {
-            if let Some((_, fate)) = self.state.revisions.iter().find(|(number, _)| *number == entry.revision) {
+            if let Some((_, fate)) = self
+                .state
+                .revisions
+                .iter()
+                .find(|(number, _)| *number == entry.revision)
+            {
                 entry.fate = *fate;
             }
         }
@@ -499,14 +591,30 @@ impl Store {
 
     /// Removes files of revisions that the state does not name.
     fn clean(&mut self, found: &[u64]) -> usize {
-        let named = |number: &u64| self.state.revisions.iter().any(|(other, _)| other == number);
-        let orphans: Vec<u64> = found.iter().filter(|number| !named(number)).copied().collect();
-        orphans.iter().filter(|number| self.files.remove(&name_of(**number)).is_ok()).count()
+        let named = |number: &u64| {
+            self.state
+                .revisions
+                .iter()
+                .any(|(other, _)| other == number)
+        };
+        let orphans: Vec<u64> = found
+            .iter()
+            .filter(|number| !named(number))
+            .copied()
+            .collect();
+        orphans
+            .iter()
+            .filter(|number| self.files.remove(&name_of(**number)).is_ok())
+            .count()
     }
 }
 
 fn check_length(what: &'static str, length: usize, most: usize) -> Result<(), StoreError> {
-    if length > most { Err(StoreError::TooLong { what, length, most }) } else { Ok(()) }
+    if length > most {
+        Err(StoreError::TooLong { what, length, most })
+    } else {
+        Ok(())
+    }
 }
 
 fn name_of(number: u64) -> String {

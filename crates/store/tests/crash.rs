@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
 use proptest::prelude::*;
-use weir_store::{Confirm, Fate, Fault, Meta, Picture, Recovered, Remembered, Store, StoreError, Why};
+use weir_store::{
+    Confirm, Fate, Fault, Meta, Picture, Recovered, Remembered, Store, StoreError, Why,
+};
 
 const KEEP: usize = 3;
 /// Pictures looked at per prefix; where there are more, this many of them.
@@ -49,7 +51,12 @@ struct Work {
 }
 
 fn meta(number: u32) -> Meta {
-    Meta { time_unix_ms: u64::from(number), author: "test".into(), comment: format!("change {number}"), steps: number }
+    Meta {
+        time_unix_ms: u64::from(number),
+        author: "test".into(),
+        comment: format!("change {number}"),
+        steps: number,
+    }
 }
 
 fn open(files: &Remembered) -> (Store, Recovered) {
@@ -57,7 +64,10 @@ fn open(files: &Remembered) -> (Store, Recovered) {
 }
 
 fn text_of(recovered: &Recovered) -> Option<Vec<u8>> {
-    recovered.running.as_ref().map(|revision| revision.text.clone())
+    recovered
+        .running
+        .as_ref()
+        .map(|revision| revision.text.clone())
 }
 
 impl Work {
@@ -65,9 +75,19 @@ impl Work {
         let files = Remembered::default();
         let (store, recovered) = open(&files);
         assert!(recovered.running.is_none() && recovered.unrecorded.is_none());
-        let start = Moment { deeds: 0, running: None };
-        let mut work =
-            Work { files, store: Some(store), number: 0, running: None, before: None, texts: BTreeMap::new(), moments: vec![start] };
+        let start = Moment {
+            deeds: 0,
+            running: None,
+        };
+        let mut work = Work {
+            files,
+            store: Some(store),
+            number: 0,
+            running: None,
+            before: None,
+            texts: BTreeMap::new(),
+            moments: vec![start],
+        };
         work.note();
         work
     }
@@ -78,7 +98,10 @@ impl Work {
     }
 
     fn note(&mut self) {
-        self.moments.push(Moment { deeds: self.files.deeds(), running: self.after_restart() });
+        self.moments.push(Moment {
+            deeds: self.files.deeds(),
+            running: self.after_restart(),
+        });
     }
 
     fn store(&mut self) -> &mut Store {
@@ -88,10 +111,17 @@ impl Work {
     fn prepare(&mut self) -> Option<(weir_store::Prepared, Vec<u8>)> {
         self.number += 1;
         let number = self.number;
-        let text = format!("# change {number}\n{}", "x".repeat(number as usize * 700 % 3000)).into_bytes();
+        let text = format!(
+            "# change {number}\n{}",
+            "x".repeat(number as usize * 700 % 3000)
+        )
+        .into_bytes();
         match self.store().prepare(&text, meta(number)) {
             Ok(prepared) => {
-                self.texts.entry(prepared.revision()).or_default().push(text.clone());
+                self.texts
+                    .entry(prepared.revision())
+                    .or_default()
+                    .push(text.clone());
                 Some((prepared, text))
             }
             Err(StoreError::Pending { .. }) => {
@@ -107,7 +137,9 @@ impl Work {
             Act::Apply | Act::ApplyConfirm => {
                 if let Some((prepared, text)) = self.prepare() {
                     self.note();
-                    let confirm = matches!(act, Act::ApplyConfirm).then_some(Confirm { deadline_unix_ms: 9 });
+                    let confirm = matches!(act, Act::ApplyConfirm).then_some(Confirm {
+                        deadline_unix_ms: 9,
+                    });
                     self.store().commit(prepared, confirm).expect("commits");
                     let old = self.running.replace(text);
                     self.before = confirm.map(|_| old);
@@ -124,7 +156,10 @@ impl Work {
             }
             Act::RollBack => {
                 let before = self.before.take();
-                assert_eq!(self.store().roll_back_pending(5, Why::Deadline).is_ok(), before.is_some());
+                assert_eq!(
+                    self.store().roll_back_pending(5, Why::Deadline).is_ok(),
+                    before.is_some()
+                );
                 self.running = before.unwrap_or(self.running.take());
             }
             Act::Restart => self.restart(),
@@ -152,12 +187,30 @@ impl Work {
     fn cut_everywhere(&self, seed: u64) -> usize {
         let mut looked = 0;
         for deeds in 0..=self.files.deeds() {
-            let done = self.moments.iter().rev().find(|moment| moment.deeds <= deeds).expect("the first has none");
-            let next = self.moments.iter().find(|moment| moment.deeds > deeds && done.deeds < deeds);
-            for (number, picture) in self.files.pictures(deeds, MOST, seed).into_iter().enumerate() {
+            let done = self
+                .moments
+                .iter()
+                .rev()
+                .find(|moment| moment.deeds <= deeds)
+                .expect("the first has none");
+            let next = self
+                .moments
+                .iter()
+                .find(|moment| moment.deeds > deeds && done.deeds < deeds);
+            for (number, picture) in self
+                .files
+                .pictures(deeds, MOST, seed)
+                .into_iter()
+                .enumerate()
+            {
                 let running = self.check(&picture, number % 32 == 0);
-                let fits = running == done.running || next.is_some_and(|next| running == next.running);
-                assert!(fits, "after {deeds} deeds: {:?} runs", running.map(|text| String::from_utf8_lossy(&text).into_owned()));
+                let fits =
+                    running == done.running || next.is_some_and(|next| running == next.running);
+                assert!(
+                    fits,
+                    "after {deeds} deeds: {:?} runs",
+                    running.map(|text| String::from_utf8_lossy(&text).into_owned())
+                );
                 looked += 1;
             }
         }
@@ -168,21 +221,39 @@ impl Work {
     fn check(&self, picture: &Picture, thorough: bool) -> Option<Vec<u8>> {
         let files = Remembered::showing(picture);
         let (mut store, recovered) = open(&files);
-        assert!(recovered.unrecorded.is_none() && recovered.damaged.is_empty(), "{recovered:?}");
+        assert!(
+            recovered.unrecorded.is_none() && recovered.damaged.is_empty(),
+            "{recovered:?}"
+        );
         assert_eq!(store.pending(), None);
         let running = text_of(&recovered);
         for entry in store.history() {
-            let text = store.read(entry.revision).expect("the history can be read").text;
-            assert!(self.texts[&entry.revision].contains(&text), "a text that was prepared under this number");
+            let text = store
+                .read(entry.revision)
+                .expect("the history can be read")
+                .text;
+            assert!(
+                self.texts[&entry.revision].contains(&text),
+                "a text that was prepared under this number"
+            );
             assert_ne!(entry.fate, Fate::Unconfirmed);
         }
         assert!(store.history().len() <= KEEP + 1);
-        let leftovers = files.seen().keys().filter(|name| name.ends_with(".yaml")).count() - store.history().len();
+        let leftovers = files
+            .seen()
+            .keys()
+            .filter(|name| name.ends_with(".yaml"))
+            .count()
+            - store.history().len();
         assert_eq!(leftovers, 0);
         if thorough {
             for deeds in 0..=files.deeds() {
                 for cut in files.pictures(deeds, 20, 3) {
-                    assert_eq!(text_of(&open(&Remembered::showing(&cut)).1), running, "the recovery was cut off after {deeds} deeds");
+                    assert_eq!(
+                        text_of(&open(&Remembered::showing(&cut)).1),
+                        running,
+                        "the recovery was cut off after {deeds} deeds"
+                    );
                 }
             }
             let prepared = store.prepare(b"after", meta(1000)).expect("works on");
@@ -207,7 +278,18 @@ fn written_out_sequences() {
         &[ApplyConfirm, Confirm, ApplyConfirm, RollBack, Apply],
         &[ApplyConfirm, Restart, Apply, ApplyConfirm, Restart, Restart],
         &[Apply, Abandon, Apply, DieUnderway, Apply],
-        &[Apply, ApplyConfirm, Apply, Confirm, ApplyConfirm, RollBack, ApplyConfirm, RollBack, ApplyConfirm, RollBack],
+        &[
+            Apply,
+            ApplyConfirm,
+            Apply,
+            Confirm,
+            ApplyConfirm,
+            RollBack,
+            ApplyConfirm,
+            RollBack,
+            ApplyConfirm,
+            RollBack,
+        ],
         &[Restart, DieUnderway, Restart],
     ];
     let looked: usize = sequences.iter().map(|acts| run(acts, 1)).sum();
@@ -301,8 +383,15 @@ fn a_fault_and_then_a_power_cut() {
             let first = store.prepare(b"old", meta(1)).unwrap();
             store.commit(first, None).unwrap();
             let begin = files.deeds();
-            files.fail(Fault { after, times, kind: ErrorKind::Other, half_done });
-            let told = store.prepare(b"new", meta(2)).and_then(|prepared| store.commit(prepared, None));
+            files.fail(Fault {
+                after,
+                times,
+                kind: ErrorKind::Other,
+                half_done,
+            });
+            let told = store
+                .prepare(b"new", meta(2))
+                .and_then(|prepared| store.commit(prepared, None));
             for deeds in begin..=files.deeds() {
                 let (last, sure) = (deeds == files.deeds(), times == 1);
                 for picture in files.pictures(deeds, MOST, 9) {
@@ -310,8 +399,14 @@ fn a_fault_and_then_a_power_cut() {
                     assert!(recovered.damaged.is_empty());
                     let text = text_of(&recovered).expect("never none");
                     assert!(text == b"old" || text == b"new");
-                    assert!(!last || told.is_err() || text == b"new", "told that it was saved");
-                    assert!(!last || told.is_ok() || !sure || text == b"old", "told that nothing was changed");
+                    assert!(
+                        !last || told.is_err() || text == b"new",
+                        "told that it was saved"
+                    );
+                    assert!(
+                        !last || told.is_ok() || !sure || text == b"old",
+                        "told that nothing was changed"
+                    );
                 }
             }
         }
@@ -329,13 +424,27 @@ fn a_fault_while_opening_after_a_kill() {
         store.commit(first, None).unwrap();
         let second = store.prepare(b"new", meta(2)).unwrap();
         // The state is written, its sync and all that follows are not.
-        files.fail(Fault { after: 1, times: usize::MAX, kind: ErrorKind::Other, half_done: false });
+        files.fail(Fault {
+            after: 1,
+            times: usize::MAX,
+            kind: ErrorKind::Other,
+            half_done: false,
+        });
         let begin = files.deeds();
         assert!(store.commit(second, None).is_err());
         drop(store);
-        files.fail(Fault { after, times, kind: ErrorKind::Other, half_done: false });
+        files.fail(Fault {
+            after,
+            times,
+            kind: ErrorKind::Other,
+            half_done: false,
+        });
         let (_, recovered) = open(&files);
-        assert_eq!(text_of(&recovered), Some(b"new".to_vec()), "what the process sees");
+        assert_eq!(
+            text_of(&recovered),
+            Some(b"new".to_vec()),
+            "what the process sees"
+        );
         for deeds in begin..=files.deeds() {
             for picture in files.pictures(deeds, MOST, 11) {
                 let (_, after_cut) = open(&Remembered::showing(&picture));

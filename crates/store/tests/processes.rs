@@ -25,8 +25,16 @@ fn main() -> ExitCode {
         ["writer", folder] => writer(Box::new(DiskFiles::open(Path::new(folder)).expect("opens"))),
         ["writer", folder, place, how] => {
             let inner = DiskFiles::open(Path::new(folder)).expect("opens");
-            let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(place.parse().expect("a number")));
-            writer(Box::new(Dying { inner, death: Death { left, how: how.to_string() } }));
+            let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(
+                place.parse().expect("a number"),
+            ));
+            writer(Box::new(Dying {
+                inner,
+                death: Death {
+                    left,
+                    how: how.to_string(),
+                },
+            }));
         }
         ["full-disk", folder] => full_disk(Path::new(folder)),
         ["read-only", folder] => read_only(Path::new(folder)),
@@ -36,7 +44,10 @@ fn main() -> ExitCode {
             for (name, test) in TESTS {
                 let began = std::time::Instant::now();
                 let said = test();
-                println!("test {name} ... {said} ({:.1} s)", began.elapsed().as_secs_f32());
+                println!(
+                    "test {name} ... {said} ({:.1} s)",
+                    began.elapsed().as_secs_f32()
+                );
             }
         }
     }
@@ -49,10 +60,21 @@ type Test = (&'static str, fn() -> String);
 const TESTS: [Test; 5] = [
     ("killed_at_each_operation", killed_at_each_operation),
     ("killed_at_each_system_call", killed_at_each_system_call),
-    ("the_second_process_is_refused", the_second_process_is_refused),
-    ("full_disk", || in_a_mount_namespace("full-disk", "mount -t tmpfs -o size=160k,mode=700 none \"$DIR\"")),
+    (
+        "the_second_process_is_refused",
+        the_second_process_is_refused,
+    ),
+    ("full_disk", || {
+        in_a_mount_namespace(
+            "full-disk",
+            "mount -t tmpfs -o size=160k,mode=700 none \"$DIR\"",
+        )
+    }),
     ("read_only_disk", || {
-        in_a_mount_namespace("read-only", "mount -t tmpfs none \"$DIR\" && \"$SELF\" prepare-disk \"$DIR\" && mount -o remount,ro \"$DIR\"")
+        in_a_mount_namespace(
+            "read-only",
+            "mount -t tmpfs none \"$DIR\" && \"$SELF\" prepare-disk \"$DIR\" && mount -o remount,ro \"$DIR\"",
+        )
     }),
 ];
 
@@ -63,7 +85,12 @@ fn open(folder: &Path) -> (Store, Recovered) {
 }
 
 fn meta() -> Meta {
-    Meta { time_unix_ms: 1, author: "test".into(), comment: String::new(), steps: 0 }
+    Meta {
+        time_unix_ms: 1,
+        author: "test".into(),
+        comment: String::new(),
+        steps: 0,
+    }
 }
 
 fn text(number: usize) -> Vec<u8> {
@@ -72,20 +99,35 @@ fn text(number: usize) -> Vec<u8> {
 
 /// One write to the output, so that a killed child has told it or not.
 fn tell(line: String) {
-    io::stdout().write_all(line.as_bytes()).expect("the parent reads");
+    io::stdout()
+        .write_all(line.as_bytes())
+        .expect("the parent reads");
 }
 
 /// Goes through a store's life. A line `from A to B` comes before each step: a restart then runs text A
 /// or B; `is B` after it: then it runs B.
 fn writer(files: Box<dyn Files>) {
     let (mut store, _) = Store::open(files, KEEP, 1).expect("opens");
-    let confirm = Some(Confirm { deadline_unix_ms: 2 });
+    let confirm = Some(Confirm {
+        deadline_unix_ms: 2,
+    });
     let mut running = 0;
-    for (number, confirmed) in [(1, None), (2, None), (3, Some(true)), (4, Some(false)), (5, None), (6, None)] {
+    for (number, confirmed) in [
+        (1, None),
+        (2, None),
+        (3, Some(true)),
+        (4, Some(false)),
+        (5, None),
+        (6, None),
+    ] {
         let after = if confirmed.is_none() { number } else { running };
         tell(format!("from {running} to {after}\n"));
-        let prepared = store.prepare(&text(number), meta()).expect("there is space");
-        store.commit(prepared, confirm.filter(|_| confirmed.is_some())).expect("commits");
+        let prepared = store
+            .prepare(&text(number), meta())
+            .expect("there is space");
+        store
+            .commit(prepared, confirm.filter(|_| confirmed.is_some()))
+            .expect("commits");
         tell(format!("is {after}\n"));
         match confirmed {
             Some(true) => {
@@ -95,7 +137,9 @@ fn writer(files: Box<dyn Files>) {
                 running = number;
             }
             Some(false) => {
-                store.roll_back_pending(1, Why::Deadline).expect("rolls back");
+                store
+                    .roll_back_pending(1, Why::Deadline)
+                    .expect("rolls back");
             }
             None => running = number,
         }
@@ -116,7 +160,11 @@ struct Death {
 
 impl Death {
     /// Counts an operation and dies around it, when it is the one.
-    fn around<T>(&self, half: impl FnOnce(), whole: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn around<T>(
+        &self,
+        half: impl FnOnce(),
+        whole: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         let now = self.left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 0;
         if now && self.how == "half" {
             half();
@@ -147,12 +195,18 @@ impl Files for Dying {
     }
 
     fn open(&mut self, name: &str) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(DyingFile { inner: self.inner.open(name)?, death: self.death.clone() }))
+        Ok(Box::new(DyingFile {
+            inner: self.inner.open(name)?,
+            death: self.death.clone(),
+        }))
     }
 
     fn create(&mut self, name: &str) -> io::Result<Box<dyn OpenFile>> {
         let inner = self.death.around(|| (), || self.inner.create(name))?;
-        Ok(Box::new(DyingFile { inner, death: self.death.clone() }))
+        Ok(Box::new(DyingFile {
+            inner,
+            death: self.death.clone(),
+        }))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
@@ -173,7 +227,10 @@ impl OpenFile for DyingFile {
         let inner = std::cell::RefCell::new(&mut self.inner);
         // A state's words are all in its first few hundred bytes: cut within them.
         let cut = 120.min(bytes.len() / 2);
-        self.death.around(|| inner.borrow_mut().write(&bytes[..cut]).expect("half of it"), || inner.borrow_mut().write(bytes))
+        self.death.around(
+            || inner.borrow_mut().write(&bytes[..cut]).expect("half of it"),
+            || inner.borrow_mut().write(bytes),
+        )
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -190,7 +247,11 @@ impl Folder {
     fn new(name: &str) -> Folder {
         // In memory where that can be had: a killed process loses nothing either way, and it is faster.
         let memory = PathBuf::from("/dev/shm");
-        let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let parent = if memory.is_dir() {
+            memory
+        } else {
+            std::env::temp_dir()
+        };
         let folder = parent.join(format!("weir-store-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         Folder(folder)
@@ -210,21 +271,42 @@ fn itself() -> PathBuf {
 /// Whether a restarted router runs what the dead writer's words allow; then whether it works on.
 fn check(folder: &Path, told: &str, place: &str) {
     let number = |word: &str| word.parse::<usize>().expect("a number");
-    let last: Vec<&str> = told.lines().next_back().unwrap_or("is 0").split(' ').collect();
+    let last: Vec<&str> = told
+        .lines()
+        .next_back()
+        .unwrap_or("is 0")
+        .split(' ')
+        .collect();
     let allowed = match last.as_slice() {
         ["is", it] => vec![number(it)],
         ["from", old, "to", new] => vec![number(old), number(new)],
         _ => panic!("the writer said {told}"),
     };
     let (mut store, recovered) = open(folder);
-    assert!(recovered.damaged.is_empty() && recovered.unrecorded.is_none(), "{place}: {recovered:?}");
+    assert!(
+        recovered.damaged.is_empty() && recovered.unrecorded.is_none(),
+        "{place}: {recovered:?}"
+    );
     let running = recovered.running.map(|revision| revision.text);
-    let fits = allowed.iter().any(|&it| running == (it > 0).then(|| text(it)));
-    assert!(fits, "{place}: {allowed:?} should run, but it is {:?}", running.map(|text| String::from_utf8_lossy(&text[..7]).into_owned()));
+    let fits = allowed
+        .iter()
+        .any(|&it| running == (it > 0).then(|| text(it)));
+    assert!(
+        fits,
+        "{place}: {allowed:?} should run, but it is {:?}",
+        running.map(|text| String::from_utf8_lossy(&text[..7]).into_owned())
+    );
     let prepared = store.prepare(b"after", meta()).expect("works on");
     store.commit(prepared, None).expect("works on");
     drop(store);
-    assert_eq!(open(folder).1.running.map(|revision| revision.text).as_deref(), Some(&b"after"[..]));
+    assert_eq!(
+        open(folder)
+            .1
+            .running
+            .map(|revision| revision.text)
+            .as_deref(),
+        Some(&b"after"[..])
+    );
 }
 
 fn killed_at_each_operation() -> String {
@@ -233,7 +315,12 @@ fn killed_at_each_operation() -> String {
         for how in ["before", "half", "after"] {
             let folder = Folder::new("operation");
             let store = folder.0.join("store");
-            let output = Command::new(itself()).arg("writer").arg(&store).args([&place.to_string(), how]).output().expect("starts");
+            let output = Command::new(itself())
+                .arg("writer")
+                .arg(&store)
+                .args([&place.to_string(), how])
+                .output()
+                .expect("starts");
             let told = String::from_utf8_lossy(&output.stdout).into_owned();
             if output.status.success() {
                 assert!(killed > 100, "{killed}");
@@ -259,25 +346,43 @@ fn strace(folder: &Path, options: &[&str]) -> io::Result<Output> {
 
 fn killed_at_each_system_call() -> String {
     let folder = Folder::new("calls");
-    let Ok(output) = strace(&folder.0, &[]) else { return "skipped: strace is not installed".into() };
+    let Ok(output) = strace(&folder.0, &[]) else {
+        return "skipped: strace is not installed".into();
+    };
     if !output.status.success() {
-        return format!("skipped: strace cannot trace here: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return format!(
+            "skipped: strace cannot trace here: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     let trace = std::fs::read_to_string(folder.0.join("trace")).expect("a trace");
-    let calls: Vec<&str> = trace.lines().filter_map(|line| line.split_once('(')?.0.split(' ').next_back()).collect();
+    let calls: Vec<&str> = trace
+        .lines()
+        .filter_map(|line| line.split_once('(')?.0.split(' ').next_back())
+        .collect();
     // From the first look at the folder on; before that, the program is being loaded.
-    let first = trace.lines().position(|line| line.contains("weir-store-calls") && !line.contains("execve")).expect("opens the folder");
+    let first = trace
+        .lines()
+        .position(|line| line.contains("weir-store-calls") && !line.contains("execve"))
+        .expect("opens the folder");
     let mut killed = 0;
     for place in first..calls.len() {
         let _ = std::fs::remove_dir_all(folder.0.join("store"));
         let name = calls[place];
         // strace counts each kind of call by itself.
-        let nth = calls[..=place].iter().filter(|other| **other == name).count();
+        let nth = calls[..=place]
+            .iter()
+            .filter(|other| **other == name)
+            .count();
         let inject = format!("inject={name}:signal=KILL:when={nth}");
         let output = strace(&folder.0, &["-e", &inject]).expect("starts");
         assert!(!output.status.success(), "{inject} does not kill");
         killed += 1;
-        check(&folder.0.join("store"), &String::from_utf8_lossy(&output.stdout), &inject);
+        check(
+            &folder.0.join("store"),
+            &String::from_utf8_lossy(&output.stdout),
+            &inject,
+        );
     }
     assert!(killed > 90, "{killed} of {}", calls.len() - first);
     format!("ok, {killed} deaths")
@@ -286,9 +391,17 @@ fn killed_at_each_system_call() -> String {
 fn the_second_process_is_refused() -> String {
     let folder = Folder::new("second");
     let (_store, _) = open(&folder.0.join("store"));
-    let output = Command::new(itself()).arg("writer").arg(folder.0.join("store")).output().expect("starts");
+    let output = Command::new(itself())
+        .arg("writer")
+        .arg(folder.0.join("store"))
+        .output()
+        .expect("starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains(&format!("process: Some({})", std::process::id())), "{said}");
+    assert!(
+        !output.status.success()
+            && said.contains(&format!("process: Some({})", std::process::id())),
+        "{said}"
+    );
     "ok".into()
 }
 
@@ -308,7 +421,9 @@ fn in_a_mount_namespace(what: &str, mount: &str) -> String {
         .env("SELF", itself())
         .env("WHAT", what)
         .output();
-    let Ok(output) = output else { return "skipped: unshare is not installed".into() };
+    let Ok(output) = output else {
+        return "skipped: unshare is not installed".into();
+    };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(77) || said.contains("unshare failed") {
         return "skipped: mounting needs root".into();
@@ -336,45 +451,95 @@ fn full_disk(mount: &Path) {
             }
             Ok(prepared) => {
                 fill(mount, 0);
-                assert!(std::fs::write(mount.join("probe"), b"x").is_err(), "the disk is full");
+                assert!(
+                    std::fs::write(mount.join("probe"), b"x").is_err(),
+                    "the disk is full"
+                );
                 let _ = std::fs::remove_file(mount.join("probe"));
-                store.commit(prepared, Some(Confirm { deadline_unix_ms: 1 })).expect("needs no space");
-                store.roll_back_pending(1, Why::Deadline).expect("needs no space");
+                store
+                    .commit(
+                        prepared,
+                        Some(Confirm {
+                            deadline_unix_ms: 1,
+                        }),
+                    )
+                    .expect("needs no space");
+                store
+                    .roll_back_pending(1, Why::Deadline)
+                    .expect("needs no space");
                 accepted += 1;
             }
         }
-        assert!(matches!(store.prepare(&text(3), meta()), Err(StoreError::Refused { .. })) || left > 0);
+        assert!(
+            matches!(
+                store.prepare(&text(3), meta()),
+                Err(StoreError::Refused { .. })
+            ) || left > 0
+        );
         drop(store);
         let (store, recovered) = open(&folder);
-        assert!(recovered.running.is_some_and(|it| it.text == text(1)) && recovered.unrecorded.is_none(), "a full disk opens");
+        assert!(
+            recovered.running.is_some_and(|it| it.text == text(1))
+                && recovered.unrecorded.is_none(),
+            "a full disk opens"
+        );
         drop(store);
         std::fs::remove_file(mount.join("filler")).expect("removed");
         std::fs::remove_dir_all(&folder).expect("removed");
     }
-    assert!(refused > 1 && accepted > 1, "{refused} refused, {accepted} accepted");
-    println!("{refused} refused, {accepted} committed and rolled back on a disk without a free byte");
+    assert!(
+        refused > 1 && accepted > 1,
+        "{refused} refused, {accepted} accepted"
+    );
+    println!(
+        "{refused} refused, {accepted} committed and rolled back on a disk without a free byte"
+    );
 }
 
 /// Fills the disk to the last page but `left`.
 fn fill(mount: &Path, left: usize) {
-    let mut filler = std::fs::File::options().append(true).create(true).open(mount.join("filler")).expect("a file");
+    let mut filler = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(mount.join("filler"))
+        .expect("a file");
     while filler.write_all(&[1; 4096]).is_ok() {}
     let length = filler.metadata().expect("its length").len();
-    filler.set_len(length.saturating_sub(4096 * left as u64)).expect("shorter");
+    filler
+        .set_len(length.saturating_sub(4096 * left as u64))
+        .expect("shorter");
 }
 
 fn listing(folder: &Path) -> Vec<(String, u64)> {
-    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-    let mut all: Vec<_> =
-        entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.metadata().expect("its size").len())).collect();
+    let entries = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry"));
+    let mut all: Vec<_> = entries
+        .map(|entry| {
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.metadata().expect("its size").len(),
+            )
+        })
+        .collect();
     all.sort();
     all
 }
 
 fn prepare_disk(mount: &Path) {
     let (mut store, _) = open(&mount.join("store"));
-    for (number, confirm) in [(1, None), (2, Some(Confirm { deadline_unix_ms: 1 }))] {
-        let prepared = store.prepare(&text(number), meta()).expect("there is space");
+    for (number, confirm) in [
+        (1, None),
+        (
+            2,
+            Some(Confirm {
+                deadline_unix_ms: 1,
+            }),
+        ),
+    ] {
+        let prepared = store
+            .prepare(&text(number), meta())
+            .expect("there is space");
         store.commit(prepared, confirm).expect("commits");
     }
 }
@@ -382,8 +547,14 @@ fn prepare_disk(mount: &Path) {
 /// In a namespace, on a file system that was made read-only after [`prepare_disk`].
 fn read_only(mount: &Path) {
     let (mut store, recovered) = open(&mount.join("store"));
-    assert!(recovered.running.is_some_and(|it| it.text == text(1)), "the unconfirmed one is not taken");
-    assert_eq!(recovered.unrecorded.and_then(|it| it.system()), Some(io::ErrorKind::ReadOnlyFilesystem));
+    assert!(
+        recovered.running.is_some_and(|it| it.text == text(1)),
+        "the unconfirmed one is not taken"
+    );
+    assert_eq!(
+        recovered.unrecorded.and_then(|it| it.system()),
+        Some(io::ErrorKind::ReadOnlyFilesystem)
+    );
     let refused = store.prepare(&text(3), meta()).expect_err("read-only");
     assert_eq!(refused.system(), Some(io::ErrorKind::ReadOnlyFilesystem));
     assert_eq!(store.history().len(), 2);

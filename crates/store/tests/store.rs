@@ -2,10 +2,17 @@
 
 use std::io::ErrorKind;
 
-use weir_store::{Confirm, Fate, Fault, Meta, Picture, Recovered, Remembered, Store, StoreError, Why};
+use weir_store::{
+    Confirm, Fate, Fault, Meta, Picture, Recovered, Remembered, Store, StoreError, Why,
+};
 
 fn meta(comment: &str) -> Meta {
-    Meta { time_unix_ms: 1_730_000_000_000, author: "admin".into(), comment: comment.into(), steps: 4 }
+    Meta {
+        time_unix_ms: 1_730_000_000_000,
+        author: "admin".into(),
+        comment: comment.into(),
+        steps: 4,
+    }
 }
 
 fn open(files: &Remembered, keep: usize) -> (Store, Recovered) {
@@ -17,7 +24,9 @@ fn apply(store: &mut Store, text: &str, confirm: Option<Confirm>) -> u64 {
     store.commit(prepared, confirm).unwrap()
 }
 
-const SOON: Option<Confirm> = Some(Confirm { deadline_unix_ms: 1000 });
+const SOON: Option<Confirm> = Some(Confirm {
+    deadline_unix_ms: 1000,
+});
 
 #[test]
 fn the_history_tells_who_when_why_and_what_became_of_it() {
@@ -28,14 +37,33 @@ fn the_history_tells_who_when_why_and_what_became_of_it() {
     store.roll_back_pending(700, Why::Deadline).unwrap();
     apply(&mut store, "c", SOON);
     let fates: Vec<Fate> = store.history().iter().map(|entry| entry.fate).collect();
-    assert_eq!(fates, [Fate::Applied, Fate::RolledBack { time_unix_ms: 700, why: Why::Deadline }, Fate::Unconfirmed]);
-    assert_eq!((store.running(), store.pending().unwrap().before), (Some(3), Some(1)));
+    assert_eq!(
+        fates,
+        [
+            Fate::Applied,
+            Fate::RolledBack {
+                time_unix_ms: 700,
+                why: Why::Deadline
+            },
+            Fate::Unconfirmed
+        ]
+    );
+    assert_eq!(
+        (store.running(), store.pending().unwrap().before),
+        (Some(3), Some(1))
+    );
     assert_eq!(store.confirm().unwrap(), 3);
     let before = store.history().to_vec();
-    assert_eq!((before[2].fate, before[2].meta.clone(), before[2].length), (Fate::Applied, meta("c"), 1));
+    assert_eq!(
+        (before[2].fate, before[2].meta.clone(), before[2].length),
+        (Fate::Applied, meta("c"), 1)
+    );
     assert_eq!(store.read(2).unwrap().text, b"b");
     let (store, recovered) = open(&files, 50);
-    assert_eq!((store.history(), recovered.rolled_back), (before.as_slice(), None));
+    assert_eq!(
+        (store.history(), recovered.rolled_back),
+        (before.as_slice(), None)
+    );
 }
 
 #[test]
@@ -48,7 +76,10 @@ fn the_last_fifty_are_kept() {
     assert_eq!(store.history().len(), 50);
     assert_eq!(store.read(71).unwrap().text, b"text 71");
     let refused = store.read(70).unwrap_err().to_string();
-    assert_eq!(refused, "there is no revision 70: those from 71 to 120 are kept");
+    assert_eq!(
+        refused,
+        "there is no revision 70: those from 71 to 120 are kept"
+    );
     assert_eq!(files.seen().len(), 52, "and two state files");
 }
 
@@ -61,9 +92,19 @@ fn a_router_that_died_unconfirmed_starts_with_the_one_before() {
     let (mut store, recovered) = open(&files, 50);
     assert_eq!(recovered.running.unwrap().text, b"good");
     assert_eq!(recovered.rolled_back.unwrap().revision, 2);
-    assert_eq!(store.history()[1].fate, Fate::RolledBack { time_unix_ms: 500, why: Why::Restart });
+    assert_eq!(
+        store.history()[1].fate,
+        Fate::RolledBack {
+            time_unix_ms: 500,
+            why: Why::Restart
+        }
+    );
     assert!(matches!(store.confirm(), Err(StoreError::NothingPending)));
-    assert_eq!(apply(&mut store, "next", None), 3, "a number that was told is not given again");
+    assert_eq!(
+        apply(&mut store, "next", None),
+        3,
+        "a number that was told is not given again"
+    );
 }
 
 #[test]
@@ -81,7 +122,10 @@ fn while_one_is_pending_no_other_is_taken() {
     let (mut store, _) = open(&Remembered::default(), 50);
     apply(&mut store, "a", SOON);
     let refused = store.prepare(b"b", meta("")).unwrap_err().to_string();
-    assert_eq!(refused, "revision 1 is not confirmed yet: confirm it or roll it back first");
+    assert_eq!(
+        refused,
+        "revision 1 is not confirmed yet: confirm it or roll it back first"
+    );
 }
 
 #[test]
@@ -89,21 +133,34 @@ fn only_the_last_prepared_can_be_committed() {
     let (mut store, _) = open(&Remembered::default(), 50);
     let one = store.prepare(b"one", meta("")).unwrap();
     let two = store.prepare(b"two", meta("")).unwrap();
-    assert!(matches!(store.commit(one, None), Err(StoreError::Stale { revision: 1 })));
+    assert!(matches!(
+        store.commit(one, None),
+        Err(StoreError::Stale { revision: 1 })
+    ));
     assert_eq!(store.commit(two, None).unwrap(), 1);
     assert_eq!(store.read(1).unwrap().text, b"two");
     let three = store.prepare(b"three", meta("")).unwrap();
     let four = store.prepare(b"four", meta("")).unwrap();
     store.abandon(three);
-    assert_eq!(store.commit(four, None).unwrap(), 2, "what was given up takes nothing along");
+    assert_eq!(
+        store.commit(four, None).unwrap(),
+        2,
+        "what was given up takes nothing along"
+    );
 }
 
 #[test]
 fn too_long_is_refused() {
     let (mut store, _) = open(&Remembered::default(), 50);
-    let long = Meta { comment: "x".repeat(2049), ..meta("") };
+    let long = Meta {
+        comment: "x".repeat(2049),
+        ..meta("")
+    };
     let refused = store.prepare(b"", long).unwrap_err().to_string();
-    assert_eq!(refused, "the configuration's comment has 2049 bytes, at most 2048 can be kept");
+    assert_eq!(
+        refused,
+        "the configuration's comment has 2049 bytes, at most 2048 can be kept"
+    );
 }
 
 #[test]
@@ -113,10 +170,20 @@ fn a_full_disk_refuses_before_anything_changes() {
     apply(&mut store, "old", None);
     let before = files.seen();
     for after in 0..4 {
-        files.fail(Fault { after, times: 1, kind: ErrorKind::StorageFull, half_done: true });
+        files.fail(Fault {
+            after,
+            times: 1,
+            kind: ErrorKind::StorageFull,
+            half_done: true,
+        });
         let refused = store.prepare(b"new", meta("")).unwrap_err();
         assert_eq!(refused.system(), Some(ErrorKind::StorageFull));
-        assert!(refused.to_string().starts_with("cannot save the configuration, nothing was changed: "), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .starts_with("cannot save the configuration, nothing was changed: "),
+            "{refused}"
+        );
         assert_eq!(files.seen(), before, "nor left behind");
     }
     assert_eq!(store.running(), Some(1));
@@ -132,14 +199,21 @@ fn who_keeps_more_makes_room_for_it_at_once() {
     let lengths = |files: &Remembered| ["state.a", "state.b"].map(|name| files.seen()[name].len());
     assert_eq!(lengths(&files), [4096, 4096]);
     let (mut store, recovered) = open(&files, 1000);
-    assert!(recovered.running.is_some() && lengths(&files)[0] > 72_000 && lengths(&files)[0] == lengths(&files)[1]);
+    assert!(
+        recovered.running.is_some()
+            && lengths(&files)[0] > 72_000
+            && lengths(&files)[0] == lengths(&files)[1]
+    );
     for number in 4..1100 {
         apply(&mut store, &format!("text {number}"), None);
     }
     assert_eq!(store.history().len(), 1000);
     let (mut store, _) = open(&files, 2);
     apply(&mut store, "last", None);
-    assert_eq!((store.history().len(), lengths(&files)[0] > 72_000), (2, true));
+    assert_eq!(
+        (store.history().len(), lengths(&files)[0] > 72_000),
+        (2, true)
+    );
     assert_eq!(open(&files, 2).1.running.unwrap().text, b"last");
 }
 
@@ -160,9 +234,18 @@ fn a_damaged_running_revision_is_not_taken_and_the_one_before_it_is() {
     spoil(&mut picture, "000003.yaml");
     let files = Remembered::showing(&picture);
     let (store, recovered) = open(&files, 50);
-    assert_eq!((recovered.running.unwrap().text, recovered.damaged), (b"a".to_vec(), vec![3]));
-    assert_eq!(store.read(3).unwrap_err().to_string(), "revision 3 is damaged: memory/000003.yaml is not as it was written");
-    assert!(files.seen().contains_key("000003.yaml"), "people may still want to read it");
+    assert_eq!(
+        (recovered.running.unwrap().text, recovered.damaged),
+        (b"a".to_vec(), vec![3])
+    );
+    assert_eq!(
+        store.read(3).unwrap_err().to_string(),
+        "revision 3 is damaged: memory/000003.yaml is not as it was written"
+    );
+    assert!(
+        files.seen().contains_key("000003.yaml"),
+        "people may still want to read it"
+    );
     spoil(&mut picture, "000001.yaml");
     let (store, recovered) = open(&Remembered::showing(&picture), 50);
     assert!(recovered.running.is_none() && store.running().is_none());
@@ -210,11 +293,19 @@ fn a_disk_that_takes_nothing_still_tells_what_to_run() {
     let (mut store, _) = open(&files, 50);
     apply(&mut store, "good", None);
     apply(&mut store, "unconfirmed", SOON);
-    files.fail(Fault { after: 0, times: usize::MAX, kind: ErrorKind::ReadOnlyFilesystem, half_done: false });
+    files.fail(Fault {
+        after: 0,
+        times: usize::MAX,
+        kind: ErrorKind::ReadOnlyFilesystem,
+        half_done: false,
+    });
     for _ in 0..2 {
         let (mut store, recovered) = open(&files, 50);
         assert_eq!(recovered.running.unwrap().text, b"good");
-        assert_eq!(recovered.unrecorded.unwrap().system(), Some(ErrorKind::ReadOnlyFilesystem));
+        assert_eq!(
+            recovered.unrecorded.unwrap().system(),
+            Some(ErrorKind::ReadOnlyFilesystem)
+        );
         let refused = store.prepare(b"new", meta("")).unwrap_err();
         assert_eq!(refused.system(), Some(ErrorKind::ReadOnlyFilesystem));
     }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_flowfmt::ipfix::Version;
-use weir_telemetry::exporter::{CollectorConfig, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named, RecordSet, Transport};
+use weir_telemetry::exporter::{
+    CollectorConfig, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named, RecordSet,
+    Transport,
+};
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::{Facts, Key, Observation, Settings, Table, VECTOR};
 
@@ -28,13 +31,31 @@ fn main() {
     const RECORDS: u32 = 1 << 20;
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for set in ["5-tuple", "router"] {
-        let (mut table, ring) = Table::new(Settings { flows: RECORDS as usize, ring: RECORDS as usize, ..Settings::default() }, 1);
+        let (mut table, ring) = Table::new(
+            Settings {
+                flows: RECORDS as usize,
+                ring: RECORDS as usize,
+                ..Settings::default()
+            },
+            1,
+        );
         for first in (0..RECORDS).step_by(VECTOR) {
             let packets: Vec<Observation> = (first..first + VECTOR as u32)
                 .map(|flow| {
-                    let mut parts = Parts { kind: Kind::Ip4, protocol: 17, destination_port: 53, ..Parts::default() };
+                    let mut parts = Parts {
+                        kind: Kind::Ip4,
+                        protocol: 17,
+                        destination_port: 53,
+                        ..Parts::default()
+                    };
                     parts.source[12..].copy_from_slice(&flow.to_be_bytes());
-                    Observation { key: Key::new(&parts), octets: 100, tcp_flags: 0, ttl: 64, fragment: 0 }
+                    Observation {
+                        key: Key::new(&parts),
+                        octets: 100,
+                        tcp_flags: 0,
+                        ttl: 64,
+                        fragment: 0,
+                    }
                 })
                 .collect();
             table.meter(1, &packets, |_| Facts::default());
@@ -58,7 +79,10 @@ fn main() {
             epoch: Epoch::default(),
             collectors: vec![collector],
         };
-        let source = FlowSource { ring, counts: table.counts().clone() };
+        let source = FlowSource {
+            ring,
+            counts: table.counts().clone(),
+        };
         let start = Instant::now();
         let exporter = Exporter::start(config, vec![source], Arc::new(Nothing)).unwrap();
         while exporter.stats().taken.flows < u64::from(RECORDS) {
@@ -66,6 +90,9 @@ fn main() {
         }
         let stats = exporter.stop();
         let rate = f64::from(RECORDS) / start.elapsed().as_secs_f64();
-        println!("{set}: {rate:.0} records a second, {:?} not sent", stats.collectors[0].1.not_sent.flows);
+        println!(
+            "{set}: {rate:.0} records a second, {:?} not sent",
+            stats.collectors[0].1.not_sent.flows
+        );
     }
 }

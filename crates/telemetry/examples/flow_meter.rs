@@ -39,7 +39,9 @@ impl World for Plain {
 }
 
 fn frame(flow: u32) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0];
+    let mut frame = vec![
+        2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0,
+    ];
     frame.extend(flow.to_be_bytes());
     frame.extend([198, 51, 100, 1, 0, 9, 0, 53]);
     frame.resize(60, 0);
@@ -47,26 +49,43 @@ fn frame(flow: u32) -> Vec<u8> {
 }
 
 fn frame6(flow: u32) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64];
+    let mut frame = vec![
+        2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64,
+    ];
     frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
     frame.extend(flow.to_be_bytes());
-    frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 9, 0, 53]);
+    frame.extend([
+        0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 9, 0, 53,
+    ]);
     frame.resize(74, 0);
     frame
 }
 
 fn main() {
-    let frame = if std::env::args().nth(3).is_some_and(|kind| kind == "ip6") { frame6 } else { frame };
+    let frame = if std::env::args().nth(3).is_some_and(|kind| kind == "ip6") {
+        frame6
+    } else {
+        frame
+    };
     let mut words = std::env::args().skip(1).map_while(|word| word.parse().ok());
     let (vectors, flows): (u64, u64) = (words.next().unwrap_or(64), words.next().unwrap_or(1000));
-    let pool =
-        Pool::new(PoolConfig { chunks: VECTOR * (vectors as usize + 4), hugepages: Hugepages::Auto }).expect("a pool of so many buffers");
+    let pool = Pool::new(PoolConfig {
+        chunks: VECTOR * (vectors as usize + 4),
+        hugepages: Hugepages::Auto,
+    })
+    .expect("a pool of so many buffers");
     let (mut cache, mut random) = (PktCache::new(&pool), Random::new(3));
     let mut vector = || -> Vec<Pkt> { (0..VECTOR).filter_map(|_| cache.alloc()).collect() };
     let mut all: Vec<Vec<Pkt>> = (0..vectors).map(|_| vector()).collect();
 
-    let (settings, set) = (Arc::new(MeterSettings::default()), RecordSet::new(["5-tuple"]).expect("a set of this name"));
-    settings.set(MeterPlan { rx: [(1, Selection::new(set.elements(), 0, false))].into(), ..MeterPlan::default() });
+    let (settings, set) = (
+        Arc::new(MeterSettings::default()),
+        RecordSet::new(["5-tuple"]).expect("a set of this name"),
+    );
+    settings.set(MeterPlan {
+        rx: [(1, Selection::new(set.elements(), 0, false))].into(),
+        ..MeterPlan::default()
+    });
     let (mut meter, control) = Meter::new(settings, 3);
     let (table, mut records) = Table::new(Settings::default(), 4);
     control.give(Some(Box::new(table)));
@@ -81,19 +100,49 @@ fn main() {
             packets.iter_mut().for_each(|packet| {
                 packet.clear();
                 next = next.wrapping_add(1);
-                assert!(packet.fill(&frame(if flows == 0 { next } else { (random.bits() % flows) as u32 })));
+                assert!(packet.fill(&frame(if flows == 0 {
+                    next
+                } else {
+                    (random.bits() % flows) as u32
+                })));
             });
             now += 10_000;
-            let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, left: 0 };
+            let look = Look {
+                world: &Plain,
+                worker: 0,
+                now,
+                point: Point::Rx,
+                interface: 1,
+                inner: false,
+                left: 0,
+            };
             // The stage before a driver has them anyway.
             let flags = Tally::of(packets).flags();
-            let moments = [weir_cpu::tsc(), (meter.look(&look, packets, &mut Marks::default()), weir_cpu::tsc()).1, {
-                Tap::<Plain>::goes(&mut meter, Whither::Out { interface: 7, flags }, packets);
-                weir_cpu::tsc()
-            }];
+            let moments = [
+                weir_cpu::tsc(),
+                (
+                    meter.look(&look, packets, &mut Marks::default()),
+                    weir_cpu::tsc(),
+                )
+                    .1,
+                {
+                    Tap::<Plain>::goes(
+                        &mut meter,
+                        Whither::Out {
+                            interface: 7,
+                            flags,
+                        },
+                        packets,
+                    );
+                    weir_cpu::tsc()
+                },
+            ];
             Tap::<Plain>::turn_over(&mut meter, now);
             let end = weir_cpu::tsc();
-            for (sum, (from, to)) in sums.iter_mut().zip(moments.iter().zip(moments[1..].iter().chain([&end]))) {
+            for (sum, (from, to)) in sums
+                .iter_mut()
+                .zip(moments.iter().zip(moments[1..].iter().chain([&end])))
+            {
                 *sum += to - from;
             }
             while records.pop_with(|_| ()).is_some() {}
@@ -107,5 +156,7 @@ fn main() {
         }
     }
     let [read, told, counted] = best;
-    println!("{vectors} vectors, {flows} flows: read {read:.1}, told {told:.1}, counted {counted:.1} clocks a packet");
+    println!(
+        "{vectors} vectors, {flows} flows: read {read:.1}, told {told:.1}, counted {counted:.1} clocks a packet"
+    );
 }

@@ -93,7 +93,10 @@ impl Filter {
         match point {
             Point::Rx => self.rx.then_some(Seen::Rx),
             Point::Tx => self.tx.then_some(Seen::Tx),
-            Point::Drop { node, reason } => self.drop.filter(|reasons| reasons.has(reason)).map(|_| Seen::Drop { node, reason }),
+            Point::Drop { node, reason } => self
+                .drop
+                .filter(|reasons| reasons.has(reason))
+                .map(|_| Seen::Drop { node, reason }),
         }
     }
 }
@@ -114,7 +117,14 @@ struct Cell {
 
 impl Default for Cell {
     fn default() -> Cell {
-        Cell { length: 0, kept: 0, interface: 0, time: 0, seen: Seen::Rx, data: [0; CELL] }
+        Cell {
+            length: 0,
+            kept: 0,
+            interface: 0,
+            time: 0,
+            seen: Seen::Rx,
+            data: [0; CELL],
+        }
     }
 }
 
@@ -155,13 +165,17 @@ impl CaptureSource {
     pub fn pop(&mut self) -> Option<Captured> {
         let mut packet = Captured::default();
         let mut kept = self.ring.pop_with(|cell| {
-            (packet.length, packet.interface, packet.time, packet.seen) = (cell.length, cell.interface, cell.time, cell.seen);
+            (packet.length, packet.interface, packet.time, packet.seen) =
+                (cell.length, cell.interface, cell.time, cell.seen);
             take_cell(cell, cell.kept as usize, &mut packet.data)
         })?;
         // The last cells may be a moment behind the first; of a worker that died they never come.
         let mut patience = 1_000_000;
         while kept > 0 && patience > 0 {
-            match self.ring.pop_with(|cell| take_cell(cell, kept, &mut packet.data)) {
+            match self
+                .ring
+                .pop_with(|cell| take_cell(cell, kept, &mut packet.data))
+            {
                 Some(left) => kept = left,
                 None => {
                     patience -= 1;
@@ -211,7 +225,8 @@ impl Capturing {
         for place in 0..cells {
             let from = place * CELL;
             self.ring.push_with(|cell| {
-                (cell.length, cell.kept, cell.interface, cell.time, cell.seen) = (length as u32, kept as u32, interface, time, seen);
+                (cell.length, cell.kept, cell.interface, cell.time, cell.seen) =
+                    (length as u32, kept as u32, interface, time, seen);
                 let here = (kept - from).min(CELL);
                 packet.copy_out(from, cell.data.get_mut(..here).unwrap_or(&mut []));
             });
@@ -236,7 +251,13 @@ impl CaptureTap {
     #[must_use]
     pub fn new() -> (CaptureTap, CaptureControl) {
         let (producer, changes) = spsc::ring(CHANGES);
-        (CaptureTap { changes, running: Vec::with_capacity(CaptureTap::MOST) }, CaptureControl(producer))
+        (
+            CaptureTap {
+                changes,
+                running: Vec::with_capacity(CaptureTap::MOST),
+            },
+            CaptureControl(producer),
+        )
     }
 
     #[cold]
@@ -244,7 +265,9 @@ impl CaptureTap {
         while let Some(change) = self.changes.pop() {
             match change {
                 // The room was made at the start: nothing is allocated here.
-                Change::Begin(capturing) if self.running.len() < CaptureTap::MOST => self.running.push(*capturing),
+                Change::Begin(capturing) if self.running.len() < CaptureTap::MOST => {
+                    self.running.push(*capturing)
+                }
                 Change::Begin(_) => {}
                 Change::End(number) => self.running.retain(|capturing| capturing.number != number),
             }
@@ -258,9 +281,17 @@ impl CaptureControl {
     pub fn begin(&mut self, number: u64, filter: Filter) -> Option<CaptureSource> {
         let (ring, reader) = slots::ring(CELLS);
         let counters = Arc::new(Padded::<CaptureCounters>::default());
-        let capturing = Capturing { number, filter, ring, counters: counters.clone() };
+        let capturing = Capturing {
+            number,
+            filter,
+            ring,
+            counters: counters.clone(),
+        };
         self.0.push(Change::Begin(Box::new(capturing))).ok()?;
-        Some(CaptureSource { ring: reader, counters })
+        Some(CaptureSource {
+            ring: reader,
+            counters,
+        })
     }
 
     /// Ends a capture; with the tap's next look or tick it writes no more.
@@ -280,8 +311,13 @@ impl<W: World> Tap<W> for CaptureTap {
             self.change();
         }
         for capturing in &mut self.running {
-            if let Some(seen) = capturing.filter.takes(look.point, look.interface, look.inner) {
-                packets.iter().for_each(|packet| capturing.record(look.interface, look.now, seen, packet));
+            if let Some(seen) = capturing
+                .filter
+                .takes(look.point, look.interface, look.inner)
+            {
+                packets
+                    .iter()
+                    .for_each(|packet| capturing.record(look.interface, look.now, seen, packet));
             }
         }
         0

@@ -39,13 +39,22 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::Ip6GroupFrame => 271,
         R::Ip4MartianDestination | R::Ip6MartianDestination => 272,
         R::Ip4MartianSource | R::Ip6MartianSource => 274,
-        R::Ip4BadVersion | R::Ip4BadHeaderLength | R::Ip4BadLength | R::Ip4BadChecksum | R::Ip6BadVersion | R::Ip6BadLength => 275,
+        R::Ip4BadVersion
+        | R::Ip4BadHeaderLength
+        | R::Ip4BadLength
+        | R::Ip4BadChecksum
+        | R::Ip6BadVersion
+        | R::Ip6BadLength => 275,
         // What too many wait for is a neighbour's address.
         R::HoldFull => 279,
         R::NotRouted | R::Ip4Multicast | R::Ip6Multicast | R::Ip4Broadcast => 281,
         // In form, but of no use to this router, and never sent on: what a link floods.
         R::ArpForeign | R::NdForeign | R::NdRouter => 281,
-        R::MplsUnknownLabel | R::MplsNotBottom | R::MplsBadPayload | R::MplsReservedLabel | R::MplsRouterAlert => 282,
+        R::MplsUnknownLabel
+        | R::MplsNotBottom
+        | R::MplsBadPayload
+        | R::MplsReservedLabel
+        | R::MplsRouterAlert => 282,
         // What is under the label is not what the two ends agreed on.
         R::PseudowireControlWord | R::PseudowireChannel => 282,
         R::VxlanTruncated | R::VxlanNoVni => 282,
@@ -76,7 +85,9 @@ pub const fn discard_code(reason: DropReason) -> u16 {
 #[must_use]
 pub fn discard_code_of(reason: DropReason, start: &[u8]) -> u16 {
     match reason {
-        DropReason::Ip4MartianSource | DropReason::Ip6MartianSource => martian_source(start).unwrap_or(discard_code(reason)),
+        DropReason::Ip4MartianSource | DropReason::Ip6MartianSource => {
+            martian_source(start).unwrap_or(discard_code(reason))
+        }
         _ => discard_code(reason),
     }
 }
@@ -109,27 +120,64 @@ mod tests {
     #[test]
     fn sources_that_are_nobodys_are_told_apart() {
         let frame = |tags: usize, source: &[u8]| {
-            let (ethertype, before): (&[u8], usize) = if source.len() == 4 { (&[8, 0], 12) } else { (&[0x86, 0xdd], 8) };
-            [&[0; 12], &[0x81, 0, 0, 1].repeat(tags)[..], ethertype, &vec![0; before], source].concat()
+            let (ethertype, before): (&[u8], usize) = if source.len() == 4 {
+                (&[8, 0], 12)
+            } else {
+                (&[0x86, 0xdd], 8)
+            };
+            [
+                &[0; 12],
+                &[0x81, 0, 0, 1].repeat(tags)[..],
+                ethertype,
+                &vec![0; before],
+                source,
+            ]
+            .concat()
         };
-        let of4 = |tags, source: [u8; 4]| discard_code_of(DropReason::Ip4MartianSource, &frame(tags, &source));
-        assert_eq!([[224, 0, 0, 1], [239, 1, 2, 3], [255; 4]].map(|source| of4(0, source)), [273, 273, 276]);
-        assert_eq!([[127, 0, 0, 1], [0, 0, 0, 0], [240, 0, 0, 1]].map(|source| of4(2, source)), [274, 290, 295]);
+        let of4 = |tags, source: [u8; 4]| {
+            discard_code_of(DropReason::Ip4MartianSource, &frame(tags, &source))
+        };
+        assert_eq!(
+            [[224, 0, 0, 1], [239, 1, 2, 3], [255; 4]].map(|source| of4(0, source)),
+            [273, 273, 276]
+        );
+        assert_eq!(
+            [[127, 0, 0, 1], [0, 0, 0, 0], [240, 0, 0, 1]].map(|source| of4(2, source)),
+            [274, 290, 295]
+        );
         let mut loopback = [0; 16];
         loopback[15] = 1;
-        let of6 = |source: [u8; 16]| discard_code_of(DropReason::Ip6MartianSource, &frame(1, &source));
+        let of6 =
+            |source: [u8; 16]| discard_code_of(DropReason::Ip6MartianSource, &frame(1, &source));
         assert_eq!([[0; 16], [0xff; 16], loopback].map(of6), [290, 273, 274]);
         // What is cut off, or anything else, has the number of its reason.
         let whole = frame(1, &[224, 0, 0, 1]);
-        assert!((0..whole.len()).all(|length| discard_code_of(DropReason::Ip4MartianSource, &whole[..length]) == 274));
+        assert!(
+            (0..whole.len())
+                .all(
+                    |length| discard_code_of(DropReason::Ip4MartianSource, &whole[..length]) == 274
+                )
+        );
         assert_eq!(discard_code_of(DropReason::NoRoute, &whole), 0);
     }
 
     #[test]
     fn what_is_in_form_is_not_called_broken() {
         use DropReason as R;
-        let reasons = [R::LocalProtocol, R::LocalPort, R::HoldFull, R::NoBuffer, R::ArpForeign, R::NdForeign, R::NdRouter, R::ArpMartian];
-        assert_eq!(reasons.map(discard_code), [2, 3, 279, 259, 281, 281, 281, 312]);
+        let reasons = [
+            R::LocalProtocol,
+            R::LocalPort,
+            R::HoldFull,
+            R::NoBuffer,
+            R::ArpForeign,
+            R::NdForeign,
+            R::NdRouter,
+            R::ArpMartian,
+        ];
+        assert_eq!(
+            reasons.map(discard_code),
+            [2, 3, 279, 259, 281, 281, 281, 312]
+        );
     }
 
     /// The table ends at 324 for parsers, 326 for what else this router can say.
@@ -137,9 +185,19 @@ mod tests {
     fn every_number_is_in_the_table() {
         for &reason in DropReason::ALL {
             let code = discard_code(reason);
-            assert!(code <= 15 || (256..=326).contains(&code), "{}: {code}", reason.name());
+            assert!(
+                code <= 15 || (256..=326).contains(&code),
+                "{}: {code}",
+                reason.name()
+            );
         }
-        let unknown = DropReason::ALL.iter().filter(|&&reason| discard_code(reason) == 256).count();
-        assert!(unknown <= 2, "{unknown} reasons have no number of their own");
+        let unknown = DropReason::ALL
+            .iter()
+            .filter(|&&reason| discard_code(reason) == 256)
+            .count();
+        assert!(
+            unknown <= 2,
+            "{unknown} reasons have no number of their own"
+        );
     }
 }

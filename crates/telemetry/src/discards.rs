@@ -32,7 +32,10 @@ pub struct DiscardSettings {
 impl DiscardSettings {
     /// At most `limit` a second, the first `header` bytes of each packet.
     pub fn set(&self, limit: u32, header: u16) {
-        self.header.store(u32::from(header).clamp(1, MOST_HEADER as u32), Ordering::Relaxed);
+        self.header.store(
+            u32::from(header).clamp(1, MOST_HEADER as u32),
+            Ordering::Relaxed,
+        );
         self.limit.store(limit, Ordering::Relaxed);
     }
 
@@ -109,7 +112,18 @@ impl DiscardTap {
     pub fn new(settings: Arc<DiscardSettings>) -> (DiscardTap, DiscardSource) {
         let (ring, reader) = slots::ring(RING);
         let untold = Arc::new(Padded::<Counter>::default());
-        (DiscardTap { settings, shares: Shares::default(), ring, untold: untold.clone() }, DiscardSource { ring: reader, untold })
+        (
+            DiscardTap {
+                settings,
+                shares: Shares::default(),
+                ring,
+                untold: untold.clone(),
+            },
+            DiscardSource {
+                ring: reader,
+                untold,
+            },
+        )
     }
 }
 
@@ -119,8 +133,13 @@ impl<W: World> Tap<W> for DiscardTap {
     }
 
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], _marks: &mut Marks) -> u64 {
-        let Point::Drop { node, reason } = look.point else { return 0 };
-        let (limit, keep) = (self.settings.limit(), self.settings.header.load(Ordering::Relaxed) as usize);
+        let Point::Drop { node, reason } = look.point else {
+            return 0;
+        };
+        let (limit, keep) = (
+            self.settings.limit(),
+            self.settings.header.load(Ordering::Relaxed) as usize,
+        );
         if limit == 0 {
             // It was turned off a moment ago.
             return 0;
@@ -128,10 +147,13 @@ impl<W: World> Tap<W> for DiscardTap {
         for packet in packets {
             let told = self.shares.takes(reason, look.interface, limit, look.now)
                 && self.ring.push_with(|discard| {
-                    (discard.interface, discard.node, discard.reason) = (look.interface, node, reason);
+                    (discard.interface, discard.node, discard.reason) =
+                        (look.interface, node, reason);
                     (discard.frame, discard.time) = (packet.total_len() as u32, look.now);
                     discard.originated = packet.flags().any(Flags::ORIGINATED);
-                    discard.kept = packet.copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut [])) as u16;
+                    discard.kept = packet
+                        .copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut []))
+                        as u16;
                 });
             if !told {
                 self.untold.add(1);
@@ -218,14 +240,21 @@ impl Default for Shares {
 impl Shares {
     /// Whether one more of a kind is within the limit at `now`.
     pub fn takes(&mut self, reason: DropReason, interface: u32, limit: u32, now: u64) -> bool {
-        let windows = if u64::from(limit) >= 10 * WINDOWS { WINDOWS } else { 1 };
+        let windows = if u64::from(limit) >= 10 * WINDOWS {
+            WINDOWS
+        } else {
+            1
+        };
         // Both count from 1; 0 stands for never.
         let (window, second) = (now / (SECOND / windows) + 1, now / SECOND + 1);
         if (window, second) != (self.window, self.second) {
             self.begin(window, second, windows, limit);
         }
-        let place = (interface.wrapping_mul(0x9e37_79b9) ^ (reason as u32).wrapping_mul(0x85eb_ca6b)) >> 22;
-        let Some(kind) = self.kinds.get_mut(place as usize & (KINDS - 1)) else { return false };
+        let place =
+            (interface.wrapping_mul(0x9e37_79b9) ^ (reason as u32).wrapping_mul(0x85eb_ca6b)) >> 22;
+        let Some(kind) = self.kinds.get_mut(place as usize & (KINDS - 1)) else {
+            return false;
+        };
         if (kind.asked, kind.most.0) == (0, 0) {
             self.came.0 += 1;
         }
@@ -233,7 +262,11 @@ impl Shares {
         let left = self.part.saturating_sub(self.taken);
         let is_reserved = kind.took < kind.reserved;
         if !is_reserved && kind.took > 0 {
-            let share = if kind.reserved < self.level { (self.part / self.came.1.max(self.came.0)).max(1) } else { 0 };
+            let share = if kind.reserved < self.level {
+                (self.part / self.came.1.max(self.came.0)).max(1)
+            } else {
+                0
+            };
             let kept = kept(self.part);
             // Of what cannot be divided evenly nobody takes more than others: it is left to the next window.
             if left <= kept || (kind.took >= share && left <= kept + self.owed + self.unsated) {
@@ -259,7 +292,10 @@ impl Shares {
                 (true, true) => (0, most),
                 (true, false) => (0, 0),
             };
-            *kind = Kind { most, ..Kind::default() };
+            *kind = Kind {
+                most,
+                ..Kind::default()
+            };
         }
         if is_new {
             let before = if is_next { self.came.0 } else { 1 };
@@ -271,7 +307,10 @@ impl Shares {
         // Of the second, so many windows have begun.
         let begun = (window - 1) % windows + 1;
         let (limit, spent) = (u64::from(limit), u64::from(self.spent));
-        self.part = (limit * begun / windows).saturating_sub(spent).min(MOST_PARTS * limit / windows).min(limit) as u32;
+        self.part = (limit * begun / windows)
+            .saturating_sub(spent)
+            .min(MOST_PARTS * limit / windows)
+            .min(limit) as u32;
         self.level = self.find_level(self.part - kept(self.part));
         (self.owed, self.unsated) = (0, 0);
         for kind in &mut self.kinds {
@@ -295,7 +334,10 @@ impl Shares {
                     others += 1;
                 }
             }
-            let higher = room.saturating_sub(content).checked_div(others).unwrap_or(level);
+            let higher = room
+                .saturating_sub(content)
+                .checked_div(others)
+                .unwrap_or(level);
             if higher <= level {
                 break;
             }
@@ -321,7 +363,8 @@ mod tests {
         for milli in 0..seconds * 1000 {
             for (place, &(reason, interface, each)) in kinds.iter().enumerate() {
                 for _ in 0..each {
-                    let takes = shares.takes(reason, interface, limit, milli * 1_000_000 + 7 * SECOND);
+                    let takes =
+                        shares.takes(reason, interface, limit, milli * 1_000_000 + 7 * SECOND);
                     taken[place] += u32::from(takes && milli >= (seconds - 1) * 1000);
                 }
             }
@@ -332,18 +375,30 @@ mod tests {
     #[test]
     fn the_limit_holds_and_one_kind_alone_may_take_all_of_it() {
         for limit in [0, 1, 5, 99, 100, 1000, 12_345] {
-            let [taken] = run(limit, &[(DropReason::NoRoute, 1, 20)], 3)[..] else { panic!() };
-            assert!(taken <= limit && taken >= (limit.min(20_000) / 10 * 8).max(limit.min(1)), "limit {limit}: {taken}");
+            let [taken] = run(limit, &[(DropReason::NoRoute, 1, 20)], 3)[..] else {
+                panic!()
+            };
+            assert!(
+                taken <= limit && taken >= (limit.min(20_000) / 10 * 8).max(limit.min(1)),
+                "limit {limit}: {taken}"
+            );
         }
     }
 
     #[test]
     fn a_flood_leaves_rare_kinds_their_share() {
-        let kinds =
-            [(DropReason::NoRoute, 1, 1000), (DropReason::AclDenied, 1, 1), (DropReason::NoRoute, 2, 1), (DropReason::TtlExpired, 3, 1)];
+        let kinds = [
+            (DropReason::NoRoute, 1, 1000),
+            (DropReason::AclDenied, 1, 1),
+            (DropReason::NoRoute, 2, 1),
+            (DropReason::TtlExpired, 3, 1),
+        ];
         let taken = run(400, &kinds, 3);
         assert!(taken.iter().sum::<u32>() <= 400);
-        assert!(taken.iter().all(|&taken| (70..=110).contains(&taken)), "{taken:?}");
+        assert!(
+            taken.iter().all(|&taken| (70..=110).contains(&taken)),
+            "{taken:?}"
+        );
     }
 
     #[test]
@@ -352,7 +407,9 @@ mod tests {
         let mut told = [0; 2];
         for milli in 0..4000_u64 {
             let now = milli * 1_000_000;
-            let mut takes = |kind: usize, reason| told[kind] += u32::from(shares.takes(reason, 1, 100, now) && milli >= 3000);
+            let mut takes = |kind: usize, reason| {
+                told[kind] += u32::from(shares.takes(reason, 1, 100, now) && milli >= 3000)
+            };
             (0..3).for_each(|_| takes(0, DropReason::NoRoute));
             // Five at once, three times a second.
             if milli % 300 == 150 {
@@ -372,11 +429,14 @@ mod tests {
             for milli in 0..4000_u64 {
                 let now = milli * 1_000_000;
                 if milli % 70 == 3 && milli % 1000 < 980 {
-                    let takes = shares.takes(DropReason::NoRoute, (milli % 1000 / 70) as u32, 100, now);
+                    let takes =
+                        shares.takes(DropReason::NoRoute, (milli % 1000 / 70) as u32, 100, now);
                     rare += u32::from(takes && milli >= 3000);
                 }
                 if milli == 3000 + at {
-                    burst = (0..20).filter(|_| shares.takes(DropReason::NoRoute, 5, 100, now)).count();
+                    burst = (0..20)
+                        .filter(|_| shares.takes(DropReason::NoRoute, 5, 100, now))
+                        .count();
                 }
             }
             // A window alone has ten, of which two are kept.
@@ -398,26 +458,45 @@ mod tests {
     #[test]
     fn floods_share_evenly_what_rare_kinds_leave() {
         let rare = (10..22).map(|interface| (DropReason::NoRoute, interface, 0));
-        let kinds: Vec<_> = [(DropReason::NoRoute, 1, 10), (DropReason::AclDenied, 1, 3)].into_iter().chain(rare).collect();
+        let kinds: Vec<_> = [(DropReason::NoRoute, 1, 10), (DropReason::AclDenied, 1, 3)]
+            .into_iter()
+            .chain(rare)
+            .collect();
         let mut shares = Shares::default();
         let mut taken = vec![0; kinds.len()];
         for milli in 0..4000_u64 {
             for (place, &(reason, interface, each)) in kinds.iter().enumerate() {
-                let each = if each == 0 { u32::from(milli % 1000 == 80 * place as u64 - 100) } else { each };
-                let told = (0..each).filter(|_| shares.takes(reason, interface, 100, milli * 1_000_000)).count();
+                let each = if each == 0 {
+                    u32::from(milli % 1000 == 80 * place as u64 - 100)
+                } else {
+                    each
+                };
+                let told = (0..each)
+                    .filter(|_| shares.takes(reason, interface, 100, milli * 1_000_000))
+                    .count();
                 taken[place] += if milli >= 3000 { told } else { 0 };
             }
         }
         assert!(taken[2..].iter().all(|&taken| taken == 1), "{taken:?}");
-        assert!(taken[..2].iter().all(|taken| (34..=44).contains(taken)), "{taken:?}");
+        assert!(
+            taken[..2].iter().all(|taken| (34..=44).contains(taken)),
+            "{taken:?}"
+        );
         assert!(taken.iter().sum::<usize>() <= 100);
     }
 
     #[test]
     fn a_clock_that_jumps_stops_nothing() {
         let mut shares = Shares::default();
-        let mut takes = |now: u64| (0..1000).filter(|_| shares.takes(DropReason::NoRoute, 1, 100, now)).count();
+        let mut takes = |now: u64| {
+            (0..1000)
+                .filter(|_| shares.takes(DropReason::NoRoute, 1, 100, now))
+                .count()
+        };
         // Of ten, and of forty in a window that has others' before it, an eighth is kept.
-        assert_eq!([takes(SECOND), takes(u64::MAX), takes(0), takes(SECOND)], [8, 35, 8, 8]);
+        assert_eq!(
+            [takes(SECOND), takes(u64::MAX), takes(0), takes(SECOND)],
+            [8, 35, 8, 8]
+        );
     }
 }

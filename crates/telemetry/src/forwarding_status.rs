@@ -19,13 +19,27 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
     match reason {
         R::AclDenied => 129,
         R::NoRoute | R::Blackhole | R::RouteUnreachable | R::RouteProhibited => 131,
-        R::MplsUnknownLabel | R::VxlanUnknownVni | R::VxlanUnknownPeer | R::VlanUnknown | R::NotRouted => 131,
-        R::Ip6LinkLocal | R::Ip6BeyondScope | R::Ip4Multicast | R::Ip6Multicast | R::Ip4Broadcast => 131,
+        R::MplsUnknownLabel
+        | R::VxlanUnknownVni
+        | R::VxlanUnknownPeer
+        | R::VlanUnknown
+        | R::NotRouted => 131,
+        R::Ip6LinkLocal
+        | R::Ip6BeyondScope
+        | R::Ip4Multicast
+        | R::Ip6Multicast
+        | R::Ip4Broadcast => 131,
         // The next hop has no address, or none that answers.
         R::HostUnreachable | R::HoldFull => 132,
         R::FragmentationNeeded | R::PacketTooBig | R::FrameTooLong => 133,
         R::Ip4BadChecksum | R::IcmpBadChecksum | R::UdpBadChecksum => 134,
-        R::Ip4BadLength | R::Ip6BadLength | R::TooShort | R::VlanTruncated | R::IcmpTruncated | R::ArpTruncated | R::NdTruncated => 135,
+        R::Ip4BadLength
+        | R::Ip6BadLength
+        | R::TooShort
+        | R::VlanTruncated
+        | R::IcmpTruncated
+        | R::ArpTruncated
+        | R::NdTruncated => 135,
         R::VxlanTruncated => 135,
         R::Ip4BadHeaderLength | R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 136,
         R::TtlExpired => 137,
@@ -34,19 +48,51 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::TunnelCongested => 139,
         R::Urpf => 140,
         // For this router, which has no use for it.
-        R::LocalFragment | R::LocalProtocol | R::LocalPort | R::IcmpUnsupported | R::MplsRouterAlert => 141,
+        R::LocalFragment
+        | R::LocalProtocol
+        | R::LocalPort
+        | R::IcmpUnsupported
+        | R::MplsRouterAlert => 141,
         R::ArpUnsupported | R::ArpForeign | R::ArpMartian => 141,
-        R::NdHopLimit | R::NdMalformed | R::NdForeign | R::NdMartian | R::NdRedirect | R::NdRouter => 141,
-        R::ReservedMac | R::SlowProtocol | R::LacpOff | R::LacpMalformed | R::LacpOwnSystem | R::PseudowireChannel => 141,
-        R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff | R::NoMember => 142,
+        R::NdHopLimit
+        | R::NdMalformed
+        | R::NdForeign
+        | R::NdMartian
+        | R::NdRedirect
+        | R::NdRouter => 141,
+        R::ReservedMac
+        | R::SlowProtocol
+        | R::LacpOff
+        | R::LacpMalformed
+        | R::LacpOwnSystem
+        | R::PseudowireChannel => 141,
+        R::InterfaceDown
+        | R::TxDown
+        | R::MemberInactive
+        | R::ForwardOff
+        | R::FloodOff
+        | R::NoMember => 142,
         R::SameMember | R::SplitHorizon => 142,
         R::NoBuffer | R::NoHeadroom | R::TxFull | R::HandoffFull => 143,
         R::WrongMac | R::UnknownEthertype | R::BadSourceMac | R::MacBound => 128,
         R::Ip4BadVersion | R::Ip4MartianSource | R::Ip4MartianDestination => 128,
-        R::Ip6NotEnabled | R::Ip6BadVersion | R::Ip6MartianSource | R::Ip6MartianDestination | R::Ip6GroupFrame => 128,
+        R::Ip6NotEnabled
+        | R::Ip6BadVersion
+        | R::Ip6MartianSource
+        | R::Ip6MartianDestination
+        | R::Ip6GroupFrame => 128,
         R::Ip6RoutingHeader | R::Ip6Option => 128,
-        R::MplsNotEnabled | R::MplsBadStack | R::MplsReservedLabel | R::MplsNotBottom | R::MplsBadPayload => 128,
-        R::VlanMissing | R::PseudowireControlWord | R::VxlanNoVni | R::TunnelLoop | R::LoopLimit | R::Stopped => 128,
+        R::MplsNotEnabled
+        | R::MplsBadStack
+        | R::MplsReservedLabel
+        | R::MplsNotBottom
+        | R::MplsBadPayload => 128,
+        R::VlanMissing
+        | R::PseudowireControlWord
+        | R::VxlanNoVni
+        | R::TunnelLoop
+        | R::LoopLimit
+        | R::Stopped => 128,
     }
 }
 
@@ -56,6 +102,10 @@ mod tests {
 
     #[test]
     fn every_reason_is_a_dropped_one() {
-        assert!(DropReason::ALL.iter().all(|&reason| (128..=143).contains(&forwarding_status(reason))));
+        assert!(
+            DropReason::ALL
+                .iter()
+                .all(|&reason| (128..=143).contains(&forwarding_status(reason)))
+        );
     }
 }

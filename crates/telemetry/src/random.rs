@@ -72,7 +72,12 @@ impl Gaps {
     /// Gaps for one in `rate`; a rate of 0 counts as 1.
     #[must_use]
     pub fn new(random: Random, rate: u32) -> Gaps {
-        let mut gaps = Gaps { random, scale: 0.0, drawn: [0; BATCH], used: BATCH as u32 };
+        let mut gaps = Gaps {
+            random,
+            scale: 0.0,
+            drawn: [0; BATCH],
+            used: BATCH as u32,
+        };
         gaps.set_rate(rate);
         gaps
     }
@@ -80,7 +85,11 @@ impl Gaps {
     /// Changes the rate; the generator goes on.
     pub fn set_rate(&mut self, rate: u32) {
         self.used = BATCH as u32;
-        self.scale = if rate <= 1 { 0.0 } else { 1.0 / (-1.0 / f64::from(rate)).ln_1p() };
+        self.scale = if rate <= 1 {
+            0.0
+        } else {
+            1.0 / (-1.0 / f64::from(rate)).ln_1p()
+        };
     }
 
     /// What [`Gaps::pass`] will tell next, when that is drawn already.
@@ -136,8 +145,21 @@ fn ln(x: f64) -> f64 {
     // The series of the inverse hyperbolic tangent: its square is below 0.03.
     let part = (rest - 1.0) / (rest + 1.0);
     let square = part * part;
-    let series = [1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0];
-    exponent as f64 * std::f64::consts::LN_2 + 2.0 * part * series.iter().fold(1.0 / 15.0, |sum, term| sum * square + term)
+    let series = [
+        1.0 / 13.0,
+        1.0 / 11.0,
+        1.0 / 9.0,
+        1.0 / 7.0,
+        1.0 / 5.0,
+        1.0 / 3.0,
+        1.0,
+    ];
+    exponent as f64 * std::f64::consts::LN_2
+        + 2.0
+            * part
+            * series
+                .iter()
+                .fold(1.0 / 15.0, |sum, term| sum * square + term)
 }
 
 #[cfg(test)]
@@ -152,7 +174,8 @@ mod tests {
             let count = 40_000;
             let sum: f64 = (0..count).map(|_| gaps.pass() as f64).sum();
             // The deviation of one gap is its mean.
-            let deviations = (sum / f64::from(count) / f64::from(rate) - 1.0) * f64::from(count).sqrt();
+            let deviations =
+                (sum / f64::from(count) / f64::from(rate) - 1.0) * f64::from(count).sqrt();
             assert!(deviations.abs() < 4.0, "{rate}: {deviations}");
             assert_eq!(gaps.drawn().is_some(), rate < 58_000_000, "{rate}");
         }
@@ -161,10 +184,19 @@ mod tests {
     #[test]
     fn the_logarithm_is_that_of_the_library() {
         let mut random = Random::new(3);
-        let ends = [1.0, 1.0 - f64::EPSILON, 0.5, std::f64::consts::FRAC_1_SQRT_2, 1.0 / 9_007_199_254_740_992.0];
+        let ends = [
+            1.0,
+            1.0 - f64::EPSILON,
+            0.5,
+            std::f64::consts::FRAC_1_SQRT_2,
+            1.0 / 9_007_199_254_740_992.0,
+        ];
         for x in ends.into_iter().chain((0..100_000).map(|_| random.unit())) {
             let (found, exact) = (ln(x), x.ln());
-            assert!((found - exact).abs() <= exact.abs() * 1e-13, "{x}: {found} and {exact}");
+            assert!(
+                (found - exact).abs() <= exact.abs() * 1e-13,
+                "{x}: {found} and {exact}"
+            );
         }
     }
 }

@@ -140,13 +140,21 @@ impl Choosers {
     #[inline(always)]
     fn get(&self, interface: u32) -> Option<&Chooser> {
         let place = interface as usize;
-        if place < NEAR { self.near[place].as_ref() } else { self.far.get(place - NEAR)?.as_deref() }
+        if place < NEAR {
+            self.near[place].as_ref()
+        } else {
+            self.far.get(place - NEAR)?.as_deref()
+        }
     }
 
     #[inline(always)]
     fn get_mut(&mut self, interface: u32) -> Option<&mut Chooser> {
         let place = interface as usize;
-        if place < NEAR { self.near[place].as_mut() } else { self.far.get_mut(place - NEAR)?.as_deref_mut() }
+        if place < NEAR {
+            self.near[place].as_mut()
+        } else {
+            self.far.get_mut(place - NEAR)?.as_deref_mut()
+        }
     }
 
     fn set(&mut self, interface: u32, chooser: Chooser) {
@@ -163,8 +171,14 @@ impl Choosers {
 
     /// Those that there are, in the order of their interfaces.
     fn all(&mut self) -> impl Iterator<Item = (u32, &mut Chooser)> {
-        let all = self.near.iter_mut().map(Option::as_mut).chain(self.far.iter_mut().map(Option::as_deref_mut));
-        (0..).zip(all).filter_map(|(interface, chooser)| Some((interface, chooser?)))
+        let all = self
+            .near
+            .iter_mut()
+            .map(Option::as_mut)
+            .chain(self.far.iter_mut().map(Option::as_deref_mut));
+        (0..)
+            .zip(all)
+            .filter_map(|(interface, chooser)| Some((interface, chooser?)))
     }
 }
 
@@ -184,7 +198,11 @@ impl Chooser {
     #[cold]
     fn begin(&mut self) -> u64 {
         self.changed = false;
-        if self.rate == 0 { u64::MAX } else { self.gaps.pass() }
+        if self.rate == 0 {
+            u64::MAX
+        } else {
+            self.gaps.pass()
+        }
     }
 
     /// The gate is told how many packets may go by; so many came before.
@@ -208,7 +226,10 @@ impl Sampler {
         let (writer, reader) = slots::ring(ring);
         let (told, fates) = spsc::ring(2 * ring);
         let counters = Arc::new(Padded::<SamplerCounters>::default());
-        let plan = settings.glance().unwrap_or(Plan { usual: Sampling { rate: 0, header: 1 }, others: BTreeMap::new() });
+        let plan = settings.glance().unwrap_or(Plan {
+            usual: Sampling { rate: 0, header: 1 },
+            others: BTreeMap::new(),
+        });
         let sampler = Sampler {
             settings,
             generation: 0,
@@ -218,18 +239,38 @@ impl Sampler {
             outgoing: Vec::new(),
             random: Random::new(seed),
             worker: 0,
-            recorder: Recorder { ticket: 0, samples: OpenSamples::new(writer), counters: counters.clone() },
+            recorder: Recorder {
+                ticket: 0,
+                samples: OpenSamples::new(writer),
+                counters: counters.clone(),
+            },
             leaving: Vec::new(),
             fates: told,
         };
-        (sampler, SampleSource { ring: reader, fates, counters })
+        (
+            sampler,
+            SampleSource {
+                ring: reader,
+                fates,
+                counters,
+            },
+        )
     }
 
     /// The usual case in straight code, since a lone sample finds each line of it out of the caches: of a vector that came in one plain packet is
     /// taken, and no other sample is under way. `None`, and nothing is done, in all other cases. As [`Sampler::take_any`].
     #[inline(always)]
-    fn take_one<W: World>(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> Option<u64> {
-        let chooser = self.choosers.near.get_mut(look.interface as usize)?.as_mut()?;
+    fn take_one<W: World>(
+        &mut self,
+        look: &Look<'_, W>,
+        packets: &[Pkt],
+        marks: &mut Marks,
+    ) -> Option<u64> {
+        let chooser = self
+            .choosers
+            .near
+            .get_mut(look.interface as usize)?
+            .as_mut()?;
         // No gap is drawn when the rate was changed.
         let (packet, gap) = (packets.get(look.left as usize)?, chooser.gaps.drawn()?);
         let next = look.left + 1 + gap;
@@ -238,9 +279,14 @@ impl Sampler {
         if look.point != Point::Rx || packet.flags().any(Flags::CHAINED.with(Flags::ORIGINATED)) {
             return None;
         }
-        let (keep, ticket, pool) = (usize::from(chooser.header), next_ticket(self.recorder.ticket), chooser.due.wrapping_add(1));
+        let (keep, ticket, pool) = (
+            usize::from(chooser.header),
+            next_ticket(self.recorder.ticket),
+            chooser.due.wrapping_add(1),
+        );
         let written = self.recorder.samples.add_alone(packet, |sample| {
-            (sample.interface, sample.input, sample.rate) = (look.interface, packet.interface(), chooser.rate);
+            (sample.interface, sample.input, sample.rate) =
+                (look.interface, packet.interface(), chooser.rate);
             (sample.frame, sample.pool, sample.time) = (packet.len() as u32, pool, look.now);
             (sample.ticket, sample.place) = (ticket, look.left as u16);
             let copied = packet.len().min(keep.max(TELLING));
@@ -267,20 +313,42 @@ impl Sampler {
 
     /// Takes the packets of a vector whose turn it is. Returns how many may go by before the next one.
     #[inline(never)]
-    fn take_any<W: World>(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64 {
+    fn take_any<W: World>(
+        &mut self,
+        look: &Look<'_, W>,
+        packets: &[Pkt],
+        marks: &mut Marks,
+    ) -> u64 {
         if self.choosers.get(look.interface).is_none() {
             self.begin(look.interface);
         }
-        let Sampler { choosers, recorder, outgoing, .. } = self;
-        let Some(chooser) = choosers.get_mut(look.interface) else { return 0 };
+        let Sampler {
+            choosers,
+            recorder,
+            outgoing,
+            ..
+        } = self;
+        let Some(chooser) = choosers.get_mut(look.interface) else {
+            return 0;
+        };
         self.worker = look.worker;
         recorder.samples.show_ended();
         let before = chooser.came(look.left);
-        let mut place = if chooser.changed { chooser.begin() } else { look.left };
+        let mut place = if chooser.changed {
+            chooser.begin()
+        } else {
+            look.left
+        };
         // Each sample tells the pool as of its own packet: collectors that scale by the growth of the pool from one
         // sample to the next (pmacct does) would else find no growth between two of one vector.
-        while let Some(packet) = usize::try_from(place).ok().and_then(|place| packets.get(place)) {
-            let sampling = Sampling { rate: chooser.rate, header: chooser.header };
+        while let Some(packet) = usize::try_from(place)
+            .ok()
+            .and_then(|place| packets.get(place))
+        {
+            let sampling = Sampling {
+                rate: chooser.rate,
+                header: chooser.header,
+            };
             match recorder.record(look, packet, place as usize, before + place + 1, sampling) {
                 Some(_) if look.point == Point::Rx => marks.mark(place as usize),
                 // No driver is asked to take what leaves by an inner interface.
@@ -300,7 +368,12 @@ impl Sampler {
     /// Marked packets are about to leave: it is noted where, or they are told as soon as they left. Returns whether there are such.
     #[inline(never)]
     fn end_any(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        let ended = self.recorder.samples.end_in_place(packets, marked, |packet| Sampler::fate_of(interface, packet));
+        let ended = self
+            .recorder
+            .samples
+            .end_in_place(packets, marked, |packet| {
+                Sampler::fate_of(interface, packet)
+            });
         if ended < marked {
             self.search_leaving(interface, packets, marked, ended);
         }
@@ -311,7 +384,11 @@ impl Sampler {
     #[inline(always)]
     fn fate_of(interface: u32, packet: &Pkt) -> Fate {
         // What became an answer of this router's did not go anywhere.
-        if packet.flags().any(Flags::ORIGINATED) { Fate::Kept } else { Fate::Sent(interface) }
+        if packet.flags().any(Flags::ORIGINATED) {
+            Fate::Kept
+        } else {
+            Fate::Sent(interface)
+        }
     }
 
     /// Packets are about to leave that do not all stand where they stood as they came in, so many of them marked. Of so many
@@ -319,7 +396,11 @@ impl Sampler {
     #[inline(never)]
     fn search_leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize, ended: usize) {
         let next = self.recorder.samples.next();
-        for packet in packets.iter().filter(|packet| packet.flags().any(Flags::MARKED)).take(marked) {
+        for packet in packets
+            .iter()
+            .filter(|packet| packet.flags().any(Flags::MARKED))
+            .take(marked)
+        {
             if ended > 0 && self.recorder.samples.just_ended(packet, next, ended) {
                 continue;
             }
@@ -334,7 +415,10 @@ impl Sampler {
     #[cold]
     #[inline(never)]
     fn stranger_leaving(&mut self, packet: &Pkt, fate: Fate) {
-        self.leaving.push((packet.identity(), Told::new(Mark(packet.meta().mark), fate, packet)));
+        self.leaving.push((
+            packet.identity(),
+            Told::new(Mark(packet.meta().mark), fate, packet),
+        ));
     }
 
     /// They left.
@@ -355,9 +439,13 @@ impl Sampler {
                 self.recorder.samples.correct(sample, fate);
             }
         }
-        for packet in refused.iter().filter(|packet| packet.flags().any(Flags::MARKED)) {
+        for packet in refused
+            .iter()
+            .filter(|packet| packet.flags().any(Flags::MARKED))
+        {
             self.recorder.samples.reopen(packet);
-            self.leaving.retain(|&(identity, _)| identity != packet.identity());
+            self.leaving
+                .retain(|&(identity, _)| identity != packet.identity());
         }
     }
 
@@ -375,7 +463,9 @@ impl Sampler {
             return;
         }
         // Whoever changes them now is done by the next tick.
-        let Some(plan) = self.settings.glance() else { return };
+        let Some(plan) = self.settings.glance() else {
+            return;
+        };
         (self.generation, self.plan, self.changed) = (generation, plan, true);
         for (interface, chooser) in self.choosers.all() {
             chooser.change(self.plan.of(interface));
@@ -390,21 +480,45 @@ impl Sampler {
         self.take_settings();
         let Sampling { rate, header } = self.plan.of(interface);
         let gaps = Gaps::new(Random::new(self.random.bits()), rate);
-        self.choosers.set(interface, Chooser { rate, header, changed: true, due: 0, gaps });
+        self.choosers.set(
+            interface,
+            Chooser {
+                rate,
+                header,
+                changed: true,
+                due: 0,
+                gaps,
+            },
+        );
     }
 }
 
 impl Recorder {
     /// Writes a sample; returns where it is. The end of a packet that came in is to follow; what goes out has no ticket.
     #[inline(always)]
-    fn record<W: World>(&mut self, look: &Look<'_, W>, packet: &Pkt, place: usize, pool: u64, sampling: Sampling) -> Option<usize> {
+    fn record<W: World>(
+        &mut self,
+        look: &Look<'_, W>,
+        packet: &Pkt,
+        place: usize,
+        pool: u64,
+        sampling: Sampling,
+    ) -> Option<usize> {
         let keep = usize::from(sampling.header);
         self.counters.taken.add(1);
-        let ticket = if look.point == Point::Rx { next_ticket(self.ticket) } else { 0 };
+        let ticket = if look.point == Point::Rx {
+            next_ticket(self.ticket)
+        } else {
+            0
+        };
         let written = self.samples.add(packet, ticket != 0, |sample| {
             sample.interface = look.interface;
             // What an answer of this router's was before is not where it came from.
-            sample.input = if packet.flags().any(Flags::ORIGINATED) { 0 } else { look.world.received_on(packet) };
+            sample.input = if packet.flags().any(Flags::ORIGINATED) {
+                0
+            } else {
+                look.world.received_on(packet)
+            };
             sample.rate = sampling.rate;
             sample.frame = packet.total_len() as u32;
             sample.pool = pool;
@@ -442,13 +556,19 @@ fn copy(packet: &Pkt, room: &mut [u8; MOST_HEADER], wanted: usize) -> usize {
 #[inline(never)]
 fn copy_more(packet: &Pkt, room: &mut [u8; MOST_HEADER], count: usize) {
     let whole = count.next_multiple_of(LINE);
-    let (from, to) = (packet.data_and_behind(whole), room.get_mut(..whole).unwrap_or(&mut []));
+    let (from, to) = (
+        packet.data_and_behind(whole),
+        room.get_mut(..whole).unwrap_or(&mut []),
+    );
     if from.len() != to.len() {
         copy_slowly(packet, room, count);
         return;
     }
     let ((from, _), (to, _)) = (from.as_chunks::<LINE>(), to.as_chunks_mut::<LINE>());
-    from.iter().zip(to).skip(1).for_each(|(from, to)| *to = *from);
+    from.iter()
+        .zip(to)
+        .skip(1)
+        .for_each(|(from, to)| *to = *from);
 }
 
 /// Of several chunks, or so near the end of its own that no whole line is there.
@@ -464,7 +584,8 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64 {
-        self.take_one(look, packets, marks).unwrap_or_else(|| self.take_any(look, packets, marks))
+        self.take_one(look, packets, marks)
+            .unwrap_or_else(|| self.take_any(look, packets, marks))
     }
 
     fn marks(&self) -> bool {
@@ -496,7 +617,11 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        if marked == 1 && self.recorder.samples.end_alone(interface, packets) { false } else { self.end_any(interface, packets, marked) }
+        if marked == 1 && self.recorder.samples.end_alone(interface, packets) {
+            false
+        } else {
+            self.end_any(interface, packets, marked)
+        }
     }
 
     fn left(&mut self, refused: &[Pkt], fate: Fate) {

@@ -65,13 +65,27 @@ fn looking_asks_for_no_memory() {
 fn capturing_asks_for_no_memory() {
     let Packets { packets, .. } = packets(256, 1500);
     let (mut tap, mut control) = CaptureTap::new();
-    let filter = Filter { rx: true, tx: false, drop: Some(Reasons::ALL), interface: None, snap: 262_144 };
+    let filter = Filter {
+        rx: true,
+        tx: false,
+        drop: Some(Reasons::ALL),
+        interface: None,
+        snap: 262_144,
+    };
     let source = control.begin(1, filter).unwrap();
     let mut marks = Marks::default();
     let before = asked();
     // Into a ring with room, and into one that is full.
     for now in 0..100 {
-        let look = Look { world: &Plain, worker: 0, now, point: Point::Rx, interface: 1, inner: false, left: 0 };
+        let look = Look {
+            world: &Plain,
+            worker: 0,
+            now,
+            point: Point::Rx,
+            interface: 1,
+            inner: false,
+            left: 0,
+        };
         tap.look(&look, &packets, &mut marks);
     }
     assert!(source.counters.lost.get() > 0 && !source.is_empty());

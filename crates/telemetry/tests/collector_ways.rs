@@ -12,11 +12,22 @@ use std::time::{Duration, Instant};
 use common::collector::{Interfaces, Receiver, config, wait_for};
 use common::{Packets, Rig, packets};
 use weir_netlink::netns::NetNs;
-use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, CollectorStats, Destination, DnsSd, Target};
+use weir_telemetry::agent::{
+    Agent, AgentConfig, AgentHandle, CollectorStats, Destination, DnsSd, Target,
+};
 
 fn start(targets: &[Target], rig: &mut Rig) -> AgentHandle {
-    let collectors = targets.iter().map(|target| Destination { target: target.clone(), drops: true }).collect();
-    let config = AgentConfig { collectors, ..config(&[]) };
+    let collectors = targets
+        .iter()
+        .map(|target| Destination {
+            target: target.clone(),
+            drops: true,
+        })
+        .collect();
+    let config = AgentConfig {
+        collectors,
+        ..config(&[])
+    };
     Agent::start(config, vec![rig.give_source()], Interfaces::of(Vec::new())).unwrap()
 }
 
@@ -44,7 +55,9 @@ fn trouble_is(rig: &mut Rig, agent: &AgentHandle, what: &str) {
 }
 
 fn may_make_namespaces() -> bool {
-    weir_netlink::lab::preflight().inspect_err(|why| eprintln!("skipped: {why}")).is_ok()
+    weir_netlink::lab::preflight()
+        .inspect_err(|why| eprintln!("skipped: {why}"))
+        .is_ok()
 }
 
 /// A namespace with a name, as `ip netns` makes it; gone with this value.
@@ -59,7 +72,10 @@ impl Named {
     }
 
     fn ip(&self, words: &[&str]) {
-        assert!(Command::new("ip").args(words).status().unwrap().success(), "ip {words:?}");
+        assert!(
+            Command::new("ip").args(words).status().unwrap().success(),
+            "ip {words:?}"
+        );
     }
 }
 
@@ -76,12 +92,18 @@ fn a_namespace_that_vanishes_and_returns_is_entered_again() {
     }
     let mut rig = Rig::new(1, 1);
     let name = format!("weir-collector-{}", std::process::id());
-    let target = Target { namespace: Some(name.clone()), ..Target::new("127.0.0.1".into(), 6343) };
+    let target = Target {
+        namespace: Some(name.clone()),
+        ..Target::new("127.0.0.1".into(), 6343)
+    };
     let agent = start(&[target], &mut rig);
     trouble_is(&mut rig, &agent, "No such file");
     for _ in 0..2 {
         let namespace = Named::new("collector");
-        let receiver = NetNs::open_named(&name).unwrap().run(|| Receiver::at("127.0.0.1:6343".parse().unwrap())).unwrap();
+        let receiver = NetNs::open_named(&name)
+            .unwrap()
+            .run(|| Receiver::at("127.0.0.1:6343".parse().unwrap()))
+            .unwrap();
         a_datagram_comes(&mut rig, &receiver);
         drop(namespace);
         let before = first(&agent).errors;
@@ -94,8 +116,16 @@ fn a_namespace_that_vanishes_and_returns_is_entered_again() {
     let stats = agent.stop();
     // One that came back refused, because nobody listened there yet, is both.
     let CollectorStats { sent, errors, .. } = stats.collectors[0];
-    assert!(sent <= stats.datagrams && sent + errors >= stats.datagrams, "{sent} and {errors} of {}", stats.datagrams);
-    assert_eq!((stats.samples_sent[0], rig.lost()), (rig.taken(), 0), "no sample waited for it");
+    assert!(
+        sent <= stats.datagrams && sent + errors >= stats.datagrams,
+        "{sent} and {errors} of {}",
+        stats.datagrams
+    );
+    assert_eq!(
+        (stats.samples_sent[0], rig.lost()),
+        (rig.taken(), 0),
+        "no sample waited for it"
+    );
 }
 
 /// Runs a test in a process of its own, whose `/etc/hosts` is another file.
@@ -118,7 +148,11 @@ fn with_own_hosts(test: &str) {
     std::fs::remove_dir_all(&folder).unwrap();
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -129,11 +163,19 @@ fn a_name_that_is_not_known_now_is_found_later() {
 #[test]
 #[ignore = "run by the test above, where /etc/hosts is its own"]
 fn inside_a_name_is_found_once_it_is_known() {
-    let Some(hosts) = std::env::var_os("WEIR_HOSTS") else { return };
+    let Some(hosts) = std::env::var_os("WEIR_HOSTS") else {
+        return;
+    };
     let (receiver, healthy) = (Receiver::new(), Receiver::new());
     let port = receiver.address().port();
     let mut rig = Rig::new(1, 1);
-    let agent = start(&[Target::new("collector.invalid".into(), port), healthy.address().into()], &mut rig);
+    let agent = start(
+        &[
+            Target::new("collector.invalid".into(), port),
+            healthy.address().into(),
+        ],
+        &mut rig,
+    );
     trouble_is(&mut rig, &agent, "cannot be looked up");
     assert_eq!(first(&agent).address, None);
     // It is told all the time, also between two tries.
@@ -142,9 +184,16 @@ fn inside_a_name_is_found_once_it_is_known() {
         a_datagram_comes(&mut rig, &healthy);
         assert!(first(&agent).last_error.is_some());
     }
-    std::fs::OpenOptions::new().append(true).open(hosts).unwrap().write_all(b"127.0.0.1 collector.invalid\n").unwrap();
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(hosts)
+        .unwrap()
+        .write_all(b"127.0.0.1 collector.invalid\n")
+        .unwrap();
     a_datagram_comes(&mut rig, &receiver);
-    wait_for("its address", || first(&agent).address == Some(receiver.address()));
+    wait_for("its address", || {
+        first(&agent).address == Some(receiver.address())
+    });
 }
 
 #[test]
@@ -156,14 +205,22 @@ fn a_name_that_stands_for_another_address_is_followed() {
 #[test]
 #[ignore = "run by the test above, where /etc/hosts is its own"]
 fn inside_a_name_is_followed_and_what_works_is_kept() {
-    let Some(hosts) = std::env::var_os("WEIR_HOSTS") else { return };
+    let Some(hosts) = std::env::var_os("WEIR_HOSTS") else {
+        return;
+    };
     // Beginning to end without a moment in which there is nothing.
     let hosts_are = |lines: &str| {
-        let mut file = std::fs::OpenOptions::new().write(true).open(&hosts).unwrap();
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&hosts)
+            .unwrap();
         file.write_all(format!("{lines:<99}\n").as_bytes()).unwrap();
     };
     let before = Receiver::at("127.0.0.1:0".parse().unwrap());
-    let after = Receiver::at(SocketAddr::new("127.0.0.2".parse().unwrap(), before.address().port()));
+    let after = Receiver::at(SocketAddr::new(
+        "127.0.0.2".parse().unwrap(),
+        before.address().port(),
+    ));
     let port = before.address().port();
     hosts_are("127.0.0.1 collector.invalid");
     let mut rig = Rig::new(1, 1);
@@ -177,14 +234,20 @@ fn inside_a_name_is_followed_and_what_works_is_kept() {
     assert_eq!(first(&agent).address, Some(before.address()));
     hosts_are("127.0.0.2 collector.invalid");
     a_datagram_comes(&mut rig, &after);
-    wait_for("its address", || first(&agent).address == Some(after.address()));
+    wait_for("its address", || {
+        first(&agent).address == Some(after.address())
+    });
     // Nobody knows the name: datagrams go where they went.
     hosts_are("127.0.0.1 localhost");
     std::thread::sleep(Duration::from_secs(12));
     let sent = first(&agent).sent;
     a_datagram_comes(&mut rig, &after);
     let stats = agent.stop();
-    assert!(stats.collectors[0].sent > sent && stats.collectors[0].last_error.is_none(), "{:?}", stats.collectors);
+    assert!(
+        stats.collectors[0].sent > sent && stats.collectors[0].last_error.is_none(),
+        "{:?}",
+        stats.collectors
+    );
     assert_eq!(stats.collectors[0].errors, errors);
 }
 
@@ -197,13 +260,23 @@ fn datagrams_come_from_the_source_and_carry_the_class() {
     }
     let namespace = NetNs::new().unwrap();
     let mut rig = Rig::new(1, 1);
-    let receiver = namespace.run(|| Receiver::at("127.0.0.1:0".parse().unwrap())).unwrap();
-    let target =
-        Target { source: Some("127.0.0.2".parse().unwrap()), dscp: 16, device: Some("lo".to_owned()), ..Target::from(receiver.address()) };
+    let receiver = namespace
+        .run(|| Receiver::at("127.0.0.1:0".parse().unwrap()))
+        .unwrap();
+    let target = Target {
+        source: Some("127.0.0.2".parse().unwrap()),
+        dscp: 16,
+        device: Some("lo".to_owned()),
+        ..Target::from(receiver.address())
+    };
     let wanted = ["-T", "fields", "-e", "ip.src", "-e", "ip.dsfield.dscp"];
     let filter = format!("udp dst port {}", receiver.address().port());
     let mut tshark = namespace.command("tshark");
-    tshark.args(["-l", "-n", "-i", "lo", "-c", "1", "-f", &filter]).args(wanted).stdout(Stdio::piped()).stderr(Stdio::null());
+    tshark
+        .args(["-l", "-n", "-i", "lo", "-c", "1", "-f", &filter])
+        .args(wanted)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut tshark = tshark.spawn().unwrap();
     let agent = namespace.run(|| start(&[target], &mut rig)).unwrap();
     let Packets { packets, .. } = packets(20, 64);
@@ -213,7 +286,10 @@ fn datagrams_come_from_the_source_and_carry_the_class() {
         tshark.try_wait().unwrap().is_some()
     });
     let output = tshark.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "127.0.0.2\t16");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        "127.0.0.2\t16"
+    );
     assert_eq!(agent.stop().collectors[0].errors, 0);
 }
 
@@ -225,19 +301,48 @@ fn a_device_that_is_not_there_is_named_and_used_once_it_is() {
     let namespace = NetNs::new().unwrap();
     let mut rig = Rig::new(1, 1);
     // Whoever listens at the other end of a cable gets it, however the tables are.
-    let target = Target { device: Some("left".to_owned()), ..Target::new("10.7.0.2".into(), 6343) };
+    let target = Target {
+        device: Some("left".to_owned()),
+        ..Target::new("10.7.0.2".into(), 6343)
+    };
     let agent = namespace.run(|| start(&[target], &mut rig)).unwrap();
     trouble_is(&mut rig, &agent, "left cannot be sent through");
-    let ip = |words: &[&str]| assert!(namespace.command("ip").args(words).status().unwrap().success(), "ip {words:?}");
+    let ip = |words: &[&str]| {
+        assert!(
+            namespace
+                .command("ip")
+                .args(words)
+                .status()
+                .unwrap()
+                .success(),
+            "ip {words:?}"
+        )
+    };
     let far = NetNs::new().unwrap();
     let beyond = far.command("sleep").arg("30").spawn().unwrap();
-    ip(&["link", "add", "left", "type", "veth", "peer", "name", "right", "netns", &beyond.id().to_string()]);
+    ip(&[
+        "link",
+        "add",
+        "left",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "right",
+        "netns",
+        &beyond.id().to_string(),
+    ]);
     ip(&["address", "add", "10.7.0.1/24", "dev", "left"]);
     ip(&["link", "set", "left", "up"]);
-    for words in [["address", "add", "10.7.0.2/24", "dev", "right"], ["link", "set", "dev", "right", "up"]] {
+    for words in [
+        ["address", "add", "10.7.0.2/24", "dev", "right"],
+        ["link", "set", "dev", "right", "up"],
+    ] {
         assert!(far.command("ip").args(words).status().unwrap().success());
     }
-    let receiver = far.run(|| Receiver::at("0.0.0.0:6343".parse().unwrap())).unwrap();
+    let receiver = far
+        .run(|| Receiver::at("0.0.0.0:6343".parse().unwrap()))
+        .unwrap();
     a_datagram_comes(&mut rig, &receiver);
     drop(agent);
     let mut beyond = beyond;
@@ -256,15 +361,25 @@ impl NameServer {
     /// Says to every question that the service is on `localhost`, at the port that `port` says at that moment; 0 is nowhere.
     fn new(port: std::sync::Arc<std::sync::atomic::AtomicU16>) -> NameServer {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        let (address, stop) = (socket.local_addr().unwrap(), std::sync::Arc::new(AtomicBool::new(false)));
+        socket
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        let (address, stop) = (
+            socket.local_addr().unwrap(),
+            std::sync::Arc::new(AtomicBool::new(false)),
+        );
         let stopped = stop.clone();
         let serve = move || {
             let mut question = [0; 512];
             while !stopped.load(Ordering::Acquire) {
-                let Ok((length, from)) = socket.recv_from(&mut question) else { continue };
+                let Ok((length, from)) = socket.recv_from(&mut question) else {
+                    continue;
+                };
                 let asked = &question[12..length];
-                assert_eq!(asked, b"\x06_sflow\x04_udp\x07example\0\0\x21\0\x01", "SRV, IN");
+                assert_eq!(
+                    asked, b"\x06_sflow\x04_udp\x07example\0\0\x21\0\x01",
+                    "SRV, IN"
+                );
                 let port = port.load(Ordering::Acquire);
                 let mut answer = question[..2].to_vec();
                 answer.extend([0x81, 0x80, 0, 1, 0, u8::from(port != 0), 0, 0, 0, 0]);
@@ -278,7 +393,11 @@ impl NameServer {
                 let _ = socket.send_to(&answer, from);
             }
         };
-        NameServer { address, stop, thread: Some(std::thread::spawn(serve)) }
+        NameServer {
+            address,
+            stop,
+            thread: Some(std::thread::spawn(serve)),
+        }
     }
 }
 
@@ -286,7 +405,10 @@ impl Drop for NameServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            assert!(thread.join().is_ok() || std::thread::panicking(), "a question was not what it should be");
+            assert!(
+                thread.join().is_ok() || std::thread::panicking(),
+                "a question was not what it should be"
+            );
         }
     }
 }
@@ -294,11 +416,19 @@ impl Drop for NameServer {
 #[test]
 fn collectors_that_a_domain_announces_come_and_go_beside_those_listed() {
     let (listed, announced, other) = (Receiver::new(), Receiver::new(), Receiver::new());
-    let port = std::sync::Arc::new(std::sync::atomic::AtomicU16::new(announced.address().port()));
+    let port = std::sync::Arc::new(std::sync::atomic::AtomicU16::new(
+        announced.address().port(),
+    ));
     let server = NameServer::new(port.clone());
     let mut rig = Rig::new(1, 1);
-    let dns_sd = Some(DnsSd { domain: Some("example".to_owned()), servers: vec![server.address] });
-    let config = AgentConfig { dns_sd, ..config(&[listed.address()]) };
+    let dns_sd = Some(DnsSd {
+        domain: Some("example".to_owned()),
+        servers: vec![server.address],
+    });
+    let config = AgentConfig {
+        dns_sd,
+        ..config(&[listed.address()])
+    };
     let agent = Agent::start(config, vec![rig.give_source()], Interfaces::of(Vec::new())).unwrap();
     a_datagram_comes(&mut rig, &announced);
     a_datagram_comes(&mut rig, &listed);
@@ -308,19 +438,43 @@ fn collectors_that_a_domain_announces_come_and_go_beside_those_listed() {
     a_datagram_comes(&mut rig, &other);
     let stats = agent.stop();
     assert_eq!(stats.discovery, None);
-    let hosts: Vec<String> = stats.collectors.iter().map(|it| it.target.to_string()).collect();
-    assert_eq!(hosts, [listed.address().to_string(), format!("localhost:{}", other.address().port())]);
+    let hosts: Vec<String> = stats
+        .collectors
+        .iter()
+        .map(|it| it.target.to_string())
+        .collect();
+    assert_eq!(
+        hosts,
+        [
+            listed.address().to_string(),
+            format!("localhost:{}", other.address().port())
+        ]
+    );
 }
 
 #[test]
 fn a_domain_that_cannot_be_asked_is_told_and_disturbs_nobody() {
     let listed = Receiver::new();
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let mut rig = Rig::new(1, 1);
-    let dns_sd = Some(DnsSd { domain: Some("example".to_owned()), servers: vec![nobody] });
-    let config = AgentConfig { dns_sd, ..config(&[listed.address()]) };
+    let dns_sd = Some(DnsSd {
+        domain: Some("example".to_owned()),
+        servers: vec![nobody],
+    });
+    let config = AgentConfig {
+        dns_sd,
+        ..config(&[listed.address()])
+    };
     let agent = Agent::start(config, vec![rig.give_source()], Interfaces::of(Vec::new())).unwrap();
-    wait_for("the trouble", || agent.stats().discovery.is_some_and(|trouble| trouble.contains("127.0.0.1") && trouble.contains("refused")));
+    wait_for("the trouble", || {
+        agent
+            .stats()
+            .discovery
+            .is_some_and(|trouble| trouble.contains("127.0.0.1") && trouble.contains("refused"))
+    });
     a_datagram_comes(&mut rig, &listed);
     assert_eq!(agent.stop().collectors[0].errors, 0);
 }

@@ -12,15 +12,28 @@ use weir_telemetry::agent::{Agent, AgentConfig, AgentHandle, CollectorStats};
 
 /// A port at which nobody listens.
 fn nobody() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 fn start(collectors: &[SocketAddr], rig: &mut Rig) -> AgentHandle {
-    Agent::start(config(collectors), vec![rig.give_source()], Interfaces::of(Vec::new())).unwrap()
+    Agent::start(
+        config(collectors),
+        vec![rig.give_source()],
+        Interfaces::of(Vec::new()),
+    )
+    .unwrap()
 }
 
 fn of(agent: &AgentHandle, address: SocketAddr) -> CollectorStats {
-    agent.stats().collectors.into_iter().find(|collector| collector.address == Some(address)).unwrap()
+    agent
+        .stats()
+        .collectors
+        .into_iter()
+        .find(|collector| collector.address == Some(address))
+        .unwrap()
 }
 
 #[test]
@@ -30,10 +43,21 @@ fn every_collector_gets_every_datagram() {
     let mut rig = Rig::new(1, 1);
     rig.look(&packets);
     let stats = start(&receivers.each_ref().map(Receiver::address), &mut rig).stop();
-    let got = receivers.map(|receiver| receiver.all().into_iter().map(|datagram| datagram.bytes).collect::<Vec<_>>());
+    let got = receivers.map(|receiver| {
+        receiver
+            .all()
+            .into_iter()
+            .map(|datagram| datagram.bytes)
+            .collect::<Vec<_>>()
+    });
     assert_eq!(got[0].len() as u64, stats.datagrams);
     assert!(got.iter().all(|datagrams| *datagrams == got[0]));
-    assert!(stats.collectors.iter().all(|collector| (collector.sent, collector.errors) == (stats.datagrams, 0)));
+    assert!(
+        stats
+            .collectors
+            .iter()
+            .all(|collector| (collector.sent, collector.errors) == (stats.datagrams, 0))
+    );
 }
 
 #[test]
@@ -64,8 +88,16 @@ fn a_collector_that_refuses_is_counted_and_gets_all_again_once_it_listens() {
     });
     let stats = agent.stop();
     let all = healthy.all();
-    assert_eq!(all.len() as u64, stats.datagrams, "the other one missed nothing");
-    let sequences: Vec<u32> = late.all().iter().map(|datagram| datagram.sequence).collect();
+    assert_eq!(
+        all.len() as u64,
+        stats.datagrams,
+        "the other one missed nothing"
+    );
+    let sequences: Vec<u32> = late
+        .all()
+        .iter()
+        .map(|datagram| datagram.sequence)
+        .collect();
     let first = first.unwrap().sequence;
     let expected: Vec<u32> = (first + 1..=stats.datagrams as u32).collect();
     assert_eq!(sequences, expected, "gapless from the first one on");
@@ -73,7 +105,11 @@ fn a_collector_that_refuses_is_counted_and_gets_all_again_once_it_listens() {
     let refused = &stats.collectors[0];
     assert_eq!(refused.sent, stats.datagrams);
     let missed = refused.sent - 1 - sequences.len() as u64;
-    assert!(refused.errors > 5 && refused.errors <= missed, "{} errors, {missed} missed", refused.errors);
+    assert!(
+        refused.errors > 5 && refused.errors <= missed,
+        "{} errors, {missed} missed",
+        refused.errors
+    );
 }
 
 /// Refusals come back after sending; that of the very last datagram is counted all the same.
@@ -124,7 +160,9 @@ fn a_route_that_goes_and_comes_back_is_used_again() {
     let mut route = namespace.route().unwrap();
     let loopback = route.link_by_name("lo").unwrap().index;
     let Packets { packets, .. } = packets(20, 64);
-    let receiver = namespace.run(|| Receiver::at("0.0.0.0:0".parse().unwrap())).unwrap();
+    let receiver = namespace
+        .run(|| Receiver::at("0.0.0.0:0".parse().unwrap()))
+        .unwrap();
     let place = IpAddr::from([10, 9, 9, 9]);
     let address = SocketAddr::from((place, receiver.address().port()));
     let mut rig = Rig::new(1, 1);
@@ -136,7 +174,10 @@ fn a_route_that_goes_and_comes_back_is_used_again() {
             of(&agent, address).errors > before.errors + 3
         });
         let now = of(&agent, address);
-        assert!(now.last_error.is_some_and(|error| error.contains("unreachable")));
+        assert!(
+            now.last_error
+                .is_some_and(|error| error.contains("unreachable"))
+        );
         route.add_address(loopback, place, 32).unwrap();
         wait_for("a datagram", || {
             rig.look(&packets);
@@ -146,7 +187,11 @@ fn a_route_that_goes_and_comes_back_is_used_again() {
     }
     let stats = agent.stop();
     let collector = &stats.collectors[0];
-    assert_eq!(collector.sent + collector.errors, stats.datagrams, "each is one or the other");
+    assert_eq!(
+        collector.sent + collector.errors,
+        stats.datagrams,
+        "each is one or the other"
+    );
 }
 
 /// Nobody reads from this socket; what its buffer does not hold, the kernel throws away.
@@ -162,7 +207,9 @@ fn a_stuck_collector_delays_nobody() {
         rig.look(&packets);
         // The last datagram waits for more samples.
         wait_for("the samples", || {
-            got += std::iter::from_fn(|| healthy.next(Duration::from_millis(1))).map(|datagram| datagram.flows.len()).sum::<usize>();
+            got += std::iter::from_fn(|| healthy.next(Duration::from_millis(1)))
+                .map(|datagram| datagram.flows.len())
+                .sum::<usize>();
             got + 8 > round * 256
         });
     }
@@ -183,15 +230,31 @@ fn a_full_socket_buffer_is_counted_and_delays_nobody() {
     }
     let namespace = NetNs::new().unwrap();
     let ip = |words: &str| {
-        let status = namespace.command("ip").args(words.split_whitespace()).status().unwrap();
+        let status = namespace
+            .command("ip")
+            .args(words.split_whitespace())
+            .status()
+            .unwrap();
         assert!(status.success(), "ip {words}");
     };
-    ["link add left type veth peer name right", "link set left up", "link set right up", "address add 10.7.0.1/24 dev left"]
-        .iter()
-        .for_each(|words| ip(words));
-    let keep = || std::fs::write("/proc/sys/net/ipv4/neigh/left/unres_qlen_bytes", "100000000");
+    [
+        "link add left type veth peer name right",
+        "link set left up",
+        "link set right up",
+        "address add 10.7.0.1/24 dev left",
+    ]
+    .iter()
+    .for_each(|words| ip(words));
+    let keep = || {
+        std::fs::write(
+            "/proc/sys/net/ipv4/neigh/left/unres_qlen_bytes",
+            "100000000",
+        )
+    };
     namespace.run(keep).unwrap().unwrap();
-    let healthy = namespace.run(|| Receiver::at("127.0.0.1:0".parse().unwrap())).unwrap();
+    let healthy = namespace
+        .run(|| Receiver::at("127.0.0.1:0".parse().unwrap()))
+        .unwrap();
     let silent: SocketAddr = "10.7.0.2:6343".parse().unwrap();
     let Packets { packets, .. } = packets(256, 300);
     let mut rig = Rig::new(1, 1);
@@ -201,12 +264,20 @@ fn a_full_socket_buffer_is_counted_and_delays_nobody() {
     let mut got = 0;
     wait_for("a full buffer", || {
         rig.look(&packets);
-        got += std::iter::from_fn(|| healthy.next(Duration::from_millis(5))).map(|datagram| datagram.flows.len()).sum::<usize>();
-        of(&agent, silent).last_error.is_some_and(|error| error.contains("temporarily unavailable"))
+        got += std::iter::from_fn(|| healthy.next(Duration::from_millis(5)))
+            .map(|datagram| datagram.flows.len())
+            .sum::<usize>();
+        of(&agent, silent)
+            .last_error
+            .is_some_and(|error| error.contains("temporarily unavailable"))
     });
     let stats = agent.stop();
     let (full, whole) = (&stats.collectors[0], &stats.collectors[1]);
-    assert_eq!(full.sent + full.errors, stats.datagrams, "each is one or the other");
+    assert_eq!(
+        full.sent + full.errors,
+        stats.datagrams,
+        "each is one or the other"
+    );
     assert_eq!((whole.sent, whole.errors), (stats.datagrams, 0));
     assert_eq!((stats.samples_sent[0], rig.lost()), (rig.taken(), 0));
     assert_eq!((got + flows(&healthy.all()).len()) as u64, rig.taken());
@@ -219,9 +290,19 @@ fn collectors_come_and_go_while_it_runs() {
     let mut rig = Rig::new(1, 1);
     let agent = start(&[], &mut rig);
     let mut phase = |collectors: &[&Receiver], turn: u64| {
-        let collectors: Vec<SocketAddr> = collectors.iter().map(|receiver| receiver.address()).collect();
+        let collectors: Vec<SocketAddr> = collectors
+            .iter()
+            .map(|receiver| receiver.address())
+            .collect();
         agent.reconfigure(config(&collectors));
-        wait_for("the change", || agent.stats().collectors.iter().filter_map(|it| it.address).eq(collectors.iter().copied()));
+        wait_for("the change", || {
+            agent
+                .stats()
+                .collectors
+                .iter()
+                .filter_map(|it| it.address)
+                .eq(collectors.iter().copied())
+        });
         rig.look(&packets);
         wait_for("the samples", || agent.stats().samples_sent[0] == 30 * turn);
     };
@@ -230,7 +311,12 @@ fn collectors_come_and_go_while_it_runs() {
     phase(&[&first, &second], 3);
     phase(&[&second], 4);
     let stats = agent.stop();
-    let numbers = |receiver: &Receiver| -> Vec<u32> { flows(&receiver.all()).iter().map(|flow| flow.sample.sequence).collect() };
+    let numbers = |receiver: &Receiver| -> Vec<u32> {
+        flows(&receiver.all())
+            .iter()
+            .map(|flow| flow.sample.sequence)
+            .collect()
+    };
     assert_eq!(numbers(&first), (31..=90).collect::<Vec<_>>());
     assert_eq!(numbers(&second), (61..=120).collect::<Vec<_>>());
     assert_eq!(stats.collectors.len(), 1);
@@ -246,13 +332,30 @@ fn collectors_and_agent_may_have_ipv6_addresses() {
     let (six, four) = (Receiver::at("[::1]:0".parse().unwrap()), Receiver::new());
     let mut rig = Rig::new(1, 1);
     rig.look(&packets);
-    let config = AgentConfig { address: "2001:db8::7".parse().unwrap(), ..config(&[six.address(), four.address()]) };
-    let stats = Agent::start(config, vec![rig.give_source()], Interfaces::of(Vec::new())).unwrap().stop();
-    assert!(stats.collectors.iter().all(|collector| collector.errors == 0));
+    let config = AgentConfig {
+        address: "2001:db8::7".parse().unwrap(),
+        ..config(&[six.address(), four.address()])
+    };
+    let stats = Agent::start(config, vec![rig.give_source()], Interfaces::of(Vec::new()))
+        .unwrap()
+        .stop();
+    assert!(
+        stats
+            .collectors
+            .iter()
+            .all(|collector| collector.errors == 0)
+    );
     for receiver in [six, four] {
         let datagrams = receiver.all();
         assert_eq!(flows(&datagrams).len(), 30);
-        assert_eq!(datagrams[0].bytes[4..12], [0, 0, 0, 2, 0x20, 0x01, 0x0d, 0xb8], "type 2: IPv6");
-        assert_eq!(datagrams[0].bytes[12..24], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(
+            datagrams[0].bytes[4..12],
+            [0, 0, 0, 2, 0x20, 0x01, 0x0d, 0xb8],
+            "type 2: IPv6"
+        );
+        assert_eq!(
+            datagrams[0].bytes[12..24],
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]
+        );
     }
 }

@@ -31,17 +31,39 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 
 /// A notification as it was decoded, its records as octets again.
 fn read(fixed: &DiscardedPacket, records: FlowRecords<'_>) -> Told {
-    assert_eq!((fixed.source, fixed.output), (Source::interface(0), 0), "one notifier; the output is not known");
+    assert_eq!(
+        (fixed.source, fixed.output),
+        (Source::interface(0), 0),
+        "one notifier; the output is not known"
+    );
     let octets = |record| match record {
         FlowRecord::RawHeader(raw) => {
-            let words = [raw.protocol, raw.frame_length, raw.stripped, raw.header.len() as u32];
-            (1, words.iter().flat_map(|word| word.to_be_bytes()).chain(raw.header.iter().copied()).collect())
+            let words = [
+                raw.protocol,
+                raw.frame_length,
+                raw.stripped,
+                raw.header.len() as u32,
+            ];
+            (
+                1,
+                words
+                    .iter()
+                    .flat_map(|word| word.to_be_bytes())
+                    .chain(raw.header.iter().copied())
+                    .collect(),
+            )
         }
         FlowRecord::Other(other) => (other.format.to_wire(), other.body.to_vec()),
         unread => panic!("{unread:?}"),
     };
     let records = records.map(Result::unwrap).map(octets).collect();
-    Told { sequence: fixed.sequence, drops: fixed.drops, input: fixed.input, reason: fixed.reason, records }
+    Told {
+        sequence: fixed.sequence,
+        drops: fixed.drops,
+        input: fixed.input,
+        reason: fixed.reason,
+        records,
+    }
 }
 
 struct Socket(UdpSocket);
@@ -49,7 +71,9 @@ struct Socket(UdpSocket);
 impl Socket {
     fn new() -> Socket {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(700)))
+            .unwrap();
         Socket(socket)
     }
 
@@ -72,9 +96,24 @@ impl Socket {
     }
 }
 
-fn drop_at(tap: &mut DiscardTap, now: u64, interface: u32, node: u16, reason: DropReason, packets: &[Pkt]) {
+fn drop_at(
+    tap: &mut DiscardTap,
+    now: u64,
+    interface: u32,
+    node: u16,
+    reason: DropReason,
+    packets: &[Pkt],
+) {
     let point = Point::Drop { node, reason };
-    let look = Look { world: &Plain, worker: 0, now, point, interface, inner: false, left: 0 };
+    let look = Look {
+        world: &Plain,
+        worker: 0,
+        now,
+        point,
+        interface,
+        inner: false,
+        left: 0,
+    };
     tap.look(&look, packets, &mut Marks::default());
 }
 
@@ -82,20 +121,37 @@ fn drop_at(tap: &mut DiscardTap, now: u64, interface: u32, node: u16, reason: Dr
 fn told_and_not_told_are_all_and_travel_by_themselves() {
     let Packets { packets, .. } = packets(50, 90);
     let (all, samples_only) = (Socket::new(), Socket::new());
-    let destination = |socket: &Socket, drops| Destination { target: socket.0.local_addr().unwrap().into(), drops };
+    let destination = |socket: &Socket, drops| Destination {
+        target: socket.0.local_addr().unwrap().into(),
+        drops,
+    };
     let collectors = vec![destination(&all, true), destination(&samples_only, false)];
     let settings = std::sync::Arc::new(DiscardSettings::default());
     settings.set(20, 16);
     let (mut tap, ring) = DiscardTap::new(settings);
     let mut rig = Rig::new(1, 1);
-    let reports = Interfaces::of(vec![InterfaceReport { ifindex: 3, ..InterfaceReport::default() }]);
+    let reports = Interfaces::of(vec![InterfaceReport {
+        ifindex: 3,
+        ..InterfaceReport::default()
+    }]);
     // The counts begin where the agent does.
     reports.1.store(1000, Ordering::Relaxed);
-    let agent = Agent::start(AgentConfig { drop_limit: 20, collectors, ..config(&[]) }, vec![rig.give_source()], reports.clone()).unwrap();
+    let agent = Agent::start(
+        AgentConfig {
+            drop_limit: 20,
+            collectors,
+            ..config(&[])
+        },
+        vec![rig.give_source()],
+        reports.clone(),
+    )
+    .unwrap();
     rig.look_on(7, &packets[..5]);
     // It is at work when it has told of samples.
     let begun = Instant::now();
-    while agent.stats().samples_sent.iter().sum::<u64>() < 5 && begun.elapsed() < Duration::from_secs(10) {
+    while agent.stats().samples_sent.iter().sum::<u64>() < 5
+        && begun.elapsed() < Duration::from_secs(10)
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(100));
@@ -109,31 +165,96 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
     let stats = agent.stop();
 
     let received = all.all();
-    assert_eq!(received.iter().map(|it| it.0).collect::<Vec<_>>(), (1..=received.len() as u32).collect::<Vec<_>>());
-    assert!(received.iter().all(|(_, told, others)| told.is_empty() || *others == 0), "in datagrams of their own");
+    assert_eq!(
+        received.iter().map(|it| it.0).collect::<Vec<_>>(),
+        (1..=received.len() as u32).collect::<Vec<_>>()
+    );
+    assert!(
+        received
+            .iter()
+            .all(|(_, told, others)| told.is_empty() || *others == 0),
+        "in datagrams of their own"
+    );
     let told: Vec<&Told> = received.iter().flat_map(|it| &it.1).collect();
-    assert_eq!(told.iter().map(|it| it.sequence).collect::<Vec<_>>(), (1..=told.len() as u32).collect::<Vec<_>>());
+    assert_eq!(
+        told.iter().map(|it| it.sequence).collect::<Vec<_>>(),
+        (1..=told.len() as u32).collect::<Vec<_>>()
+    );
     assert_eq!(stats.discards_sent, told.len() as u64);
-    assert_eq!(stats.discards_sent + stats.discards_dropped, 53 + 11, "exact, whatever the limit");
+    assert_eq!(
+        stats.discards_sent + stats.discards_dropped,
+        53 + 11,
+        "exact, whatever the limit"
+    );
     // `drops` counts on, and with what was told it is all that was lost up to then, also of what is told last.
-    assert!(told.is_sorted_by_key(|it| it.drops), "{:?}", told.iter().map(|it| it.drops).collect::<Vec<_>>());
+    assert!(
+        told.is_sorted_by_key(|it| it.drops),
+        "{:?}",
+        told.iter().map(|it| it.drops).collect::<Vec<_>>()
+    );
     let last = told.last().unwrap();
-    assert_eq!((last.reason, u64::from(last.drops) + u64::from(last.sequence)), (259, 53 + 11));
-    let of = |reason: u32| told.iter().filter(|it| it.reason == reason).collect::<Vec<_>>();
-    assert!(!of(257).is_empty() && of(259).len() == 1, "rare ones are told in the midst of a flood");
-    assert!((1..=17).contains(&of(324).len()), "the frequent one within the rest");
+    assert_eq!(
+        (
+            last.reason,
+            u64::from(last.drops) + u64::from(last.sequence)
+        ),
+        (259, 53 + 11)
+    );
+    let of = |reason: u32| {
+        told.iter()
+            .filter(|it| it.reason == reason)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        !of(257).is_empty() && of(259).len() == 1,
+        "rare ones are told in the midst of a flood"
+    );
+    assert!(
+        (1..=17).contains(&of(324).len()),
+        "the frequent one within the rest"
+    );
     let expired = of(257)[0];
-    let words = |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes(), &[0; 3][..text.len().wrapping_neg() % 4]].concat();
+    let words = |text: &str| {
+        [
+            &(text.len() as u32).to_be_bytes()[..],
+            text.as_bytes(),
+            &[0; 3][..text.len().wrapping_neg() % 4],
+        ]
+        .concat()
+    };
     assert_eq!(expired.input, 8);
-    assert_eq!(expired.records[1], (1041, [words("ip4-input"), words("ttl-expired")].concat()));
+    assert_eq!(
+        expired.records[1],
+        (1041, [words("ip4-input"), words("ttl-expired")].concat())
+    );
     let header = &expired.records[0];
-    assert_eq!((header.0, word(&header.1, 0), word(&header.1, 1), word(&header.1, 3)), (1, RawHeader::ETHERNET, 94, 16));
+    assert_eq!(
+        (
+            header.0,
+            word(&header.1, 0),
+            word(&header.1, 1),
+            word(&header.1, 3)
+        ),
+        (1, RawHeader::ETHERNET, 94, 16)
+    );
     assert_eq!(header.1[16..], packets[0].data()[..16]);
-    assert_eq!(of(259)[0].records, [(1041, [words("port-rx"), words("rx-miss")].concat())]);
+    assert_eq!(
+        of(259)[0].records,
+        [(1041, [words("port-rx"), words("rx-miss")].concat())]
+    );
 
     let received = samples_only.all();
-    assert!(!received.is_empty() && received.iter().all(|(_, told, others)| told.is_empty() && *others > 0));
-    assert_eq!(received.iter().map(|it| it.0).collect::<Vec<_>>(), (1..=received.len() as u32).collect::<Vec<_>>(), "no gap");
+    assert!(
+        !received.is_empty()
+            && received
+                .iter()
+                .all(|(_, told, others)| told.is_empty() && *others > 0)
+    );
+    assert_eq!(
+        received.iter().map(|it| it.0).collect::<Vec<_>>(),
+        (1..=received.len() as u32).collect::<Vec<_>>(),
+        "no gap"
+    );
 }
 
 #[test]
@@ -142,8 +263,16 @@ fn what_the_router_made_came_in_nowhere() {
     let settings = std::sync::Arc::new(DiscardSettings::default());
     settings.set(1000, 64);
     let (mut tap, ring) = DiscardTap::new(settings);
-    let config = AgentConfig { drop_limit: 1000, ..config(&[socket.0.local_addr().unwrap()]) };
-    let agent = Agent::start(config, vec![Rig::new(1, 1).give_source()], Interfaces::of(Vec::new())).unwrap();
+    let config = AgentConfig {
+        drop_limit: 1000,
+        ..config(&[socket.0.local_addr().unwrap()])
+    };
+    let agent = Agent::start(
+        config,
+        vec![Rig::new(1, 1).give_source()],
+        Interfaces::of(Vec::new()),
+    )
+    .unwrap();
     // An answer that waits for its neighbour's address has none yet, and one that was addressed has.
     let Packets { mut packets, .. } = packets(2, 90);
     for packet in &mut packets {
@@ -155,9 +284,30 @@ fn what_the_router_made_came_in_nowhere() {
     std::thread::sleep(Duration::from_millis(100));
     let stats = agent.stop();
     let told: Vec<Told> = socket.all().into_iter().flat_map(|it| it.1).collect();
-    let said = |told: &Told| (told.input, told.reason, (0..4).map(|at| word(&told.records[0].1, at)).collect::<Vec<_>>());
-    assert_eq!(told.iter().map(said).collect::<Vec<_>>(), [(0x3fff_ffff, 1, vec![11, 94, 18, 50]), (0x3fff_ffff, 1, vec![1, 94, 4, 64])]);
+    let said = |told: &Told| {
+        (
+            told.input,
+            told.reason,
+            (0..4)
+                .map(|at| word(&told.records[0].1, at))
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(
+        told.iter().map(said).collect::<Vec<_>>(),
+        [
+            (0x3fff_ffff, 1, vec![11, 94, 18, 50]),
+            (0x3fff_ffff, 1, vec![1, 94, 4, 64])
+        ]
+    );
     assert_eq!(told[0].records[0].1[16], 0x45);
     // It is shown where the router counted it.
-    assert_eq!(stats.discards.iter().map(|it| (it.ifindex, it.told)).collect::<Vec<_>>(), [(7, 2)]);
+    assert_eq!(
+        stats
+            .discards
+            .iter()
+            .map(|it| (it.ifindex, it.told))
+            .collect::<Vec<_>>(),
+        [(7, 2)]
+    );
 }

@@ -12,7 +12,8 @@ use weir_flowfmt::ipfix::Version;
 use weir_flowfmt::ipfix::decode::{Collector, Item, message_length};
 use weir_flowfmt::ipfix::flow::Flow;
 use weir_telemetry::exporter::{
-    CollectorConfig, Epoch, Exporter, ExporterConfig, ExporterHandle, FlowSource, Knows, Load, Named, RecordSet, TlsSettings, Transport,
+    CollectorConfig, Epoch, Exporter, ExporterConfig, ExporterHandle, FlowSource, Knows, Load,
+    Named, RecordSet, TlsSettings, Transport,
 };
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::{Facts, Key, Observation, Settings, Table};
@@ -22,18 +23,35 @@ const SECOND: u64 = 1_000_000_000;
 /// Where the router's clock begins: an hour ago.
 fn wall() -> u64 {
     static WALL: OnceLock<u64> = OnceLock::new();
-    *WALL.get_or_init(|| (SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 3600) * SECOND)
+    *WALL.get_or_init(|| {
+        (SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+            - 3600)
+            * SECOND
+    })
 }
 
 struct Names;
 
 impl Knows for Names {
     fn interfaces(&self) -> Vec<Named> {
-        (1..=40).map(|number| Named { number, name: format!("port{number}"), description: "made up".into() }).collect()
+        (1..=40)
+            .map(|number| Named {
+                number,
+                name: format!("port{number}"),
+                description: "made up".into(),
+            })
+            .collect()
     }
 
     fn vrfs(&self) -> Vec<Named> {
-        vec![Named { number: 0, name: "default".into(), description: String::new() }]
+        vec![Named {
+            number: 0,
+            name: "default".into(),
+            description: String::new(),
+        }]
     }
 
     fn ignored(&self) -> (u64, u64) {
@@ -42,19 +60,47 @@ impl Knows for Names {
 }
 
 fn observation(flow: u32) -> Observation {
-    let kind = if flow.is_multiple_of(3) { Kind::Ip6 } else { Kind::Ip4 };
-    let mut parts = Parts { kind, protocol: 17, source_port: flow as u16, destination_port: 53, input: 1, output: 2, ..Parts::default() };
+    let kind = if flow.is_multiple_of(3) {
+        Kind::Ip6
+    } else {
+        Kind::Ip4
+    };
+    let mut parts = Parts {
+        kind,
+        protocol: 17,
+        source_port: flow as u16,
+        destination_port: 53,
+        input: 1,
+        output: 2,
+        ..Parts::default()
+    };
     parts.source[12..].copy_from_slice(&flow.to_be_bytes());
     if kind == Kind::Ip6 {
         parts.source[0] = 0x20;
     }
-    Observation { key: Key::new(&parts), octets: 100 + flow % 1000, tcp_flags: 0, ttl: 64, fragment: 0 }
+    Observation {
+        key: Key::new(&parts),
+        octets: 100 + flow % 1000,
+        tcp_flags: 0,
+        ttl: 64,
+        fragment: 0,
+    }
 }
 
 /// A worker's table with these flows in it, of two packets each.
 fn table(flows: std::ops::Range<u32>) -> (Table, FlowSource) {
-    let (mut table, ring) = Table::new(Settings { flows: 100_000, ring: 1 << 17, ..Settings::default() }, 9);
-    let source = FlowSource { ring, counts: table.counts().clone() };
+    let (mut table, ring) = Table::new(
+        Settings {
+            flows: 100_000,
+            ring: 1 << 17,
+            ..Settings::default()
+        },
+        9,
+    );
+    let source = FlowSource {
+        ring,
+        counts: table.counts().clone(),
+    };
     meter(&mut table, flows);
     (table, source)
 }
@@ -69,18 +115,32 @@ fn meter(table: &mut Table, flows: std::ops::Range<u32>) {
 
 fn udp(address: SocketAddr, version: Version) -> CollectorConfig {
     let records = RecordSet::new(["router"]).unwrap().into();
-    CollectorConfig { address, transport: Transport::Udp, version, records, mtu: 1500, queue: 1 << 20 }
+    CollectorConfig {
+        address,
+        transport: Transport::Udp,
+        version,
+        records,
+        mtu: 1500,
+        queue: 1 << 20,
+    }
 }
 
 fn tcp(address: SocketAddr) -> CollectorConfig {
-    CollectorConfig { transport: Transport::Tcp, ..udp(address, Version::Ipfix) }
+    CollectorConfig {
+        transport: Transport::Tcp,
+        ..udp(address, Version::Ipfix)
+    }
 }
 
 fn start(collectors: Vec<CollectorConfig>, sources: Vec<FlowSource>) -> ExporterHandle {
     start_refreshing(Duration::from_millis(300), collectors, sources)
 }
 
-fn start_refreshing(refresh: Duration, collectors: Vec<CollectorConfig>, sources: Vec<FlowSource>) -> ExporterHandle {
+fn start_refreshing(
+    refresh: Duration,
+    collectors: Vec<CollectorConfig>,
+    sources: Vec<FlowSource>,
+) -> ExporterHandle {
     Exporter::start(config(refresh, collectors), sources, Arc::new(Names)).unwrap()
 }
 
@@ -92,7 +152,10 @@ fn config(refresh: Duration, collectors: Vec<CollectorConfig>) -> ExporterConfig
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
-        epoch: Epoch { wall: wall(), started: SECOND },
+        epoch: Epoch {
+            wall: wall(),
+            started: SECOND,
+        },
         collectors,
     }
 }
@@ -112,13 +175,26 @@ impl Heard {
     fn hear(&mut self, from: SocketAddr, message: &[u8]) {
         self.longest = self.longest.max(message.len());
         self.collector.read(from, message, &mut |item| match item {
-            Item::Record(record) if record.template.is_options() => *self.options.entry(record.template.id).or_default() += 1,
+            Item::Record(record) if record.template.is_options() => {
+                *self.options.entry(record.template.id).or_default() += 1
+            }
             Item::Record(record) => {
                 let flow = Flow::of(&record);
-                assert_eq!((flow.input, flow.output, flow.protocol, flow.forwarding_status), (1, 2, Some(17), 64));
+                assert_eq!(
+                    (
+                        flow.input,
+                        flow.output,
+                        flow.protocol,
+                        flow.forwarding_status
+                    ),
+                    (1, 2, Some(17), 64)
+                );
                 let (start, end) = (flow.start.unwrap(), flow.end.unwrap());
                 assert_eq!((start, end), (wall() + 5 * SECOND, wall() + 7 * SECOND));
-                let known = self.flows.insert((flow.source_address(), flow.source_port), (flow.packets, flow.octets));
+                let known = self.flows.insert(
+                    (flow.source_address(), flow.source_port),
+                    (flow.packets, flow.octets),
+                );
                 assert_eq!(known, None, "twice: {flow:?}");
             }
             Item::Template(..) => self.templates += 1,
@@ -130,7 +206,9 @@ impl Heard {
 
     fn assert_is(&self, flows: std::ops::Range<u32>) {
         assert_eq!(self.flows.len(), flows.len());
-        let mut expected = flows.map(|flow| (2, 2 * u64::from(100 + flow % 1000))).collect::<Vec<_>>();
+        let mut expected = flows
+            .map(|flow| (2, 2 * u64::from(100 + flow % 1000)))
+            .collect::<Vec<_>>();
         let mut found: Vec<_> = self.flows.values().copied().collect();
         expected.sort_unstable();
         found.sort_unstable();
@@ -157,10 +235,18 @@ fn ear(address: &str) -> std::io::Result<UdpSocket> {
 
 /// Reads datagrams until so many flows and templates came.
 fn listen(socket: &UdpSocket, heard: &mut Heard, flows: usize, templates: usize) {
-    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     let (mut buffer, end) = (vec![0; 65_536], Instant::now() + Duration::from_secs(60));
     while heard.flows.len() < flows || heard.templates < templates {
-        assert!(Instant::now() < end, "{} flows, {} templates, gaps {:?}", heard.flows.len(), heard.templates, heard.gaps);
+        assert!(
+            Instant::now() < end,
+            "{} flows, {} templates, gaps {:?}",
+            heard.flows.len(),
+            heard.templates,
+            heard.gaps
+        );
         let (length, from) = socket.recv_from(&mut buffer).unwrap();
         heard.hear(from, &buffer[..length]);
     }
@@ -168,7 +254,11 @@ fn listen(socket: &UdpSocket, heard: &mut Heard, flows: usize, templates: usize)
 
 #[test]
 fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
-    for (version, address) in [(Version::Ipfix, "127.0.0.1:0"), (Version::NetFlow9, "127.0.0.1:0"), (Version::Ipfix, "[::1]:0")] {
+    for (version, address) in [
+        (Version::Ipfix, "127.0.0.1:0"),
+        (Version::NetFlow9, "127.0.0.1:0"),
+        (Version::Ipfix, "[::1]:0"),
+    ] {
         let Ok(socket) = ear(address) else {
             eprintln!("skipped: this machine has no IPv6");
             continue;
@@ -191,11 +281,22 @@ fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
         heard.assert_is(0..1000);
         assert!(heard.gaps.is_empty(), "{:?}", heard.gaps);
         let headers = if address.starts_with('[') { 48 } else { 28 };
-        assert!(heard.longest <= 600 - headers && heard.longest > 450, "{}", heard.longest);
-        assert!(heard.options[&1024] >= 2 && heard.options[&1028] >= 2 && heard.options[&1029] >= 80, "{:?}", heard.options);
+        assert!(
+            heard.longest <= 600 - headers && heard.longest > 450,
+            "{}",
+            heard.longest
+        );
+        assert!(
+            heard.options[&1024] >= 2 && heard.options[&1028] >= 2 && heard.options[&1029] >= 80,
+            "{:?}",
+            heard.options
+        );
         let stats = exporter.stop();
         assert_eq!((stats.taken.flows, stats.taken.packets), (1000, 2000));
-        assert_eq!((stats.collectors[0].1.sent, stats.collectors[0].1.not_sent), (stats.taken, Load::default()));
+        assert_eq!(
+            (stats.collectors[0].1.sent, stats.collectors[0].1.not_sent),
+            (stats.taken, Load::default())
+        );
     }
 }
 
@@ -205,17 +306,27 @@ fn sampling_is_told_as_it_is_done() {
     for (rate, probability, how) in [(1, 1.0, 1), (400, 0.0025, 2)] {
         for version in [Version::Ipfix, Version::NetFlow9] {
             let socket = ear("127.0.0.1:0").unwrap();
-            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-            let mut config = config(Duration::from_secs(30), vec![udp(socket.local_addr().unwrap(), version)]);
+            socket
+                .set_read_timeout(Some(Duration::from_secs(30)))
+                .unwrap();
+            let mut config = config(
+                Duration::from_secs(30),
+                vec![udp(socket.local_addr().unwrap(), version)],
+            );
             config.sampling = rate;
             let exporter = Exporter::start(config, Vec::new(), Arc::new(Names)).unwrap();
-            let (mut collector, mut found, mut buffer) = (Collector::default(), HashMap::new(), [0; 2000]);
+            let (mut collector, mut found, mut buffer) =
+                (Collector::default(), HashMap::new(), [0; 2000]);
             while found.len() < 4 {
                 let (length, from) = socket.recv_from(&mut buffer).unwrap();
                 collector.read(from, &buffer[..length], &mut |item| match item {
                     Item::Record(record) => {
-                        let told = record.fields().filter(|(field, _)| matches!(field.number, 34 | 35 | 304 | 311));
-                        found.extend(told.map(|(field, value)| (field.number, format!("{value:?}"))));
+                        let told = record
+                            .fields()
+                            .filter(|(field, _)| matches!(field.number, 34 | 35 | 304 | 311));
+                        found.extend(
+                            told.map(|(field, value)| (field.number, format!("{value:?}"))),
+                        );
                     }
                     Item::Undecoded(what) => panic!("{what:?}"),
                     _ => {}
@@ -238,12 +349,18 @@ fn sampling_is_told_as_it_is_done() {
 fn the_gap_is_what_is_missing() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (mut table, source) = table(0..0);
-    let exporter = start_refreshing(Duration::from_secs(5), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
+    let exporter = start_refreshing(
+        Duration::from_secs(5),
+        vec![udp(socket.local_addr().unwrap(), Version::Ipfix)],
+        vec![source],
+    );
     let mut heard = Heard::default();
     listen(&socket, &mut heard, 0, 13);
     meter(&mut table, 0..20_000);
     assert_eq!(table.flush(), 0);
-    wait("the burst", || exporter.stats().collectors[0].1.sent.flows >= 19_990);
+    wait("the burst", || {
+        exporter.stats().collectors[0].1.sent.flows >= 19_990
+    });
     listen(&socket, &mut heard, 0, 26);
     let missing: u64 = heard.gaps.iter().map(|gap| u64::from(*gap)).sum();
     assert!(missing > 1000, "{missing}");
@@ -286,7 +403,9 @@ fn a_tcp_collector_that_starts_anew_misses_nothing() {
     let mut heard = Heard::default();
     accept(&listener, &mut heard, 500);
     drop(listener);
-    wait("the end of the connection", || !exporter.stats().collectors[0].1.connected);
+    wait("the end of the connection", || {
+        !exporter.stats().collectors[0].1.connected
+    });
     meter(&mut table, 500..1200);
     assert_eq!(table.flush(), 0);
     wait("the queue", || exporter.stats().taken.flows == 1200);
@@ -294,10 +413,19 @@ fn a_tcp_collector_that_starts_anew_misses_nothing() {
     accept(&listener, &mut heard, 1200);
     heard.assert_is(0..1200);
     // Each connection has its own numbers from 0 on: the templates of each, and no gap in either.
-    assert!(heard.gaps.is_empty() && heard.templates >= 20, "{:?} {}", heard.gaps, heard.templates);
+    assert!(
+        heard.gaps.is_empty() && heard.templates >= 20,
+        "{:?} {}",
+        heard.gaps,
+        heard.templates
+    );
     let stats = exporter.stop();
     let collector = &stats.collectors[0].1;
-    assert_eq!((collector.sent, collector.not_sent), (stats.taken, Load::default()), "{collector:?}");
+    assert_eq!(
+        (collector.sent, collector.not_sent),
+        (stats.taken, Load::default()),
+        "{collector:?}"
+    );
     assert!(collector.connections >= 2 && collector.last_error.is_some());
 }
 
@@ -307,7 +435,13 @@ fn a_tcp_collector_that_stops_in_the_middle_gets_the_rest_later() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (mut table, source) = table(0..60_000);
-    let exporter = start(vec![CollectorConfig { queue: 1 << 26, ..tcp(address) }], vec![source]);
+    let exporter = start(
+        vec![CollectorConfig {
+            queue: 1 << 26,
+            ..tcp(address)
+        }],
+        vec![source],
+    );
     table.flush();
     let mut heard = Heard::default();
     for flows in [1000, 5000, 20_000] {
@@ -324,7 +458,11 @@ fn a_tcp_collector_that_stops_in_the_middle_gets_the_rest_later() {
     assert!(heard.gaps.is_empty(), "{:?}", heard.gaps);
     let stats = exporter.stop();
     let collector = &stats.collectors[0].1;
-    assert_eq!((collector.sent, collector.not_sent), (stats.taken, Load::default()), "{collector:?}");
+    assert_eq!(
+        (collector.sent, collector.not_sent),
+        (stats.taken, Load::default()),
+        "{collector:?}"
+    );
     assert!(collector.connections >= 4, "{collector:?}");
 }
 
@@ -335,7 +473,13 @@ fn what_a_killed_collector_had_not_acknowledged_goes_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (mut table, source) = table(0..90_000);
-    let exporter = start(vec![CollectorConfig { queue: 1 << 26, ..tcp(address) }], vec![source]);
+    let exporter = start(
+        vec![CollectorConfig {
+            queue: 1 << 26,
+            ..tcp(address)
+        }],
+        vec![source],
+    );
     table.flush();
     let (mut stream, from) = listener.accept().unwrap();
     let mut heard = Heard::default();
@@ -351,7 +495,9 @@ fn what_a_killed_collector_had_not_acknowledged_goes_again() {
     // Nobody listens until it is read what counts as sent: the next connection's acknowledgements would count, too.
     drop(listener);
     drop(stream);
-    wait("the end of the connection", || !exporter.stats().collectors[0].1.connected);
+    wait("the end of the connection", || {
+        !exporter.stats().collectors[0].1.connected
+    });
     let acknowledged = exporter.stats().collectors[0].1.sent.flows as usize;
     let listener = TcpListener::bind(address).unwrap();
     let (mut stream, from) = listener.accept().unwrap();
@@ -359,10 +505,22 @@ fn what_a_killed_collector_had_not_acknowledged_goes_again() {
     read(&mut stream, from, &mut rest, 90_000 - acknowledged);
     let stats = exporter.stop();
     let collector = &stats.collectors[0].1;
-    assert_eq!((collector.sent, collector.not_sent), (stats.taken, Load::default()), "{collector:?}");
+    assert_eq!(
+        (collector.sent, collector.not_sent),
+        (stats.taken, Load::default()),
+        "{collector:?}"
+    );
     assert_eq!(rest.flows.len(), 90_000 - acknowledged);
-    assert!(acknowledged > 1000 && rest.flows.len() > 1000, "{acknowledged}");
-    assert!(rest.flows.keys().all(|flow| !heard.flows.contains_key(flow)), "told twice");
+    assert!(
+        acknowledged > 1000 && rest.flows.len() > 1000,
+        "{acknowledged}"
+    );
+    assert!(
+        rest.flows
+            .keys()
+            .all(|flow| !heard.flows.contains_key(flow)),
+        "told twice"
+    );
 }
 
 /// Tables come and go; what is kept of those that are gone is their sum.
@@ -370,7 +528,10 @@ fn what_a_killed_collector_had_not_acknowledged_goes_again() {
 fn tables_that_are_gone_are_forgotten() {
     let socket = ear("127.0.0.1:0").unwrap();
     let (first, source) = table(0..0);
-    let exporter = start(vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
+    let exporter = start(
+        vec![udp(socket.local_addr().unwrap(), Version::Ipfix)],
+        vec![source],
+    );
     for round in 1..=50 {
         let (mut next, source) = table(round * 10..round * 10 + 10);
         exporter.add_sources(vec![source]);
@@ -385,11 +546,17 @@ fn tables_that_are_gone_are_forgotten() {
 
 #[test]
 fn one_that_never_reads_loses_counted_records_and_holds_up_nobody() {
-    let (deaf, socket) = (TcpListener::bind("127.0.0.1:0").unwrap(), ear("127.0.0.1:0").unwrap());
+    let (deaf, socket) = (
+        TcpListener::bind("127.0.0.1:0").unwrap(),
+        ear("127.0.0.1:0").unwrap(),
+    );
     let mut stuck = tcp(deaf.local_addr().unwrap());
     stuck.queue = 20_000;
     let (mut table, source) = table(0..0);
-    let exporter = start(vec![stuck, udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
+    let exporter = start(
+        vec![stuck, udp(socket.local_addr().unwrap(), Version::Ipfix)],
+        vec![source],
+    );
     let mut heard = Heard::default();
     let (stream, _) = deaf.accept().unwrap();
     for part in 0..100 {
@@ -406,18 +573,33 @@ fn one_that_never_reads_loses_counted_records_and_holds_up_nobody() {
     let stuck = &stats.collectors[0].1;
     assert!(stuck.not_sent.flows > 0, "{stuck:?}");
     let mut sum = stuck.sent;
-    (sum.flows, sum.packets, sum.octets) =
-        (sum.flows + stuck.not_sent.flows, sum.packets + stuck.not_sent.packets, sum.octets + stuck.not_sent.octets);
-    assert_eq!((sum, stats.collectors[1].1.sent), (stats.taken, stats.taken));
+    (sum.flows, sum.packets, sum.octets) = (
+        sum.flows + stuck.not_sent.flows,
+        sum.packets + stuck.not_sent.packets,
+        sum.octets + stuck.not_sent.octets,
+    );
+    assert_eq!(
+        (sum, stats.collectors[1].1.sent),
+        (stats.taken, stats.taken)
+    );
     drop(stream);
 }
 
 #[test]
 fn collectors_that_are_not_there_are_told_and_cost_nothing() {
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let refusing = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let (mut table, source) = table(0..3000);
-    let exporter = start(vec![udp(nobody, Version::Ipfix), tcp(refusing)], vec![source]);
+    let exporter = start(
+        vec![udp(nobody, Version::Ipfix), tcp(refusing)],
+        vec![source],
+    );
     table.flush();
     wait("the refusal", || {
         let stats = exporter.stats();
@@ -428,7 +610,13 @@ fn collectors_that_are_not_there_are_told_and_cost_nothing() {
         let mut all = collector.sent;
         all.flows += collector.not_sent.flows;
         assert_eq!(all.flows, 3000);
-        assert!(collector.last_error.as_ref().is_some_and(|error| error.contains("refused")), "{collector:?}");
+        assert!(
+            collector
+                .last_error
+                .as_ref()
+                .is_some_and(|error| error.contains("refused")),
+            "{collector:?}"
+        );
     }
     assert_eq!(stats.collectors[1].1.not_sent.flows, 3000);
 }
@@ -436,9 +624,22 @@ fn collectors_that_are_not_there_are_told_and_cost_nothing() {
 /// What is wrong with the router's own files is told also while the collector is not there.
 #[test]
 fn authorities_that_cannot_be_read_are_told_first() {
-    let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let settings = TlsSettings { name: "collector.example".into(), roots: "/nonexistent/ca.pem".into(), identity: None };
-    let exporter = start(vec![CollectorConfig { transport: Transport::Tls(settings), ..tcp(refusing) }], Vec::new());
+    let refusing = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let settings = TlsSettings {
+        name: "collector.example".into(),
+        roots: "/nonexistent/ca.pem".into(),
+        identity: None,
+    };
+    let exporter = start(
+        vec![CollectorConfig {
+            transport: Transport::Tls(settings),
+            ..tcp(refusing)
+        }],
+        Vec::new(),
+    );
     wait("the error", || exporter.stats().collectors[0].1.errors > 0);
     let error = exporter.stop().collectors[0].1.last_error.clone().unwrap();
     assert!(error.contains("/nonexistent/ca.pem"), "{error}");
@@ -462,18 +663,33 @@ fn one_that_does_not_answer_is_left_at_once() {
     let (socket, (mut table, source)) = (ear("127.0.0.1:0").unwrap(), table(0..100));
     let datagrams = udp(socket.local_addr().unwrap(), Version::Ipfix);
     let exporter = start(vec![datagrams.clone(), tcp(address)], vec![source]);
-    wait("templates", || exporter.stats().collectors[0].1.messages > 0);
+    wait("templates", || {
+        exporter.stats().collectors[0].1.messages > 0
+    });
     let begin = Instant::now();
     exporter.reconfigure(config(Duration::from_secs(30), vec![datagrams.clone()]));
     table.flush();
-    wait("the flows", || exporter.stats().collectors[0].1.sent.flows == 100);
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    wait("the flows", || {
+        exporter.stats().collectors[0].1.sent.flows == 100
+    });
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
     // Two seconds for its queue, which would be five for the connection.
-    exporter.reconfigure(config(Duration::from_secs(30), vec![datagrams, tcp(address)]));
+    exporter.reconfigure(config(
+        Duration::from_secs(30),
+        vec![datagrams, tcp(address)],
+    ));
     wait("the other", || exporter.stats().collectors.len() == 2);
     let begin = Instant::now();
     let stats = exporter.stop();
-    assert!(begin.elapsed() < Duration::from_millis(3500), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_millis(3500),
+        "{:?}",
+        begin.elapsed()
+    );
     assert!(stats.collectors[1].1.last_error.is_some());
 }
 
@@ -488,7 +704,8 @@ impl Drop for Folder {
 
 /// A certificate that signs itself, its key, and the PEM file of it.
 fn certificate(folder: &Folder, name: &str, expired: bool) -> (rustls::ServerConfig, PathBuf) {
-    let mut parameters = rcgen::CertificateParams::new(vec!["collector.example".to_owned()]).unwrap();
+    let mut parameters =
+        rcgen::CertificateParams::new(vec!["collector.example".to_owned()]).unwrap();
     if expired {
         parameters.not_after = rcgen::date_time_ymd(2001, 1, 1);
     }
@@ -497,9 +714,17 @@ fn certificate(folder: &Folder, name: &str, expired: bool) -> (rustls::ServerCon
     let file = folder.0.join(name);
     std::fs::write(&file, certificate.pem()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    (builder.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap(), file)
+    (
+        builder
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap(),
+        file,
+    )
 }
 
 #[test]
@@ -515,12 +740,19 @@ fn tls_reaches_the_right_collector_only() {
         let (server, roots) = certificate(&folder, &format!("{number}.pem"), expired);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut config = tcp(listener.local_addr().unwrap());
-        config.transport = Transport::Tls(TlsSettings { name: name.into(), roots, identity: None });
+        config.transport = Transport::Tls(TlsSettings {
+            name: name.into(),
+            roots,
+            identity: None,
+        });
         let (mut table, source) = table(0..400);
         let exporter = start(vec![config], vec![source]);
         table.flush();
         let (stream, from) = listener.accept().unwrap();
-        let mut stream = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::new(server)).unwrap(), stream);
+        let mut stream = rustls::StreamOwned::new(
+            rustls::ServerConnection::new(Arc::new(server)).unwrap(),
+            stream,
+        );
         let Some(error) = error else {
             let mut heard = Heard::default();
             read(&mut stream, from, &mut heard, 400);
@@ -535,42 +767,80 @@ fn tls_reaches_the_right_collector_only() {
         assert!(told.contains(error), "{told}");
         let stats = exporter.stop();
         let collector = &stats.collectors[0].1;
-        assert_eq!((collector.sent.flows, collector.not_sent.flows, collector.connections), (0, 400, 0));
+        assert_eq!(
+            (
+                collector.sent.flows,
+                collector.not_sent.flows,
+                collector.connections
+            ),
+            (0, 400, 0)
+        );
     }
 }
 
 /// A collector that wants a certificate which the router does not have gets no record, and none counts as sent.
 #[test]
 fn one_that_wants_a_certificate_gets_nothing_without() {
-    let folder = Folder(std::env::temp_dir().join(format!("weir-exporter-mutual-{}", std::process::id())));
+    let folder =
+        Folder(std::env::temp_dir().join(format!("weir-exporter-mutual-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
     let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(vec!["collector.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["collector.example".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
     let roots = folder.0.join("ca.pem");
     std::fs::write(&roots, certificate.pem()).unwrap();
     let mut known = rustls::RootCertStore::empty();
     known.add(certificate.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(known), provider.clone()).build().unwrap();
-    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
+        Arc::new(known),
+        provider.clone(),
+    )
+    .build()
+    .unwrap();
+    let builder = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let server = builder.with_client_cert_verifier(verifier).with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    let server = builder
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut config = tcp(listener.local_addr().unwrap());
-    config.transport = Transport::Tls(TlsSettings { name: "collector.example".into(), roots, identity: None });
+    config.transport = Transport::Tls(TlsSettings {
+        name: "collector.example".into(),
+        roots,
+        identity: None,
+    });
     let (mut table, source) = table(0..400);
     let exporter = start(vec![config], vec![source]);
     table.flush();
     let (stream, _) = listener.accept().unwrap();
-    let mut stream = rustls::StreamOwned::new(rustls::ServerConnection::new(Arc::new(server)).unwrap(), stream);
+    let mut stream = rustls::StreamOwned::new(
+        rustls::ServerConnection::new(Arc::new(server)).unwrap(),
+        stream,
+    );
     assert!(stream.read(&mut [0]).is_err());
     wait("the error", || exporter.stats().collectors[0].1.errors > 0);
     drop((stream, listener));
     let told = exporter.stats().collectors[0].1.last_error.clone().unwrap();
-    assert!(told.contains("CertificateRequired") || told.contains("refused"), "{told}");
+    assert!(
+        told.contains("CertificateRequired") || told.contains("refused"),
+        "{told}"
+    );
     let stats = exporter.stop();
     let collector = &stats.collectors[0].1;
-    assert_eq!((collector.sent.flows, collector.not_sent.flows, collector.connections), (0, 400, 0));
+    assert_eq!(
+        (
+            collector.sent.flows,
+            collector.not_sent.flows,
+            collector.connections
+        ),
+        (0, 400, 0)
+    );
 }
 
 /// At the end collectors are told what was exported in all.
@@ -578,7 +848,11 @@ fn one_that_wants_a_certificate_gets_nothing_without() {
 fn the_last_word_is_the_total() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (mut table, source) = table(0..100);
-    let exporter = start_refreshing(Duration::from_secs(600), vec![udp(socket.local_addr().unwrap(), Version::Ipfix)], vec![source]);
+    let exporter = start_refreshing(
+        Duration::from_secs(600),
+        vec![udp(socket.local_addr().unwrap(), Version::Ipfix)],
+        vec![source],
+    );
     assert_eq!(table.flush(), 0);
     assert_eq!(exporter.stop().collectors[0].1.sent.flows, 100);
     socket.set_nonblocking(true).unwrap();
@@ -586,7 +860,12 @@ fn the_last_word_is_the_total() {
     while let Ok((length, from)) = socket.recv_from(&mut buffer) {
         collector.read(from, &buffer[..length], &mut |item| {
             if let Item::Record(record) = item {
-                totals.extend(record.fields().filter(|(field, _)| field.number == 42).map(|(_, value)| format!("{value:?}")));
+                totals.extend(
+                    record
+                        .fields()
+                        .filter(|(field, _)| field.number == 42)
+                        .map(|(_, value)| format!("{value:?}")),
+                );
             }
         });
     }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir_flowfmt::ipfix::Version;
 use weir_telemetry::exporter::{
-    CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named, RecordSet, Transport,
+    CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named,
+    RecordSet, Transport,
 };
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::{Facts, FlowRecord, Key, Observation, Settings, Table};
@@ -21,11 +22,19 @@ struct Names;
 
 impl Knows for Names {
     fn interfaces(&self) -> Vec<Named> {
-        vec![Named { number: 3, name: "wan".into(), description: "uplink".into() }]
+        vec![Named {
+            number: 3,
+            name: "wan".into(),
+            description: "uplink".into(),
+        }]
     }
 
     fn vrfs(&self) -> Vec<Named> {
-        vec![Named { number: 7, name: "red".into(), description: String::new() }]
+        vec![Named {
+            number: 7,
+            name: "red".into(),
+            description: String::new(),
+        }]
     }
 
     fn ignored(&self) -> (u64, u64) {
@@ -51,17 +60,39 @@ fn source(flow: u32) -> Ipv4Addr {
 }
 
 fn observation(flow: u32) -> Observation {
-    let mut parts = Parts { kind: Kind::Ip4, protocol: 6, source_port: 1024, destination_port: 443, ..Parts::default() };
+    let mut parts = Parts {
+        kind: Kind::Ip4,
+        protocol: 6,
+        source_port: 1024,
+        destination_port: 443,
+        ..Parts::default()
+    };
     (parts.input, parts.output) = (3, 4);
     parts.source[12..].copy_from_slice(&source(flow).octets());
     parts.destination[12..].copy_from_slice(&[192, 0, 2, 9]);
-    Observation { key: Key::new(&parts), octets: 100 + flow, tcp_flags: 0x18, ttl: 64, fragment: 0 }
+    Observation {
+        key: Key::new(&parts),
+        octets: 100 + flow,
+        tcp_flags: 0x18,
+        ttl: 64,
+        fragment: 0,
+    }
 }
 
 /// Exports flows of two packets, five and seven seconds after the clock's start, to this port; the start in seconds.
 fn export(port: u16, version: Version, sampling: u32) -> u64 {
-    let (mut table, ring) = Table::new(Settings { flows: 1000, ..Settings::default() }, 9);
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 60;
+    let (mut table, ring) = Table::new(
+        Settings {
+            flows: 1000,
+            ..Settings::default()
+        },
+        9,
+    );
+    let wall = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        - 60;
     let records = RecordSet::new(["router"]).unwrap().into();
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let config = ExporterConfig {
@@ -71,17 +102,32 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
-        epoch: Epoch { wall: wall * SECOND, started: 0 },
-        collectors: vec![CollectorConfig { address, transport: Transport::Udp, version, records, mtu: 1500, queue: 0 }],
+        epoch: Epoch {
+            wall: wall * SECOND,
+            started: 0,
+        },
+        collectors: vec![CollectorConfig {
+            address,
+            transport: Transport::Udp,
+            version,
+            records,
+            mtu: 1500,
+            queue: 0,
+        }],
     };
-    let source = FlowSource { ring, counts: table.counts().clone() };
+    let source = FlowSource {
+        ring,
+        counts: table.counts().clone(),
+    };
     let exporter = Exporter::start(config, vec![source], Arc::new(Names)).unwrap();
     for part in 0..FLOWS / 100 {
         let packets: Vec<_> = (part * 100..(part + 1) * 100).map(observation).collect();
         table.meter(5 * SECOND, &packets, |_| Facts::default());
         table.meter(7 * SECOND, &packets, |_| Facts::default());
         table.flush();
-        wait("the exporter", || exporter.stats().collectors[0].1.sent.flows == u64::from(part + 1) * 100);
+        wait("the exporter", || {
+            exporter.stats().collectors[0].1.sent.flows == u64::from(part + 1) * 100
+        });
         wait("the collector", || queued(port) == Some(true));
     }
     assert_eq!(exporter.stop().collectors[0].1.not_sent.flows, 0);
@@ -90,17 +136,20 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
 
 /// Whether the socket at this port has nothing to read; `None` without a socket.
 fn queued(port: u16) -> Option<bool> {
-    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(|file| std::fs::read_to_string(file).unwrap_or_default());
-    let line = tables
-        .iter()
-        .flat_map(|table| table.lines())
-        .find(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&format!(":{port:04X}"))))?;
+    let tables = ["/proc/net/udp", "/proc/net/udp6"]
+        .map(|file| std::fs::read_to_string(file).unwrap_or_default());
+    let line = tables.iter().flat_map(|table| table.lines()).find(|line| {
+        line.split_whitespace()
+            .nth(1)
+            .is_some_and(|local| local.ends_with(&format!(":{port:04X}")))
+    })?;
     Some(line.contains("00000000:00000000"))
 }
 
 /// Processes that a process started.
 fn children(id: u32) -> Vec<String> {
-    let listed = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let listed =
+        std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     listed.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -108,7 +157,10 @@ fn children(id: u32) -> Vec<String> {
 fn rest(id: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    line("State:")?.trim().starts_with('S').then(|| line("voluntary_ctxt_switches:").map(str::to_owned))?
+    line("State:")?
+        .trim()
+        .starts_with('S')
+        .then(|| line("voluntary_ctxt_switches:").map(str::to_owned))?
 }
 
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
@@ -129,17 +181,30 @@ struct Reader {
 impl Reader {
     /// Starts it in a folder and with a port; nothing if it is not installed.
     fn start(name: &str, arguments: impl FnOnce(&Path, u16) -> Vec<String>) -> Option<Reader> {
-        let folder = std::env::temp_dir().join(format!("weir-readers-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-readers-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = UdpSocket::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let program = name.split('-').next().unwrap();
-        let child = Command::new(program).args(arguments(&folder, port)).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child = Command::new(program)
+            .args(arguments(&folder, port))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
         let Ok(child) = child else {
             let _ = std::fs::remove_dir_all(&folder);
             eprintln!("skipped: {program} is not installed");
             return None;
         };
-        let reader = Reader { child, folder, port };
+        let reader = Reader {
+            child,
+            folder,
+            port,
+        };
         wait(program, || queued(port).is_some());
         Some(reader)
     }
@@ -147,13 +212,19 @@ impl Reader {
     /// Ends it, once it and its children have nothing more to do with what came: some lose that otherwise.
     fn end(&mut self, signal: rustix::process::Signal) {
         let id = self.child.id();
-        let all = || std::iter::once(id.to_string()).chain(children(id)).map(|id| rest(&id)).collect::<Option<Vec<_>>>();
+        let all = || {
+            std::iter::once(id.to_string())
+                .chain(children(id))
+                .map(|id| rest(&id))
+                .collect::<Option<Vec<_>>>()
+        };
         wait("a reader that is at rest", || {
             let before = all();
             std::thread::sleep(Duration::from_millis(200));
             before.is_some() && before == all()
         });
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
         self.child.wait().unwrap();
     }
 }
@@ -170,22 +241,59 @@ impl Drop for Reader {
 fn nfdump_reads_every_record() {
     for version in [Version::Ipfix, Version::NetFlow9] {
         let arguments = |folder: &Path, port: u16| {
-            ["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", folder.to_str().unwrap()].map(str::to_owned).to_vec()
+            [
+                "-b",
+                "127.0.0.1",
+                "-t",
+                "3600",
+                "-p",
+                &port.to_string(),
+                "-l",
+                folder.to_str().unwrap(),
+            ]
+            .map(str::to_owned)
+            .to_vec()
         };
-        let Some(mut nfcapd) = Reader::start(&format!("nfcapd-{version:?}"), arguments) else { return };
+        let Some(mut nfcapd) = Reader::start(&format!("nfcapd-{version:?}"), arguments) else {
+            return;
+        };
         let wall = export(nfcapd.port, version, 1);
         nfcapd.end(rustix::process::Signal::TERM);
         let format = "fmt:%sa,%da,%sp,%dp,%pr,%pkt,%byt,%in,%out,%ts,%te,%flg";
-        let output = Command::new("nfdump").env("TZ", "UTC").args(["-q", "-N", "-o", format, "-R"]).arg(&nfcapd.folder).output().unwrap();
+        let output = Command::new("nfdump")
+            .env("TZ", "UTC")
+            .args(["-q", "-N", "-o", format, "-R"])
+            .arg(&nfcapd.folder)
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        let mut records: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').map(str::trim).collect()).collect();
+        let mut records: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split(',').map(str::trim).collect())
+            .collect();
         assert_eq!(records.len(), FLOWS as usize, "{text}");
         records.sort_by_key(|record| record[0].parse::<Ipv4Addr>().unwrap());
         for (record, flow) in records.iter().zip(0..FLOWS) {
             let octets = (2 * (100 + flow)).to_string();
-            assert_eq!(record[..9], [&source(flow).to_string(), "192.0.2.9", "1024", "443", "6", "2", &octets, "3", "4"]);
+            assert_eq!(
+                record[..9],
+                [
+                    &source(flow).to_string(),
+                    "192.0.2.9",
+                    "1024",
+                    "443",
+                    "6",
+                    "2",
+                    &octets,
+                    "3",
+                    "4"
+                ]
+            );
             let seconds = |second: u64| format!("{:02}.000", (wall + second) % 60);
-            assert!(record[9].ends_with(&seconds(5)) && record[10].ends_with(&seconds(7)), "{wall} {record:?}");
+            assert!(
+                record[9].ends_with(&seconds(5)) && record[10].ends_with(&seconds(7)),
+                "{wall} {record:?}"
+            );
             assert_eq!(record[11], "...AP...");
         }
     }
@@ -196,19 +304,39 @@ fn nfdump_reads_every_record() {
 fn nfdump_knows_the_rate_and_the_names() {
     for version in [Version::Ipfix, Version::NetFlow9] {
         let arguments = |folder: &Path, port: u16| {
-            ["-b", "127.0.0.1", "-t", "3600", "-p", &port.to_string(), "-l", folder.to_str().unwrap()].map(str::to_owned).to_vec()
+            [
+                "-b",
+                "127.0.0.1",
+                "-t",
+                "3600",
+                "-p",
+                &port.to_string(),
+                "-l",
+                folder.to_str().unwrap(),
+            ]
+            .map(str::to_owned)
+            .to_vec()
         };
-        let Some(mut nfcapd) = Reader::start(&format!("nfcapd-rate-{version:?}"), arguments) else { return };
+        let Some(mut nfcapd) = Reader::start(&format!("nfcapd-rate-{version:?}"), arguments) else {
+            return;
+        };
         export(nfcapd.port, version, 10);
         nfcapd.end(rustix::process::Signal::TERM);
-        let output =
-            Command::new("nfdump").args(["-q", "-N", "-o", "fmt:%sa,%pkt,%byt,%inam,%ivrfnam", "-R"]).arg(&nfcapd.folder).output().unwrap();
+        let output = Command::new("nfdump")
+            .args(["-q", "-N", "-o", "fmt:%sa,%pkt,%byt,%inam,%ivrfnam", "-R"])
+            .arg(&nfcapd.folder)
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(text.lines().count(), FLOWS as usize, "{text}");
         for line in text.lines() {
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
             let flow = u32::from(fields[0].parse::<Ipv4Addr>().unwrap()) - 0x0a00_0000;
-            assert_eq!(fields[1..], ["20", &(20 * (100 + flow)).to_string(), "uplink", "red"], "{version:?}");
+            assert_eq!(
+                fields[1..],
+                ["20", &(20 * (100 + flow)).to_string(), "uplink", "red"],
+                "{version:?}"
+            );
         }
     }
 }
@@ -225,17 +353,28 @@ fn nfacctd_reads_every_record() {
             std::fs::write(&file, text).unwrap();
             vec!["-f".to_owned(), file.to_str().unwrap().to_owned()]
         };
-        let Some(mut nfacctd) = Reader::start(&format!("nfacctd-{version:?}"), arguments) else { return };
+        let Some(mut nfacctd) = Reader::start(&format!("nfacctd-{version:?}"), arguments) else {
+            return;
+        };
         export(nfacctd.port, version, 1);
         // Its ends writes what it has.
         nfacctd.end(rustix::process::Signal::INT);
         let file = nfacctd.folder.join("flows.csv");
-        let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+        let lines = || {
+            std::fs::read_to_string(&file)
+                .unwrap_or_default()
+                .lines()
+                .count()
+        };
         wait("what nfacctd writes", || lines() > FLOWS as usize);
         let text = std::fs::read_to_string(&file).unwrap();
         let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
         let head = rows.next().unwrap();
-        let column = |name: &str| head.iter().position(|found| *found == name).unwrap_or_else(|| panic!("{name} in {head:?}"));
+        let column = |name: &str| {
+            head.iter()
+                .position(|found| *found == name)
+                .unwrap_or_else(|| panic!("{name} in {head:?}"))
+        };
         let mut records: Vec<_> = rows.collect();
         records.sort_by_key(|record| record[column("SRC_IP")].parse::<Ipv4Addr>().unwrap());
         assert_eq!(records.len(), FLOWS as usize);
@@ -246,7 +385,16 @@ fn nfacctd_reads_every_record() {
                 [of("SRC_IP"), of("DST_IP"), of("SRC_PORT"), of("DST_PORT")],
                 [&source(flow).to_string(), "192.0.2.9", "1024", "443"]
             );
-            assert_eq!([of("PROTOCOL"), of("IN_IFACE"), of("OUT_IFACE"), of("PACKETS"), of("BYTES")], ["tcp", "3", "4", "2", &octets]);
+            assert_eq!(
+                [
+                    of("PROTOCOL"),
+                    of("IN_IFACE"),
+                    of("OUT_IFACE"),
+                    of("PACKETS"),
+                    of("BYTES")
+                ],
+                ["tcp", "3", "4", "2", &octets]
+            );
         }
     }
 }

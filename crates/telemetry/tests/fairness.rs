@@ -35,9 +35,16 @@ fn classes(places: &[u64], period: u64) -> Vec<u64> {
 /// Also when a vector yields many samples: rates far below, about and far above its length.
 #[test]
 fn every_place_in_a_vector_is_taken_as_often() {
-    for (rate, vectors) in
-        [(2_u32, 200_u64), (3, 300), (10, 1_000), (50, 5_000), (100, 10_000), (256, 25_000), (1000, 80_000), (5_000, 300_000)]
-    {
+    for (rate, vectors) in [
+        (2_u32, 200_u64),
+        (3, 300),
+        (10, 1_000),
+        (50, 5_000),
+        (100, 10_000),
+        (256, 25_000),
+        (1000, 80_000),
+        (5_000, 300_000),
+    ] {
         for seed in [1, 2] {
             let (places, _) = taken(rate, seed, vectors, &[256]);
             let surprise = surprise(&classes(&places, 256));
@@ -51,7 +58,10 @@ fn every_place_in_a_short_vector_is_taken_as_often() {
     for (rate, length) in [(3_u32, 7_u64), (10, 32), (10, 2), (100, 32), (40, 255)] {
         let (places, _) = taken(rate, 9, 400_000 / length, &[length as usize]);
         let surprise = surprise(&classes(&places, length));
-        assert!(surprise < UNFAIR, "1:{rate} of vectors of {length}: {surprise}");
+        assert!(
+            surprise < UNFAIR,
+            "1:{rate} of vectors of {length}: {surprise}"
+        );
     }
 }
 
@@ -68,7 +78,12 @@ fn no_period_is_aliased() {
         }
     }
     for period in 2..=256_u64 {
-        let (places, _) = taken(period as u32, period, 30 * period * period / 140 + 100, &[1, 7, 255, 256, 181]);
+        let (places, _) = taken(
+            period as u32,
+            period,
+            30 * period * period / 140 + 100,
+            &[1, 7, 255, 256, 181],
+        );
         let surprise = surprise(&classes(&places, period));
         assert!(surprise < UNFAIR, "1:{period}, period {period}: {surprise}");
     }
@@ -79,17 +94,35 @@ fn no_period_is_aliased() {
 #[test]
 fn distances_are_geometric_and_independent() {
     for rate in [2_u32, 10, 100] {
-        let (places, _) = taken(rate, 17, 40_000 * u64::from(rate) / 181, &[256, 3, 130, 256, 260 - 1 - 3]);
+        let (places, _) = taken(
+            rate,
+            17,
+            40_000 * u64::from(rate) / 181,
+            &[256, 3, 130, 256, 260 - 1 - 3],
+        );
         let distances: Vec<u64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(distances.iter().all(|&distance| distance > 0), "no packet twice");
+        assert!(
+            distances.iter().all(|&distance| distance > 0),
+            "no packet twice"
+        );
         let surprise = surprise_of(&geometric(&distances, rate));
         assert!(surprise < UNFAIR, "1:{rate}: {surprise}");
         // Lag-one correlation of n pairs has a standard deviation of 1 / sqrt(n).
         let mean = distances.iter().sum::<u64>() as f64 / distances.len() as f64;
-        let deviations: Vec<f64> = distances.iter().map(|&distance| distance as f64 - mean).collect();
-        let square: f64 = deviations.iter().map(|deviation| deviation * deviation).sum();
+        let deviations: Vec<f64> = distances
+            .iter()
+            .map(|&distance| distance as f64 - mean)
+            .collect();
+        let square: f64 = deviations
+            .iter()
+            .map(|deviation| deviation * deviation)
+            .sum();
         let product: f64 = deviations.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        assert!((product / square).abs() < 4.0 / (distances.len() as f64).sqrt(), "1:{rate}: {}", product / square);
+        assert!(
+            (product / square).abs() < 4.0 / (distances.len() as f64).sqrt(),
+            "1:{rate}: {}",
+            product / square
+        );
     }
 }
 
@@ -105,7 +138,10 @@ fn geometric(distances: &[u64], rate: u32) -> Vec<(u64, f64)> {
             classes.push((count, rest));
             return classes;
         }
-        classes.push((distances.iter().filter(|&&it| it == distance).count() as u64, expected));
+        classes.push((
+            distances.iter().filter(|&&it| it == distance).count() as u64,
+            expected,
+        ));
         rest -= expected;
     }
     unreachable!()
@@ -128,7 +164,11 @@ fn the_first_packets_are_as_likely_as_any() {
     for (classes, rate) in [(after_start, 20), (after_change, 30)] {
         let surprise = surprise(&classes);
         assert!(surprise < UNFAIR, "1:{rate}: {surprise}");
-        assert!(common::within_four_sigma(classes[0], starts, rate), "the very first: {} of {starts} at 1:{rate}", classes[0]);
+        assert!(
+            common::within_four_sigma(classes[0], starts, rate),
+            "the very first: {} of {starts} at 1:{rate}",
+            classes[0]
+        );
     }
 }
 
@@ -139,7 +179,11 @@ fn unlike_seeds_choose_unlike_packets() {
     let (other, _) = taken(10, 2, 100, &[256]);
     assert_eq!(one, same);
     let common = one.iter().filter(|place| other.contains(place)).count();
-    assert!(common < one.len() / 4, "{common} of {} in common", one.len());
+    assert!(
+        common < one.len() / 4,
+        "{common} of {} in common",
+        one.len()
+    );
 }
 
 #[test]
@@ -188,7 +232,10 @@ fn the_statistics_see_a_counter_without_chance_and_a_missing_packet() {
         keep ^= place % 256 == 200;
         place % 256 != 200 || keep
     });
-    assert!(surprise(&classes(&places, 256)) < UNFAIR, "too fine for this few samples, and no false alarm");
+    assert!(
+        surprise(&classes(&places, 256)) < UNFAIR,
+        "too fine for this few samples, and no false alarm"
+    );
     let (mut places, _) = taken(100, 1, 100_000, &[256]);
     places.retain(|place| {
         keep ^= place % 256 == 200;

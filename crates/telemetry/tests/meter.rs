@@ -15,7 +15,12 @@ use weir_telemetry::forwarding_status;
 use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
 use weir_telemetry::random::Random;
 
-const REASONS: [DropReason; 4] = [DropReason::NoRoute, DropReason::AclDenied, DropReason::TtlExpired, DropReason::TxFull];
+const REASONS: [DropReason; 4] = [
+    DropReason::NoRoute,
+    DropReason::AclDenied,
+    DropReason::TtlExpired,
+    DropReason::TxFull,
+];
 const FOR_US: u8 = 195;
 
 /// A meter with a table, at interfaces 1 and 2 for what comes in and at 5 for what leaves.
@@ -43,10 +48,23 @@ impl Rig {
             ..MeterPlan::default()
         });
         let (meter, control) = Meter::new(settings, 3);
-        let (table, ring) = Table::new(Settings { flows, ring: 1 << 17, ..Settings::default() }, 4);
+        let (table, ring) = Table::new(
+            Settings {
+                flows,
+                ring: 1 << 17,
+                ..Settings::default()
+            },
+            4,
+        );
         let counts = table.counts().clone();
         control.give(Some(Box::new(table)));
-        let mut rig = Rig { meter, control, ring, now: 0, counts };
+        let mut rig = Rig {
+            meter,
+            control,
+            ring,
+            now: 0,
+            counts,
+        };
         rig.tick();
         rig
     }
@@ -58,7 +76,15 @@ impl Rig {
 
     fn look(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
         let (world, now) = (&Plain, self.now);
-        let look = Look { world, worker: 0, now, point, interface, inner: false, left: 0 };
+        let look = Look {
+            world,
+            worker: 0,
+            now,
+            point,
+            interface,
+            inner: false,
+            left: 0,
+        };
         self.meter.look(&look, packets, &mut Marks::default());
     }
 
@@ -68,7 +94,13 @@ impl Rig {
 
     /// As port-tx tells it.
     fn leave(&mut self, interface: u32, packets: &[Pkt]) {
-        self.goes(Whither::Out { interface, flags: Tally::of(packets).flags() }, packets);
+        self.goes(
+            Whither::Out {
+                interface,
+                flags: Tally::of(packets).flags(),
+            },
+            packets,
+        );
     }
 
     fn turn_over(&mut self) -> bool {
@@ -82,7 +114,10 @@ impl Rig {
         while !self.control.has_ended() {
             self.tick();
         }
-        self.drain().into_iter().map(|(flow, (packets, _))| (flow, packets)).collect()
+        self.drain()
+            .into_iter()
+            .map(|(flow, (packets, _))| (flow, packets))
+            .collect()
     }
 
     /// The same of what has left so far, with the number of records.
@@ -92,7 +127,9 @@ impl Rig {
             let parts = record.key.parts();
             assert_eq!(parts.set, 2);
             let source = u32::from_be_bytes(parts.source[12..].try_into().unwrap());
-            let flow = all.entry((source, parts.egress, parts.output, parts.status)).or_default();
+            let flow = all
+                .entry((source, parts.egress, parts.output, parts.status))
+                .or_default();
             *flow = (flow.0 + record.sums.packets, flow.1 + 1);
         }) {}
         all
@@ -101,7 +138,9 @@ impl Rig {
 
 /// A UDP packet of a flow.
 fn frame(flow: u32, protocol: u8) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, protocol, 0, 0];
+    let mut frame = vec![
+        2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, protocol, 0, 0,
+    ];
     frame.extend(flow.to_be_bytes());
     frame.extend([198, 51, 100, 1, 0, 9, 0, 53]);
     frame.resize(60, 0);
@@ -110,10 +149,14 @@ fn frame(flow: u32, protocol: u8) -> Vec<u8> {
 
 /// The same over IPv6.
 fn frame6(flow: u32) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64];
+    let mut frame = vec![
+        2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64,
+    ];
     frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
     frame.extend(flow.to_be_bytes());
-    frame.extend([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 9, 0, 53]);
+    frame.extend([
+        0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 9, 0, 53,
+    ]);
     frame.resize(74, 0);
     frame
 }
@@ -134,8 +177,15 @@ fn every_packet_is_in_one_flow_with_its_fate() {
     for seed in 1..40 {
         let mut random = Random::new(seed);
         let mut draw = move |below: u64| (random.bits() % below) as usize;
-        let pool = Pool::new(PoolConfig { chunks: 4096, hugepages: Hugepages::Off }).unwrap();
-        let (mut rig, mut expected) = (Rig::new(&["5-tuple", "forwardingStatus"], 1), Expected::default());
+        let pool = Pool::new(PoolConfig {
+            chunks: 4096,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap();
+        let (mut rig, mut expected) = (
+            Rig::new(&["5-tuple", "forwardingStatus"], 1),
+            Expected::default(),
+        );
         let mut waiting: VecDeque<(u32, Pkt)> = VecDeque::new();
         let in_order = seed % 3 == 0;
         for turn in 0..60 {
@@ -143,16 +193,27 @@ fn every_packet_is_in_one_flow_with_its_fate() {
             for interface in 1..=3_u32 {
                 let flows: Vec<u32> = (0..draw(300)).map(|_| draw(1000) as u32).collect();
                 let odd = |flow: u32| if flow.is_multiple_of(7) { 50 } else { 17 };
-                let vector: Vec<Pkt> = flows.iter().map(|flow| filled(&pool, &frame(*flow, odd(*flow)))).collect();
+                let vector: Vec<Pkt> = flows
+                    .iter()
+                    .map(|flow| filled(&pool, &frame(*flow, odd(*flow))))
+                    .collect();
                 if interface != 3 {
                     rig.look(Point::Rx, interface, &vector);
                 }
-                inside.extend(flows.into_iter().zip(vector).map(|(flow, packet)| (flow, interface != 3, packet)));
+                inside.extend(
+                    flows
+                        .into_iter()
+                        .zip(vector)
+                        .map(|(flow, packet)| (flow, interface != 3, packet)),
+                );
                 // Some are dropped before the next vector comes, whose packets get their chunks.
                 if draw(2) == 0 {
                     for _ in 0..draw(20).min(inside.len()) {
                         let (flow, metered, packet) = inside.swap_remove(draw(inside.len() as u64));
-                        rig.goes(Whither::Dropped(DropReason::Urpf), std::slice::from_ref(&packet));
+                        rig.goes(
+                            Whither::Dropped(DropReason::Urpf),
+                            std::slice::from_ref(&packet),
+                        );
                         if metered {
                             expected.add(flow, 0, 140);
                         }
@@ -160,7 +221,9 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                 }
             }
             if !in_order {
-                (1..inside.len()).rev().for_each(|last| inside.swap(last, draw(last as u64 + 1)));
+                (1..inside.len())
+                    .rev()
+                    .for_each(|last| inside.swap(last, draw(last as u64 + 1)));
             }
             let mut inside = VecDeque::from(inside);
             while !inside.is_empty() {
@@ -175,10 +238,17 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                         let output = 7 + draw(2) as u32;
                         rig.leave(output, &packets);
                         // A driver takes some of them.
-                        let sent = if draw(4) == 0 { draw(run as u64 + 1) } else { run };
+                        let sent = if draw(4) == 0 {
+                            draw(run as u64 + 1)
+                        } else {
+                            run
+                        };
                         for (place, (flow, metered)) in flows.iter().enumerate() {
                             if place >= sent {
-                                rig.goes(Whither::Dropped(DropReason::TxFull), &packets[place..=place]);
+                                rig.goes(
+                                    Whither::Dropped(DropReason::TxFull),
+                                    &packets[place..=place],
+                                );
                             }
                             if *metered {
                                 expected.add(*flow, output, if place < sent { 0 } else { 143 });
@@ -194,7 +264,10 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                     }
                     5 => {
                         rig.goes(Whither::Kept, &packets);
-                        flows.iter().filter(|(_, metered)| *metered).for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
+                        flows
+                            .iter()
+                            .filter(|(_, metered)| *metered)
+                            .for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
                     }
                     6 => {
                         rig.goes(Whither::Held, &packets);
@@ -207,28 +280,44 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                     }
                     // It became an answer.
                     _ => {
-                        packets.iter_mut().for_each(|packet| packet.set_flags(Flags::ORIGINATED));
+                        packets
+                            .iter_mut()
+                            .for_each(|packet| packet.set_flags(Flags::ORIGINATED));
                         rig.leave(7, &packets);
-                        flows.iter().filter(|(_, metered)| *metered).for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
+                        flows
+                            .iter()
+                            .filter(|(_, metered)| *metered)
+                            .for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
                     }
                 }
             }
             // Some of those that wait go on, mostly in a later turn.
             for _ in 0..draw(30).min(waiting.len()) {
-                let Some((flow, packet)) = waiting.pop_front() else { break };
+                let Some((flow, packet)) = waiting.pop_front() else {
+                    break;
+                };
                 if draw(3) == 0 {
-                    rig.goes(Whither::Dropped(DropReason::HostUnreachable), std::slice::from_ref(&packet));
+                    rig.goes(
+                        Whither::Dropped(DropReason::HostUnreachable),
+                        std::slice::from_ref(&packet),
+                    );
                     expected.add(flow, 0, 132);
                 } else {
                     rig.leave(8, std::slice::from_ref(&packet));
                     expected.add(flow, 8, 0);
                 }
             }
-            assert_eq!(rig.turn_over(), !waiting.is_empty(), "seed {seed}, turn {turn}");
+            assert_eq!(
+                rig.turn_over(),
+                !waiting.is_empty(),
+                "seed {seed}, turn {turn}"
+            );
             assert_eq!(rig.control.counters().waiting.get(), waiting.len() as u64);
         }
         // What still waits at the end waits for a next hop.
-        waiting.iter().for_each(|(flow, _)| expected.add(*flow, 0, 194));
+        waiting
+            .iter()
+            .for_each(|(flow, _)| expected.add(*flow, 0, 194));
         let metered = expected.0.values().sum::<u64>();
         assert_eq!(rig.flush(), expected.0, "seed {seed}");
         assert_eq!(rig.counts.packets.get(), metered);
@@ -243,8 +332,15 @@ fn flows_make_room_and_nothing_is_lost() {
     for (flows, offered) in [(512, 3000), (9000, 40_000)] {
         let mut random = Random::new(flows as u64);
         let mut draw = move |below: u64| (random.bits() % below) as u32;
-        let pool = Pool::new(PoolConfig { chunks: 512, hugepages: Hugepages::Off }).unwrap();
-        let (mut rig, mut expected) = (Rig::with_table(&["5-tuple", "forwardingStatus"], 1, flows), Expected::default());
+        let pool = Pool::new(PoolConfig {
+            chunks: 512,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap();
+        let (mut rig, mut expected) = (
+            Rig::with_table(&["5-tuple", "forwardingStatus"], 1, flows),
+            Expected::default(),
+        );
         let (mut left, mut records): (BTreeMap<_, u64>, BTreeMap<_, u64>) = Default::default();
         let mut note = |some: BTreeMap<(u32, bool, u32, u8), (u64, u64)>| {
             for (flow, (packets, count)) in some {
@@ -254,14 +350,40 @@ fn flows_make_room_and_nothing_is_lost() {
         };
         for turn in 0..400 {
             let new = if turn == 0 { 0 } else { 236 };
-            let numbers: Vec<u32> = (0..STEADY).chain((0..new).map(|_| STEADY + draw(offered))).collect();
-            let protocol = |flow: u32| if flow % 7 == 6 && flow > STEADY { 50 } else { 17 };
-            let any = |flow: u32| if flow % 5 == 3 { frame6(flow) } else { frame(flow, protocol(flow)) };
-            let packets: Vec<Pkt> = numbers.iter().map(|flow| filled(&pool, &any(*flow))).collect();
+            let numbers: Vec<u32> = (0..STEADY)
+                .chain((0..new).map(|_| STEADY + draw(offered)))
+                .collect();
+            let protocol = |flow: u32| {
+                if flow % 7 == 6 && flow > STEADY {
+                    50
+                } else {
+                    17
+                }
+            };
+            let any = |flow: u32| {
+                if flow % 5 == 3 {
+                    frame6(flow)
+                } else {
+                    frame(flow, protocol(flow))
+                }
+            };
+            let packets: Vec<Pkt> = numbers
+                .iter()
+                .map(|flow| filled(&pool, &any(*flow)))
+                .collect();
             rig.look(Point::Rx, 1, &packets);
             rig.leave(7, &packets);
-            let refused = if turn % 3 == 0 { packets.len() - draw(30).min(new) as usize } else { packets.len() };
-            packets[refused..].iter().for_each(|packet| rig.goes(Whither::Dropped(DropReason::TxFull), std::slice::from_ref(packet)));
+            let refused = if turn % 3 == 0 {
+                packets.len() - draw(30).min(new) as usize
+            } else {
+                packets.len()
+            };
+            packets[refused..].iter().for_each(|packet| {
+                rig.goes(
+                    Whither::Dropped(DropReason::TxFull),
+                    std::slice::from_ref(packet),
+                )
+            });
             for (place, flow) in numbers.iter().enumerate() {
                 expected.add(*flow, 7, if place < refused { 0 } else { 143 });
             }
@@ -270,7 +392,10 @@ fn flows_make_room_and_nothing_is_lost() {
             note(rig.drain());
         }
         let (exported, lost) = (rig.counts.exported[5].get(), rig.counts.unexported.get());
-        assert!(exported > 50_000 && lost == 0, "{exported} had to leave, {lost} were lost");
+        assert!(
+            exported > 50_000 && lost == 0,
+            "{exported} had to leave, {lost} were lost"
+        );
         rig.control.end();
         while !rig.control.has_ended() {
             rig.tick();
@@ -278,28 +403,52 @@ fn flows_make_room_and_nothing_is_lost() {
         note(rig.drain());
         assert_eq!(left, expected.0);
         assert_eq!(rig.counts.flows.get(), records.values().sum::<u64>());
-        let stayed = (0..STEADY).filter(|flow| records[&(*flow, false, 7, 0)] == 1).count();
-        assert!(flows < 1000 || stayed > STEADY as usize * 3 / 4, "{stayed} stayed");
+        let stayed = (0..STEADY)
+            .filter(|flow| records[&(*flow, false, 7, 0)] == 1)
+            .count();
+        assert!(
+            flows < 1000 || stayed > STEADY as usize * 3 / 4,
+            "{stayed} stayed"
+        );
     }
 }
 
 #[test]
 fn what_leaves_says_what_it_came_in_by() {
-    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let pool = Pool::new(PoolConfig {
+        chunks: 64,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
     let mut rig = Rig::new(&["5-tuple", "flowDirection", "forwardingStatus"], 1);
     let mut packets: Vec<Pkt> = (0..4).map(|flow| filled(&pool, &frame(flow, 17))).collect();
-    packets.iter_mut().for_each(|packet| packet.set_interface(3));
+    packets
+        .iter_mut()
+        .for_each(|packet| packet.set_interface(3));
     packets[3].set_flags(Flags::ORIGINATED);
     rig.look(Point::Tx, 5, &packets);
     rig.leave(5, &packets);
     rig.goes(Whither::Dropped(DropReason::TxFull), &packets[2..3]);
     rig.turn_over();
-    assert_eq!(rig.flush(), [((0, true, 5, 0), 1), ((1, true, 5, 0), 1), ((2, true, 5, 143), 1), ((3, true, 5, 0), 1)].into());
+    assert_eq!(
+        rig.flush(),
+        [
+            ((0, true, 5, 0), 1),
+            ((1, true, 5, 0), 1),
+            ((2, true, 5, 143), 1),
+            ((3, true, 5, 0), 1)
+        ]
+        .into()
+    );
 }
 
 #[test]
 fn fate_is_no_key_when_the_set_does_not_say_so() {
-    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let pool = Pool::new(PoolConfig {
+        chunks: 64,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
     let mut rig = Rig::new(&["sourceIPv4Address", "packetDeltaCount"], 1);
     let packets: Vec<Pkt> = (0..6).map(|_| filled(&pool, &frame(9, 17))).collect();
     rig.look(Point::Rx, 1, &packets);
@@ -313,10 +462,16 @@ fn fate_is_no_key_when_the_set_does_not_say_so() {
 /// One in four, also where few of many that leave were chosen; what was passed over is counted.
 #[test]
 fn sampled_packets_have_their_fates_too() {
-    let pool = Pool::new(PoolConfig { chunks: 1024, hugepages: Hugepages::Off }).unwrap();
+    let pool = Pool::new(PoolConfig {
+        chunks: 1024,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
     for rate in [4, 50] {
         let mut rig = Rig::new(&["5-tuple", "forwardingStatus"], rate);
-        let packets: Vec<Pkt> = (0..256).map(|flow| filled(&pool, &frame(flow % 2, 17))).collect();
+        let packets: Vec<Pkt> = (0..256)
+            .map(|flow| filled(&pool, &frame(flow % 2, 17)))
+            .collect();
         for _ in 0..400 {
             rig.look(Point::Rx, 1, &packets);
             rig.leave(7, &packets[..200]);
@@ -328,34 +483,61 @@ fn sampled_packets_have_their_fates_too() {
         assert!(common::within_four_sigma(sum, 400 * 256, rate), "{sum}");
         assert_eq!(sum + rig.control.counters().passed_over.get(), 400 * 256);
         assert_eq!(found.len(), 4, "{found:?}");
-        let dropped: u64 = found.iter().filter(|((.., status), _)| *status == 131).map(|(_, count)| count).sum();
-        assert!(common::within_four_sigma(dropped, 400 * 56, rate), "{dropped} of {sum}");
+        let dropped: u64 = found
+            .iter()
+            .filter(|((.., status), _)| *status == 131)
+            .map(|(_, count)| count)
+            .sum();
+        assert!(
+            common::within_four_sigma(dropped, 400 * 56, rate),
+            "{dropped} of {sum}"
+        );
     }
 }
 
 /// Without a table packets are ignored, counted; a table that is replaced is emptied first.
 #[test]
 fn tables_come_and_go() {
-    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let pool = Pool::new(PoolConfig {
+        chunks: 64,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
     let mut rig = Rig::new(&["5-tuple"], 1);
-    let packets: Vec<Pkt> = (0..10).map(|flow| filled(&pool, &frame(flow, 17))).collect();
+    let packets: Vec<Pkt> = (0..10)
+        .map(|flow| filled(&pool, &frame(flow, 17)))
+        .collect();
     let pass = |rig: &mut Rig| {
         rig.look(Point::Rx, 1, &packets);
         rig.leave(7, &packets);
         rig.turn_over();
     };
     pass(&mut rig);
-    let (table, ring) = Table::new(Settings { flows: 1024, ring: 1024, ..Settings::default() }, 4);
+    let (table, ring) = Table::new(
+        Settings {
+            flows: 1024,
+            ring: 1024,
+            ..Settings::default()
+        },
+        4,
+    );
     rig.control.give(Some(Box::new(table)));
     rig.tick();
     rig.tick();
-    assert_eq!(rig.control.tidy(), 1, "the first table is given back, empty");
+    assert_eq!(
+        rig.control.tidy(),
+        1,
+        "the first table is given back, empty"
+    );
     let first = std::mem::replace(&mut rig.ring, ring);
     assert_eq!(first.len(), 10);
     pass(&mut rig);
     rig.control.give(None);
     rig.tick();
     pass(&mut rig);
-    assert_eq!((rig.control.counters().ignored_packets.get(), rig.ring.len()), (10, 10));
+    assert_eq!(
+        (rig.control.counters().ignored_packets.get(), rig.ring.len()),
+        (10, 10)
+    );
     assert!(rig.flush().values().all(|count| *count == 1));
 }

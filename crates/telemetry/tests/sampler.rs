@@ -11,7 +11,15 @@ use weir_telemetry::sampler::{Sampling, Settings};
 #[test]
 fn one_in_n_is_one_in_n() {
     let Packets { packets, .. } = packets(256, 64);
-    for (rate, vectors) in [(1_u32, 100_u64), (2, 400), (3, 400), (10, 2_000), (100, 8_000), (1000, 40_000), (65_536, 300_000)] {
+    for (rate, vectors) in [
+        (1_u32, 100_u64),
+        (2, 400),
+        (3, 400),
+        (10, 2_000),
+        (100, 8_000),
+        (1000, 40_000),
+        (65_536, 300_000),
+    ] {
         for seed in 1..=3 {
             let mut rig = Rig::new(rate, seed);
             let mut count = 0;
@@ -20,7 +28,10 @@ fn one_in_n_is_one_in_n() {
                 count += rig.drain(|sample| assert_eq!(sample.rate, rate));
             }
             let trials = vectors * 256;
-            assert!(within_four_sigma(count, trials, rate), "1:{rate}, seed {seed}: {count} of {trials}");
+            assert!(
+                within_four_sigma(count, trials, rate),
+                "1:{rate}, seed {seed}: {count} of {trials}"
+            );
             assert_eq!((rig.taken(), rig.lost()), (count, 0));
         }
     }
@@ -48,8 +59,14 @@ fn what_a_sample_says_besides() {
     rig.now = 41;
     rig.look(&packets);
     let seen = rig.drain(|sample| {
-        assert_eq!((sample.interface, sample.rate, sample.frame), (INTERFACE, 1, 90));
-        assert_eq!((sample.pool, sample.time, sample.kept), (place(sample) as u64 + 1, 42, 16));
+        assert_eq!(
+            (sample.interface, sample.rate, sample.frame),
+            (INTERFACE, 1, 90)
+        );
+        assert_eq!(
+            (sample.pool, sample.time, sample.kept),
+            (place(sample) as u64 + 1, 42, 16)
+        );
     });
     assert_eq!(seen, 3);
 }
@@ -66,7 +83,10 @@ fn rate_zero_takes_nothing_and_the_rarest_rate_next_to_nothing() {
     assert_eq!((off.taken(), off.drain(|_| ())), (0, 0));
     // 2.6 million packets at 1 in 4.3 billion: more than one sample has a chance below one in a million.
     assert!(rarest.taken() <= 1);
-    assert_eq!(rarest.taken(), rarest.drain(|sample| assert_eq!(sample.rate, u32::MAX)));
+    assert_eq!(
+        rarest.taken(),
+        rarest.drain(|sample| assert_eq!(sample.rate, u32::MAX))
+    );
 }
 
 #[test]
@@ -108,7 +128,10 @@ fn a_rate_changed_in_flight_is_told_by_each_sample() {
         variance += 256.0 * f64::from(rate - 1);
     }
     let off = estimate as f64 - packets_seen as f64;
-    assert!(off.abs() <= 4.0 * variance.sqrt(), "estimated {estimate} of {packets_seen}");
+    assert!(
+        off.abs() <= 4.0 * variance.sqrt(),
+        "estimated {estimate} of {packets_seen}"
+    );
 }
 
 /// Nothing but another change takes a rate back: no time that passes, no ring that overflows, no pause.
@@ -127,10 +150,17 @@ fn a_changed_rate_stays() {
             delivered += rig.drain(|sample| assert_eq!(sample.rate, 2));
         }
     }
-    assert!(rig.lost() > 1_000_000 && delivered > 1000, "{} lost, {delivered} delivered", rig.lost());
+    assert!(
+        rig.lost() > 1_000_000 && delivered > 1000,
+        "{} lost, {delivered} delivered",
+        rig.lost()
+    );
     // 5.12 million tosses of a coin.
     let taken = rig.taken() as f64;
-    assert!((taken - 2_560_000.0).abs() < 4.0 * 1_280_000.0_f64.sqrt() + 30.0, "{taken}");
+    assert!(
+        (taken - 2_560_000.0).abs() < 4.0 * 1_280_000.0_f64.sqrt() + 30.0,
+        "{taken}"
+    );
 }
 
 /// Samples that wait in the ring keep the rate they were drawn under.
@@ -181,7 +211,10 @@ fn taken_is_delivered_plus_lost_whatever_the_reader_does() {
             });
             delivered += u64::from(taken.is_some());
         }
-        assert_eq!(rig.taken(), delivered + rig.lost() + rig.source.ring.len() as u64);
+        assert_eq!(
+            rig.taken(),
+            delivered + rig.lost() + rig.source.ring.len() as u64
+        );
     }
     delivered += rig.drain(|_| ());
     assert!(rig.lost() > 1_000, "the test is about loss");
@@ -190,14 +223,21 @@ fn taken_is_delivered_plus_lost_whatever_the_reader_does() {
 
 #[test]
 fn header_bytes_are_honoured_exactly() {
-    let pool = Pool::new(PoolConfig { chunks: 64, hugepages: Hugepages::Off }).unwrap();
+    let pool = Pool::new(PoolConfig {
+        chunks: 64,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
     let bytes: Vec<u8> = (0..700_u32).map(|n| (n * 7 % 251) as u8).collect();
-    let whole = [1, 13, 14, 60, 127, 128, 129, 255, 256, 257, 700].map(|length| filled(&pool, &bytes[..length]));
+    let whole = [1, 13, 14, 60, 127, 128, 129, 255, 256, 257, 700]
+        .map(|length| filled(&pool, &bytes[..length]));
     // The same bytes in three chunks, cut within the first bytes.
     let chained = [(1, 1), (14, 100), (100, 156), (255, 1), (256, 44)].map(|(first, second)| {
         let mut packet = filled(&pool, &bytes[..first]);
         let mut middle = filled(&pool, &bytes[first..first + second]);
-        middle.append(filled(&pool, &bytes[first + second..])).unwrap();
+        middle
+            .append(filled(&pool, &bytes[first + second..]))
+            .unwrap();
         packet.append(middle).unwrap();
         assert_eq!(packet.total_len(), 700);
         packet
@@ -209,7 +249,10 @@ fn header_bytes_are_honoured_exactly() {
             rig.look(std::slice::from_ref(packet));
             let seen = rig.drain(|sample| {
                 let kept = usize::from(header).min(packet.total_len());
-                assert_eq!((sample.frame as usize, usize::from(sample.kept)), (packet.total_len(), kept));
+                assert_eq!(
+                    (sample.frame as usize, usize::from(sample.kept)),
+                    (packet.total_len(), kept)
+                );
                 assert_eq!(sample.bytes(), &bytes[..kept]);
             });
             assert_eq!(seen, 1);
@@ -222,7 +265,13 @@ fn settings_stay_in_their_range() {
     let settings = Settings::new(5, 0);
     assert_eq!(settings.of(1), Sampling { rate: 5, header: 1 });
     settings.set(0, 300);
-    assert_eq!(settings.of(1), Sampling { rate: 0, header: 256 });
+    assert_eq!(
+        settings.of(1),
+        Sampling {
+            rate: 0,
+            header: 256
+        }
+    );
 }
 
 /// One counter runs over all interfaces, yet each has its own pool, and 1 in N of its own packets.
@@ -237,7 +286,10 @@ fn each_interface_has_its_pool_and_its_share() {
         for (which, &(interface, length)) in ports.iter().enumerate() {
             rig.look_on(interface, &packets[..length]);
             counts[which] += rig.drain(|sample| {
-                assert_eq!((sample.interface, sample.pool), (interface, pools[which] + place(sample) as u64 + 1));
+                assert_eq!(
+                    (sample.interface, sample.pool),
+                    (interface, pools[which] + place(sample) as u64 + 1)
+                );
                 pool_at_last_sample[which] = sample.pool;
             });
             pools[which] += length as u64;
@@ -245,7 +297,11 @@ fn each_interface_has_its_pool_and_its_share() {
     }
     for (which, &(interface, length)) in ports.iter().enumerate() {
         let seen = 20_000 * length as u64;
-        assert!(within_four_sigma(counts[which], seen, 20), "interface {interface}: {} of {seen}", counts[which]);
+        assert!(
+            within_four_sigma(counts[which], seen, 20),
+            "interface {interface}: {} of {seen}",
+            counts[which]
+        );
         assert!(seen - pool_at_last_sample[which] < 1_000);
     }
 }
@@ -265,7 +321,14 @@ fn looking_takes_no_packet_and_asks_for_no_mark() {
 /// What became of the packets whose samples wait, as it lies beside them: first byte as they left, and fate.
 fn endings(rig: &mut Rig) -> Vec<(usize, Option<(Fate, u8)>)> {
     let mut seen = Vec::new();
-    rig.drain(|sample| seen.push((place(sample), sample.ending().map(|it| (it.fate, it.leaving.first().copied().unwrap_or(0))))));
+    rig.drain(|sample| {
+        seen.push((
+            place(sample),
+            sample
+                .ending()
+                .map(|it| (it.fate, it.leaving.first().copied().unwrap_or(0))),
+        ))
+    });
     seen
 }
 
@@ -281,7 +344,10 @@ fn told(rig: &mut Rig) -> Vec<(u32, Fate)> {
 
 /// A driver will be asked to take these; returns whether the sampler wants to know when that is done.
 fn leave(rig: &mut Rig, packets: &[Pkt]) -> bool {
-    let marked = packets.iter().filter(|packet| packet.flags().any(Flags::MARKED)).count();
+    let marked = packets
+        .iter()
+        .filter(|packet| packet.flags().any(Flags::MARKED))
+        .count();
     Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, packets, marked)
 }
 
@@ -292,18 +358,27 @@ fn marked(rig: &mut Rig, packets: &mut [Pkt]) {
 }
 
 /// A driver refused it.
-const FULL: Fate = Fate::Dropped { node: 8, reason: DropReason::TxFull };
+const FULL: Fate = Fate::Dropped {
+    node: 8,
+    reason: DropReason::TxFull,
+};
 
 #[test]
 fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     let Packets { mut packets, .. } = packets(5, 64);
     let mut rig = Rig::new(1, 2);
     marked(&mut rig, &mut packets);
-    let dropped = Fate::Dropped { node: 3, reason: DropReason::TtlExpired };
+    let dropped = Fate::Dropped {
+        node: 3,
+        reason: DropReason::TtlExpired,
+    };
     Tap::<Plain>::fate(&mut rig.sampler, &packets[1], dropped);
     assert_eq!(endings(&mut rig), [], "the first is on its way");
     Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
-    assert_eq!(endings(&mut rig), [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]);
+    assert_eq!(
+        endings(&mut rig),
+        [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]
+    );
     // Two leave, of which the driver takes one; the other is dropped then.
     packets[2].data_mut()[0] = 77;
     packets[4].set_flags(Flags::ORIGINATED);
@@ -311,7 +386,11 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     Tap::<Plain>::left(&mut rig.sampler, &packets[3..4], FULL);
     assert_eq!(endings(&mut rig), [(2, Some((Fate::Sent(OUTPUT), 77)))]);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[3], dropped);
-    assert_eq!(endings(&mut rig), [(3, Some((dropped, 0))), (4, Some((Fate::Kept, 0)))], "an answer of this router's went nowhere");
+    assert_eq!(
+        endings(&mut rig),
+        [(3, Some((dropped, 0))), (4, Some((Fate::Kept, 0)))],
+        "an answer of this router's went nowhere"
+    );
     assert_eq!(told(&mut rig), []);
 }
 
@@ -319,8 +398,15 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
 /// end, and only the others are told.
 #[test]
 fn packets_that_leave_are_found_wherever_they_stand() {
-    for (turn, order) in
-        [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [0, 1, 3, 2, 4, 5], [1, 2, 3, 4, 5, 0], [0, 3, 1, 4, 2, 5]].into_iter().enumerate()
+    for (turn, order) in [
+        [0, 1, 2, 3, 4, 5],
+        [5, 4, 3, 2, 1, 0],
+        [0, 1, 3, 2, 4, 5],
+        [1, 2, 3, 4, 5, 0],
+        [0, 3, 1, 4, 2, 5],
+    ]
+    .into_iter()
+    .enumerate()
     {
         for cut in 0..=6 {
             let Packets { mut packets, .. } = packets(6, 64);
@@ -344,9 +430,20 @@ fn packets_that_leave_are_found_wherever_they_stand() {
             }
             Tap::<Plain>::tick(&mut rig.sampler, 1);
             let sent = |place: usize| (place, Some((Fate::Sent(OUTPUT), 70 + place as u8)));
-            let expected = [sent(0), sent(1), (2, None), sent(3), (4, Some((Fate::Kept, 0))), sent(5)];
+            let expected = [
+                sent(0),
+                sent(1),
+                (2, None),
+                sent(3),
+                (4, Some((Fate::Kept, 0))),
+                sent(5),
+            ];
             assert_eq!(endings(&mut rig), expected, "order {turn}, cut at {cut}");
-            assert_eq!(told(&mut rig), [(3, Fate::Sent(OUTPUT))], "order {turn}, cut at {cut}");
+            assert_eq!(
+                told(&mut rig),
+                [(3, Fate::Sent(OUTPUT))],
+                "order {turn}, cut at {cut}"
+            );
         }
     }
 }
@@ -356,7 +453,10 @@ fn packets_that_leave_are_found_wherever_they_stand() {
 fn what_is_refused_is_the_newest_under_its_identity() {
     let Packets { mut packets, .. } = packets(2, 64);
     let mut rig = Rig::new(1, 2);
-    let dropped = Fate::Dropped { node: 3, reason: DropReason::TtlExpired };
+    let dropped = Fate::Dropped {
+        node: 3,
+        reason: DropReason::TtlExpired,
+    };
     marked(&mut rig, &mut packets);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[1], dropped);
     for place in rig.look_again(&packets[1..]) {
@@ -365,7 +465,10 @@ fn what_is_refused_is_the_newest_under_its_identity() {
     leave(&mut rig, &packets[1..]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[1..], FULL);
     Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
-    assert_eq!(endings(&mut rig), [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]);
+    assert_eq!(
+        endings(&mut rig),
+        [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]
+    );
     Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Copied(2));
     assert_eq!(endings(&mut rig), [(1, Some((Fate::Copied(2), 0)))]);
 }
@@ -377,13 +480,18 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
     let mut rig = Rig::new(1, 2);
     let both = |rig: &mut Rig, packets: &mut [Pkt], refused: std::ops::Range<usize>| {
         marked(rig, packets);
-        assert!(rig.look_going_out(packets), "the sampler asks what the driver took");
+        assert!(
+            rig.look_going_out(packets),
+            "the sampler asks what the driver took"
+        );
         leave(rig, packets);
         Tap::<Plain>::left(&mut rig.sampler, &packets[refused.clone()], FULL);
         for packet in &mut packets[refused] {
             Tap::<Plain>::fate(&mut rig.sampler, packet, FULL);
         }
-        packets.iter_mut().for_each(|packet| packet.clear_flags(Flags::MARKED));
+        packets
+            .iter_mut()
+            .for_each(|packet| packet.clear_flags(Flags::MARKED));
     };
     both(&mut rig, &mut packets, 2..4);
     both(&mut rig, &mut packets, 1..2);
@@ -391,15 +499,29 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
     Tap::<Plain>::left(&mut rig.sampler, &packets, FULL);
     Tap::<Plain>::tick(&mut rig.sampler, 9);
     let mut seen = [Vec::new(), Vec::new()];
-    rig.drain(|sample| seen[usize::from(sample.ticket == 0)].push((place(sample), sample.ending().map(|it| it.fate))));
-    let end = |refused: &[usize]| (0..4).map(|place| (place, refused.contains(&place))).collect::<Vec<_>>();
+    rig.drain(|sample| {
+        seen[usize::from(sample.ticket == 0)]
+            .push((place(sample), sample.ending().map(|it| it.fate)))
+    });
+    let end = |refused: &[usize]| {
+        (0..4)
+            .map(|place| (place, refused.contains(&place)))
+            .collect::<Vec<_>>()
+    };
     let ends = [end(&[2, 3]), end(&[1])].concat();
     let [came, went] = seen;
     assert_eq!(
         came,
-        ends.iter().map(|&(place, refused)| (place, Some(if refused { FULL } else { Fate::Sent(OUTPUT) }))).collect::<Vec<_>>()
+        ends.iter()
+            .map(|&(place, refused)| (place, Some(if refused { FULL } else { Fate::Sent(OUTPUT) })))
+            .collect::<Vec<_>>()
     );
-    assert_eq!(went, ends.iter().map(|&(place, refused)| (place, refused.then_some(FULL))).collect::<Vec<_>>());
+    assert_eq!(
+        went,
+        ends.iter()
+            .map(|&(place, refused)| (place, refused.then_some(FULL)))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -412,7 +534,10 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
     for packet in &mut packets[..2] {
         packet.meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, packet);
     }
-    assert_eq!(endings(&mut rig), [(0, None), (1, None), (2, Some((Fate::Copied(2), 0)))]);
+    assert_eq!(
+        endings(&mut rig),
+        [(0, None), (1, None), (2, Some((Fate::Copied(2), 0)))]
+    );
     Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Kept);
     assert_eq!(told(&mut rig), [(2, Fate::Kept)]);
     // What its driver refuses has not been sent.

@@ -22,15 +22,22 @@ pub fn make(script: &Script) -> Result<BTreeMap<String, Vec<u8>>, String> {
             let new = || Writer::new(Vec::new(), ETHERNET);
             let writer = match writers.entry(name) {
                 std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
-                std::collections::btree_map::Entry::Vacant(place) => place.insert(new().map_err(|error| error.to_string())?),
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(new().map_err(|error| error.to_string())?)
+                }
             };
             for _ in 0..frame.times {
                 let length = u32::try_from(frame.bytes.len()).unwrap_or(u32::MAX);
-                writer.write(time, length, &frame.bytes).map_err(|error| error.to_string())?;
+                writer
+                    .write(time, length, &frame.bytes)
+                    .map_err(|error| error.to_string())?;
             }
         }
     }
-    Ok(writers.into_iter().map(|(name, writer)| (name, writer.into_inner())).collect())
+    Ok(writers
+        .into_iter()
+        .map(|(name, writer)| (name, writer.into_inner()))
+        .collect())
 }
 
 /// Whether a file is such a capture, by its name.
@@ -39,10 +46,14 @@ fn is_capture(name: &str) -> bool {
 }
 
 fn present(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let names = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.file_name().into_string().ok());
     let read = |name: String| {
-        let bytes = std::fs::read(folder.join(&name)).map_err(|error| format!("{name}: {error}"))?;
+        let bytes =
+            std::fs::read(folder.join(&name)).map_err(|error| format!("{name}: {error}"))?;
         Ok((name, bytes))
     };
     names.filter(|name| is_capture(name)).map(read).collect()
@@ -54,10 +65,21 @@ fn present(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
 /// When something cannot be read.
 pub fn differences(folder: &Path, script: &Script) -> Result<Vec<String>, String> {
     let (wanted, present) = (make(script)?, present(folder)?);
-    let missing = wanted.keys().filter(|name| !present.contains_key(*name)).map(|name| format!("{name} is missing"));
-    let surplus = present.keys().filter(|name| !wanted.contains_key(*name)).map(|name| format!("{name} is not in packets.txt"));
-    let other = wanted.iter().filter(|(name, bytes)| present.get(*name).is_some_and(|there| there != *bytes));
-    Ok(missing.chain(surplus).chain(other.map(|(name, _)| format!("{name} is not what packets.txt says"))).collect())
+    let missing = wanted
+        .keys()
+        .filter(|name| !present.contains_key(*name))
+        .map(|name| format!("{name} is missing"));
+    let surplus = present
+        .keys()
+        .filter(|name| !wanted.contains_key(*name))
+        .map(|name| format!("{name} is not in packets.txt"));
+    let other = wanted
+        .iter()
+        .filter(|(name, bytes)| present.get(*name).is_some_and(|there| there != *bytes));
+    Ok(missing
+        .chain(surplus)
+        .chain(other.map(|(name, _)| format!("{name} is not what packets.txt says")))
+        .collect())
 }
 
 /// Writes the captures, and removes those that the text does not have.
@@ -69,7 +91,10 @@ pub fn write(folder: &Path, script: &Script) -> Result<usize, String> {
     for name in present.keys().filter(|name| !wanted.contains_key(*name)) {
         std::fs::remove_file(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
     }
-    for (name, bytes) in wanted.iter().filter(|(name, bytes)| present.get(*name) != Some(*bytes)) {
+    for (name, bytes) in wanted
+        .iter()
+        .filter(|(name, bytes)| present.get(*name) != Some(*bytes))
+    {
         std::fs::write(folder.join(name), bytes).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(wanted.len())

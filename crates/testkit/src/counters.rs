@@ -16,7 +16,11 @@ use weir_engine::Router;
 /// What the router says.
 pub fn of(router: &Router) -> Result<Value, String> {
     let failed = |error: weir_api::ApiError| error.message;
-    let (totals, interfaces, errors) = (router.balance(), router.interfaces().map_err(failed)?, router.errors().map_err(failed)?);
+    let (totals, interfaces, errors) = (
+        router.balance(),
+        router.interfaces().map_err(failed)?,
+        router.errors().map_err(failed)?,
+    );
     let mut by_interface = Map::new();
     for interface in interfaces.interfaces {
         let counters = json!({
@@ -27,7 +31,11 @@ pub fn of(router: &Router) -> Result<Value, String> {
     let mut drops: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for error in errors.errors {
         let interface = error.interface.unwrap_or_else(|| "nowhere".to_owned());
-        *drops.entry(interface).or_default().entry(format!("{} {}", error.node, error.reason)).or_default() += error.count;
+        *drops
+            .entry(interface)
+            .or_default()
+            .entry(format!("{} {}", error.node, error.reason))
+            .or_default() += error.count;
     }
     let all = json!({
         "interfaces": by_interface,
@@ -52,14 +60,32 @@ fn bridges(router: &Router) -> Result<Value, weir_api::ApiError> {
         });
         (it.name, counted)
     };
-    Ok(Value::Object(router.bridge_domains()?.bridges.into_iter().map(counters).collect()))
+    Ok(Value::Object(
+        router
+            .bridge_domains()?
+            .bridges
+            .into_iter()
+            .map(counters)
+            .collect(),
+    ))
 }
 
 /// What met each term of the access lists, and what met none, by interface and direction.
 fn acls(router: &Router) -> Result<Value, weir_api::ApiError> {
-    let all = router.acls_where(&AclQuery { most: usize::MAX, ..AclQuery::default() })?;
-    let terms = all.terms.into_iter().map(|term| (format!("{} {}", term.acl, term.term), json!(term.packets)));
-    let none = all.bindings.into_iter().map(|it| (format!("{} {} unmatched", it.interface, it.direction), json!(it.unmatched)));
+    let all = router.acls_where(&AclQuery {
+        most: usize::MAX,
+        ..AclQuery::default()
+    })?;
+    let terms = all
+        .terms
+        .into_iter()
+        .map(|term| (format!("{} {}", term.acl, term.term), json!(term.packets)));
+    let none = all.bindings.into_iter().map(|it| {
+        (
+            format!("{} {} unmatched", it.interface, it.direction),
+            json!(it.unmatched),
+        )
+    });
     Ok(Value::Object(terms.chain(none).collect()))
 }
 
@@ -69,7 +95,13 @@ fn flows(router: &Router) -> Result<Value, weir_api::ApiError> {
         return Ok(Value::Null);
     }
     let flow = |it: weir_api::FlowEntry| {
-        let mut name = format!("{} {} > {}", it.protocol.map_or_else(|| "l2".to_owned(), |it| it.to_string()), it.source, it.destination);
+        let mut name = format!(
+            "{} {} > {}",
+            it.protocol
+                .map_or_else(|| "l2".to_owned(), |it| it.to_string()),
+            it.source,
+            it.destination
+        );
         let more = [
             ("type", it.ethertype.map(u64::from)),
             ("from", it.source_port.map(u64::from)),
@@ -78,21 +110,41 @@ fn flows(router: &Router) -> Result<Value, weir_api::ApiError> {
             ("customer", it.customer_vlan.map(u64::from)),
             ("label", it.label.map(u64::from)),
             ("class", it.traffic_class.map(u64::from)),
-            ("flags", Some(u64::from(it.tcp_flags)).filter(|flags| *flags != 0)),
+            (
+                "flags",
+                Some(u64::from(it.tcp_flags)).filter(|flags| *flags != 0),
+            ),
         ];
-        more.iter().filter_map(|(word, value)| Some((word, (*value)?))).for_each(|(word, value)| name += &format!(", {word} {value}"));
-        name += &format!(", {} to {}", it.input.as_deref().unwrap_or("nowhere"), it.output.as_deref().unwrap_or("nowhere"));
-        name += &it.next_hop.map_or_else(String::new, |it| format!(" via {it}"));
-        (format!("{name}, status {}", it.forwarding_status), json!({"packets": it.packets, "octets": it.octets}))
+        more.iter()
+            .filter_map(|(word, value)| Some((word, (*value)?)))
+            .for_each(|(word, value)| name += &format!(", {word} {value}"));
+        name += &format!(
+            ", {} to {}",
+            it.input.as_deref().unwrap_or("nowhere"),
+            it.output.as_deref().unwrap_or("nowhere")
+        );
+        name += &it
+            .next_hop
+            .map_or_else(String::new, |it| format!(" via {it}"));
+        (
+            format!("{name}, status {}", it.forwarding_status),
+            json!({"packets": it.packets, "octets": it.octets}),
+        )
     };
-    let all = router.flows_where(&weir_api::FlowQuery { most: 10_000, ..weir_api::FlowQuery::default() })?;
+    let all = router.flows_where(&weir_api::FlowQuery {
+        most: 10_000,
+        ..weir_api::FlowQuery::default()
+    })?;
     Ok(Value::Object(all.flows.into_iter().map(flow).collect()))
 }
 
 fn without_zeros(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) => {
-            let map: Map<_, _> = map.into_iter().filter_map(|(key, value)| Some((key, without_zeros(value)?))).collect();
+            let map: Map<_, _> = map
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, without_zeros(value)?)))
+                .collect();
             (!map.is_empty()).then_some(Value::Object(map))
         }
         value => (value != json!(0) && !value.is_null()).then_some(value),
@@ -104,7 +156,11 @@ fn flat(value: &Value, path: &str, to: &mut BTreeMap<String, u64>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let path = if path.is_empty() { key.clone() } else { format!("{path} › {key}") };
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path} › {key}")
+                };
                 flat(value, &path, to);
             }
         }
@@ -124,8 +180,18 @@ pub fn differences(expected: &Value, counted: &Value) -> Vec<String> {
     paths.sort();
     paths.dedup();
     let value = |of: &BTreeMap<String, u64>, path: &String| of.get(path).copied().unwrap_or(0);
-    let line = |path: &String| format!("counter {path}: expected {}, counted {}", value(&left, path), value(&right, path));
-    paths.into_iter().filter(|path| value(&left, path) != value(&right, path)).map(line).collect()
+    let line = |path: &String| {
+        format!(
+            "counter {path}: expected {}, counted {}",
+            value(&left, path),
+            value(&right, path)
+        )
+    };
+    paths
+        .into_iter()
+        .filter(|path| value(&left, path) != value(&right, path))
+        .map(line)
+        .collect()
 }
 
 #[cfg(test)]
@@ -134,10 +200,17 @@ mod tests {
 
     #[test]
     fn zeros_are_left_out_and_everything_else_is_told() {
-        let counted = without_zeros(json!({"a": {"b": 0, "c": {"d": 0}}, "e": {"f": 2, "g": 0}})).unwrap();
+        let counted =
+            without_zeros(json!({"a": {"b": 0, "c": {"d": 0}}, "e": {"f": 2, "g": 0}})).unwrap();
         assert_eq!(counted, json!({"e": {"f": 2}}));
         let lines = differences(&json!({"e": {"f": 1}, "h": 3}), &counted);
-        assert_eq!(lines, ["counter e › f: expected 1, counted 2", "counter h: expected 3, counted 0"]);
+        assert_eq!(
+            lines,
+            [
+                "counter e › f: expected 1, counted 2",
+                "counter h: expected 3, counted 0"
+            ]
+        );
         assert!(differences(&counted, &counted).is_empty());
     }
 }

@@ -35,9 +35,14 @@ pub fn folder() -> PathBuf {
 /// # Errors
 /// When the folder cannot be read.
 pub fn names() -> Result<Vec<String>, String> {
-    let entries = std::fs::read_dir(folder()).map_err(|error| format!("{}: {error}", folder().display()))?;
-    let folders = entries.filter_map(Result::ok).filter(|entry| entry.path().is_dir());
-    let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let entries =
+        std::fs::read_dir(folder()).map_err(|error| format!("{}: {error}", folder().display()))?;
+    let folders = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = folders
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
     names.sort();
     Ok(names)
 }

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_buf::{Pkt, PktCache, Vector};
 use weir_config::Device;
-use weir_port::{Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, RxQueue, TxQueue};
+use weir_port::{
+    Capabilities, HardwareCounter, LinkState, OpenError, Port, QueuePair, RxQueue, TxQueue,
+};
 use weir_wire::MacAddr;
 
 /// Both sides of a wire.
@@ -41,21 +43,50 @@ impl Ports {
 
     fn get(&self, port: &str) -> Result<Shared, String> {
         let all = self.all();
-        let names = || all.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        all.get(port).cloned().ok_or_else(|| format!("no interface has a pcap device called {port}: there are {}", names()))
+        let names = || {
+            all.keys()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        all.get(port).cloned().ok_or_else(|| {
+            format!(
+                "no interface has a pcap device called {port}: there are {}",
+                names()
+            )
+        })
     }
 
     /// Opens a pcap device whose files are called after a port; others are the system's.
     pub(crate) fn open(&self, device: &Device) -> Option<Result<Box<dyn Port>, OpenError>> {
-        let Device::Pcap { input, output } = device else { return None };
-        let name = |path: &Option<std::path::PathBuf>, end: &str| path.as_ref()?.to_str()?.strip_suffix(end).map(str::to_owned);
+        let Device::Pcap { input, output } = device else {
+            return None;
+        };
+        let name = |path: &Option<std::path::PathBuf>, end: &str| {
+            path.as_ref()?
+                .to_str()?
+                .strip_suffix(end)
+                .map(str::to_owned)
+        };
         let names = (name(input, ".in.pcap"), name(output, ".out.pcap"));
         let name = match names {
-            (Some(one), Some(other)) if one != other => return Some(Err(OpenError(format!("one port is called {one} and {other}")))),
+            (Some(one), Some(other)) if one != other => {
+                return Some(Err(OpenError(format!(
+                    "one port is called {one} and {other}"
+                ))));
+            }
             (Some(name), _) | (None, Some(name)) => name,
-            (None, None) => return Some(Err(OpenError("files of a scenario are called PORT.in.pcap and PORT.out.pcap".to_owned()))),
+            (None, None) => {
+                return Some(Err(OpenError(
+                    "files of a scenario are called PORT.in.pcap and PORT.out.pcap".to_owned(),
+                )));
+            }
         };
-        let wire = Shared(Arc::new(Mutex::new(Wire { arriving: VecDeque::new(), left: Vec::new(), up: true })));
+        let wire = Shared(Arc::new(Mutex::new(Wire {
+            arriving: VecDeque::new(),
+            left: Vec::new(),
+            up: true,
+        })));
         let wire = self.all().entry(name.clone()).or_insert(wire).clone();
         Some(Ok(Box::new(MemoryPort { name, wire })))
     }
@@ -77,14 +108,20 @@ impl Ports {
         let all = self.all();
         let of = |(name, shared): (&String, &Shared)| {
             let left = std::mem::take(&mut shared.wire().left);
-            left.into_iter().map(|frame| (name.clone(), frame)).collect::<Vec<_>>()
+            left.into_iter()
+                .map(|frame| (name.clone(), frame))
+                .collect::<Vec<_>>()
         };
         all.iter().flat_map(of).collect()
     }
 
     /// Ports with frames that nobody took in.
     pub(crate) fn stuck(&self) -> Vec<String> {
-        self.all().iter().filter(|(_, shared)| !shared.wire().arriving.is_empty()).map(|(name, _)| name.clone()).collect()
+        self.all()
+            .iter()
+            .filter(|(_, shared)| !shared.wire().arriving.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 }
 
@@ -99,7 +136,13 @@ impl Port for MemoryPort {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { driver: "pcap", mode: "in memory".to_owned(), rx_queues: 1, tx_queues: 1, max_frame: 65_536 }
+        Capabilities {
+            driver: "pcap",
+            mode: "in memory".to_owned(),
+            rx_queues: 1,
+            tx_queues: 1,
+            max_frame: 65_536,
+        }
     }
 
     fn mac(&self) -> Option<MacAddr> {
@@ -107,11 +150,17 @@ impl Port for MemoryPort {
     }
 
     fn take_queues(&mut self) -> Vec<QueuePair> {
-        vec![QueuePair { rx: Some(Box::new(Rx(self.wire.clone()))), tx: Some(Box::new(Tx(self.wire.clone()))) }]
+        vec![QueuePair {
+            rx: Some(Box::new(Rx(self.wire.clone()))),
+            tx: Some(Box::new(Tx(self.wire.clone()))),
+        }]
     }
 
     fn link(&mut self) -> LinkState {
-        LinkState { up: self.wire.wire().up, speed: 0 }
+        LinkState {
+            up: self.wire.wire().up,
+            speed: 0,
+        }
     }
 
     fn counters(&self) -> Vec<HardwareCounter> {
@@ -138,7 +187,11 @@ impl RxQueue for Rx {
 
 /// A frame in buffers; `None` when there are not enough of them.
 fn packet(frame: &[u8], cache: &mut PktCache) -> Option<Pkt> {
-    Pkt::gather(frame.len(), || cache.alloc(), |at, room| room.copy_from_slice(&frame[at..at + room.len()]))
+    Pkt::gather(
+        frame.len(),
+        || cache.alloc(),
+        |at, room| room.copy_from_slice(&frame[at..at + room.len()]),
+    )
 }
 
 struct Tx(Shared);
@@ -148,7 +201,8 @@ impl TxQueue for Tx {
         let count = from.len();
         let mut wire = self.0.wire();
         for packet in from.drain() {
-            wire.left.push(packet.segments().flatten().copied().collect());
+            wire.left
+                .push(packet.segments().flatten().copied().collect());
             cache.free(packet);
         }
         count

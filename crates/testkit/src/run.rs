@@ -50,7 +50,11 @@ impl Scenario {
     pub fn read(folder: &Path) -> Result<Scenario, String> {
         let text = read(&folder.join("packets.txt"))?;
         let script = Script::parse(&text).map_err(|error| format!("packets.txt: {error}"))?;
-        Ok(Scenario { folder: folder.to_owned(), script, config: config(folder, "weir.yaml")? })
+        Ok(Scenario {
+            folder: folder.to_owned(),
+            script,
+            config: config(folder, "weir.yaml")?,
+        })
     }
 
     /// Runs it. With `rewrite`, `counters.json` becomes what was counted.
@@ -65,9 +69,15 @@ impl Scenario {
         let ports = Ports::default();
         let opener = ports.clone();
         let trial = Trial::new(move |device| opener.open(device));
-        let router =
-            Router::start(&self.config, &Options::on_trial(&trial)).map_err(|error| format!("the router does not start: {error}"))?;
-        let mut stage = Stage { ports, trial, router: router.clone(), now: 0, left: Vec::new() };
+        let router = Router::start(&self.config, &Options::on_trial(&trial))
+            .map_err(|error| format!("the router does not start: {error}"))?;
+        let mut stage = Stage {
+            ports,
+            trial,
+            router: router.clone(),
+            now: 0,
+            left: Vec::new(),
+        };
         let played = stage.play(self);
         let counted = counters::of(&router);
         router.stop();
@@ -94,11 +104,16 @@ impl Scenario {
             queue.extend(std::iter::repeat_n((time, frame, event), frame.times));
         }
         for frame in left {
-            let wanted = expected.get_mut(frame.port.as_str()).and_then(VecDeque::pop_front);
+            let wanted = expected
+                .get_mut(frame.port.as_str())
+                .and_then(VecDeque::pop_front);
             wrong.extend(compare(wanted, frame));
         }
         for (_, frame, event) in expected.into_values().flatten() {
-            wrong.push(format!("{}: never left: {} (line {})", frame.port, event.sentence, event.line));
+            wrong.push(format!(
+                "{}: never left: {} (line {})",
+                frame.port, event.sentence, event.line
+            ));
         }
         wrong
     }
@@ -106,11 +121,13 @@ impl Scenario {
     fn compare_counters(&self, counted: &Value, rewrite: bool) -> Result<Vec<String>, String> {
         let path = self.folder.join("counters.json");
         if rewrite {
-            let text = serde_json::to_string_pretty(counted).map_err(|error| error.to_string())? + "\n";
+            let text =
+                serde_json::to_string_pretty(counted).map_err(|error| error.to_string())? + "\n";
             std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
             return Ok(Vec::new());
         }
-        let expected = serde_json::from_str(&read(&path)?).map_err(|error| format!("counters.json: {error}"))?;
+        let expected = serde_json::from_str(&read(&path)?)
+            .map_err(|error| format!("counters.json: {error}"))?;
         Ok(counters::differences(&expected, counted))
     }
 }
@@ -119,21 +136,36 @@ impl Scenario {
 fn compare(wanted: Option<(Time, &Frame, &Event)>, frame: &Left) -> Option<String> {
     let at = frame.time as f64 / 1e9;
     let Some((time, expected, event)) = wanted else {
-        return Some(format!("{}: left at {at} s, unexpected:\n{}", frame.port, differ::dump(&frame.bytes)));
+        return Some(format!(
+            "{}: left at {at} s, unexpected:\n{}",
+            frame.port,
+            differ::dump(&frame.bytes)
+        ));
     };
     let place = format!("{}: {} (line {})", frame.port, event.sentence, event.line);
     if expected.bytes != frame.bytes {
-        return Some(format!("{place}\n{}", differ::explain(expected, &frame.bytes)));
+        return Some(format!(
+            "{place}\n{}",
+            differ::explain(expected, &frame.bytes)
+        ));
     }
     let late = frame.time.abs_diff(time) > STEP;
-    late.then(|| format!("{place}: left at {at} s, expected at {} s", time as f64 / 1e9))
+    late.then(|| {
+        format!(
+            "{place}: left at {at} s, expected at {} s",
+            time as f64 / 1e9
+        )
+    })
 }
 
 fn balance(router: &Router) -> Option<String> {
     let totals = router.balance();
     let entered = totals.packets_in + totals.originated + totals.replicated;
-    let left = totals.packets_out + totals.drops.values().sum::<u64>() + totals.consumed + totals.held;
-    (entered != left).then(|| format!("packets were lost or made up: {entered} in, {left} accounted for: {totals:?}"))
+    let left =
+        totals.packets_out + totals.drops.values().sum::<u64>() + totals.consumed + totals.held;
+    (entered != left).then(|| {
+        format!("packets were lost or made up: {entered} in, {left} accounted for: {totals:?}")
+    })
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -142,7 +174,13 @@ fn read(path: &Path) -> Result<String, String> {
 
 fn config(folder: &Path, file: &str) -> Result<Config, String> {
     let text = read(&folder.join(file))?;
-    let told = |findings: Vec<weir_config::Diagnostic>| findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let told = |findings: Vec<weir_config::Diagnostic>| {
+        findings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     let (mut config, _) = check(file, &text).map_err(told)?;
     config.buffers.per_numa = config.buffers.per_numa.min(BUFFERS);
     Ok(config)
@@ -162,7 +200,8 @@ impl Stage {
         self.settle()?;
         let mut events = scenario.script.events.iter().peekable();
         while let Some(event) = events.next() {
-            self.advance(event.time).map_err(|error| format!("line {}: {error}", event.line))?;
+            self.advance(event.time)
+                .map_err(|error| format!("line {}: {error}", event.line))?;
             let done = match &event.deed {
                 Deed::In(frame) => self.bring(frame),
                 Deed::Out(_) => continue,
@@ -172,12 +211,20 @@ impl Stage {
             };
             done.map_err(|error| format!("line {}: {error}", event.line))?;
             // Frames that come together wait for each other.
-            if !events.peek().is_some_and(|next| next.deed.frame().is_some_and(|frame| frame.together)) {
-                self.settle().map_err(|error| format!("line {}: {error}", event.line))?;
+            if !events
+                .peek()
+                .is_some_and(|next| next.deed.frame().is_some_and(|frame| frame.together))
+            {
+                self.settle()
+                    .map_err(|error| format!("line {}: {error}", event.line))?;
             }
         }
         let stuck = self.ports.stuck();
-        if stuck.is_empty() { Ok(()) } else { Err(format!("frames were not taken in at {}", stuck.join(", "))) }
+        if stuck.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("frames were not taken in at {}", stuck.join(", ")))
+        }
     }
 
     fn bring(&mut self, frame: &Frame) -> Result<(), String> {
@@ -190,7 +237,10 @@ impl Stage {
     }
 
     fn apply(&mut self, folder: &Path, file: &str) -> Result<(), String> {
-        self.router.apply(&config(folder, file)?).map(|_| ()).map_err(|error| error.to_string())
+        self.router
+            .apply(&config(folder, file)?)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     }
 
     fn advance(&mut self, to: Time) -> Result<(), String> {
@@ -207,10 +257,15 @@ impl Stage {
         for _ in 0..MOST_TURNS {
             if !self.router.breathe() {
                 let (time, left) = (self.now, self.ports.take_left());
-                self.left.extend(left.into_iter().map(|(port, bytes)| Left { time, port, bytes }));
+                self.left.extend(
+                    left.into_iter()
+                        .map(|(port, bytes)| Left { time, port, bytes }),
+                );
                 return Ok(());
             }
         }
-        Err(format!("the router does not come to rest within {MOST_TURNS} turns"))
+        Err(format!(
+            "the router does not come to rest within {MOST_TURNS} turns"
+        ))
     }
 }

@@ -105,13 +105,21 @@ impl Script {
         let mut now = 0;
         for (number, line) in text.lines().enumerate() {
             let place = |error: String| format!("line {}: {error}", number + 1);
-            let (code, comment) = line.split_once('#').map_or((line, ""), |(code, comment)| (code, comment.trim()));
-            if let Some(remark) = comment.strip_prefix("tshark:").filter(|_| code.trim().is_empty()) {
+            let (code, comment) = line
+                .split_once('#')
+                .map_or((line, ""), |(code, comment)| (code, comment.trim()));
+            if let Some(remark) = comment
+                .strip_prefix("tshark:")
+                .filter(|_| code.trim().is_empty())
+            {
                 script.expected_remarks.push(remark.trim().to_owned());
             } else if code.trim().is_empty() {
                 continue;
             } else if code.starts_with(char::is_whitespace) {
-                let frame = script.events.last_mut().and_then(|event| event.deed.frame_mut());
+                let frame = script
+                    .events
+                    .last_mut()
+                    .and_then(|event| event.deed.frame_mut());
                 let frame = frame.ok_or_else(|| place("octets without a frame".to_owned()))?;
                 octets(code, &mut frame.bytes).map_err(place)?;
                 frame.fields.push((frame.bytes.len(), comment.to_owned()));
@@ -132,7 +140,11 @@ impl Script {
         let mut before: Option<&Frame> = None;
         for event in &self.events {
             let place = |error: &str| Err(format!("line {}: {error}", event.line));
-            if event.deed.frame().is_some_and(|frame| frame.bytes.is_empty()) {
+            if event
+                .deed
+                .frame()
+                .is_some_and(|frame| frame.bytes.is_empty())
+            {
                 return place("a frame without octets");
             }
             if let Deed::In(frame) = &event.deed {
@@ -149,11 +161,13 @@ impl Script {
 
     /// The frames of one direction with their times, by port.
     pub fn frames(&self, inward: bool) -> impl Iterator<Item = (Time, &Frame, &Event)> {
-        self.events.iter().filter_map(move |event| match &event.deed {
-            Deed::In(frame) if inward => Some((event.time, frame, event)),
-            Deed::Out(frame) if !inward => Some((event.time, frame, event)),
-            _ => None,
-        })
+        self.events
+            .iter()
+            .filter_map(move |event| match &event.deed {
+                Deed::In(frame) if inward => Some((event.time, frame, event)),
+                Deed::Out(frame) if !inward => Some((event.time, frame, event)),
+                _ => None,
+            })
     }
 }
 
@@ -177,14 +191,30 @@ impl Deed {
 
 /// `in left x3 at 1.5: a sentence`
 fn heading(line: usize, text: &str, now: Time) -> Result<Event, String> {
-    let (head, sentence) = text.split_once(": ").ok_or("a paragraph begins with what happens, a colon and a sentence")?;
+    let (head, sentence) = text
+        .split_once(": ")
+        .ok_or("a paragraph begins with what happens, a colon and a sentence")?;
     let mut words = head.split_whitespace();
-    let mut next = |what: &str| words.next().map(str::to_owned).ok_or_else(|| format!("{what} is missing"));
-    let frame = |port| Frame { port, times: 1, together: false, bytes: Vec::new(), fields: Vec::new() };
+    let mut next = |what: &str| {
+        words
+            .next()
+            .map(str::to_owned)
+            .ok_or_else(|| format!("{what} is missing"))
+    };
+    let frame = |port| Frame {
+        port,
+        times: 1,
+        together: false,
+        bytes: Vec::new(),
+        fields: Vec::new(),
+    };
     let mut deed = match next("what happens")?.as_str() {
         "in" => Deed::In(frame(next("the port")?)),
         "out" => Deed::Out(frame(next("the port")?)),
-        "link" => Deed::Link { port: next("the port")?, up: is_up(&next("up or down")?)? },
+        "link" => Deed::Link {
+            port: next("the port")?,
+            up: is_up(&next("up or down")?)?,
+        },
         "apply" => Deed::Apply(next("the file")?),
         "wait" => Deed::Wait,
         other => return Err(format!("`{other}` is none of in, out, link, apply, wait")),
@@ -195,13 +225,24 @@ fn heading(line: usize, text: &str, now: Time) -> Result<Event, String> {
             ("at", _) => time = Some(seconds(words.next().ok_or("the time is missing")?)?),
             ("together", Deed::In(frame)) => (frame.together, time) = (true, Some(now)),
             (word, Deed::In(frame) | Deed::Out(frame)) if word.starts_with('x') => {
-                frame.times = word[1..].parse().map_err(|_| format!("`{word}` is no number of frames"))?;
+                frame.times = word[1..]
+                    .parse()
+                    .map_err(|_| format!("`{word}` is no number of frames"))?;
             }
             (word, _) => return Err(format!("`{word}` has no place here")),
         }
     }
-    let usual = if matches!(deed, Deed::Out(_)) { now } else { now + MICROSECOND };
-    Ok(Event { line, time: time.unwrap_or(usual), deed, sentence: sentence.trim().to_owned() })
+    let usual = if matches!(deed, Deed::Out(_)) {
+        now
+    } else {
+        now + MICROSECOND
+    };
+    Ok(Event {
+        line,
+        time: time.unwrap_or(usual),
+        deed,
+        sentence: sentence.trim().to_owned(),
+    })
 }
 
 fn is_up(word: &str) -> Result<bool, String> {
@@ -213,8 +254,14 @@ fn is_up(word: &str) -> Result<bool, String> {
 }
 
 fn seconds(word: &str) -> Result<Time, String> {
-    let seconds: f64 = word.parse().map_err(|_| format!("`{word}` is no number of seconds"))?;
-    if (0.0..1e6).contains(&seconds) { Ok((seconds * SECOND).round() as Time) } else { Err(format!("{word} seconds are out of range")) }
+    let seconds: f64 = word
+        .parse()
+        .map_err(|_| format!("`{word}` is no number of seconds"))?;
+    if (0.0..1e6).contains(&seconds) {
+        Ok((seconds * SECOND).round() as Time)
+    } else {
+        Err(format!("{word} seconds are out of range"))
+    }
 }
 
 /// The octets of a line.
@@ -255,13 +302,34 @@ mod tests {
         let script = Script::parse(text).unwrap();
         assert_eq!(script.expected_remarks, ["Odd: but so"]);
         let times: Vec<Time> = script.events.iter().map(|event| event.time).collect();
-        assert_eq!(times, [1_000, 1_000, 1_500_000_000, 1_500_001_000, 2_000_000_000, 9_000_000_000]);
+        assert_eq!(
+            times,
+            [
+                1_000,
+                1_000,
+                1_500_000_000,
+                1_500_001_000,
+                2_000_000_000,
+                9_000_000_000
+            ]
+        );
         let frame = script.events[0].deed.frame().unwrap();
         assert_eq!(frame.bytes, [2, 0, 0, 0, 0, 1, 10, 11, 192, 0, 2, 1, 0, 0]);
         assert_eq!(frame.fields, [(8, "to".to_owned()), (14, String::new())]);
-        assert!(script.events[1].deed.frame().is_some_and(|frame| frame.together && frame.times == 2));
+        assert!(
+            script.events[1]
+                .deed
+                .frame()
+                .is_some_and(|frame| frame.together && frame.times == 2)
+        );
         assert_eq!(script.events[2].deed.frame().unwrap().bytes.len(), 16);
-        assert_eq!(script.events[3].deed, Deed::Link { port: "left".to_owned(), up: false });
+        assert_eq!(
+            script.events[3].deed,
+            Deed::Link {
+                port: "left".to_owned(),
+                up: false
+            }
+        );
     }
 
     #[test]
@@ -280,7 +348,10 @@ mod tests {
             ("link left sideways: a", 1, "sideways"),
         ] {
             let error = Script::parse(text).unwrap_err();
-            assert!(error.starts_with(&format!("line {line}: ")) && error.contains(word), "{text:?}: {error}");
+            assert!(
+                error.starts_with(&format!("line {line}: ")) && error.contains(word),
+                "{text:?}: {error}"
+            );
         }
     }
 }

@@ -36,7 +36,8 @@ impl Wanted {
                 "-q" | "--quiet" => wanted.quiet = true,
                 "--skip" => wanted.skipped.extend(args.next()),
                 // Those with a value.
-                "--test-threads" | "--format" | "--color" | "-Z" | "--logfile" | "--shuffle-seed" => drop(args.next()),
+                "--test-threads" | "--format" | "--color" | "-Z" | "--logfile"
+                | "--shuffle-seed" => drop(args.next()),
                 flag if flag.starts_with('-') => {}
                 filter => wanted.filters.push(filter.to_owned()),
             }
@@ -45,15 +46,26 @@ impl Wanted {
     }
 
     fn takes(&self, name: &str) -> bool {
-        let fits = |filter: &String| if self.exact { name == filter } else { name.contains(filter.as_str()) };
-        !self.ignored && (self.filters.is_empty() || self.filters.iter().any(fits)) && !self.skipped.iter().any(fits)
+        let fits = |filter: &String| {
+            if self.exact {
+                name == filter
+            } else {
+                name.contains(filter.as_str())
+            }
+        };
+        !self.ignored
+            && (self.filters.is_empty() || self.filters.iter().any(fits))
+            && !self.skipped.iter().any(fits)
     }
 }
 
 fn main() -> ExitCode {
     let wanted = Wanted::from_args();
     let all = match names() {
-        Ok(all) => all.into_iter().chain([TSHARK.to_owned()]).collect::<Vec<_>>(),
+        Ok(all) => all
+            .into_iter()
+            .chain([TSHARK.to_owned()])
+            .collect::<Vec<_>>(),
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::FAILURE;
@@ -68,7 +80,11 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let mut failed = Vec::new();
     for &name in &chosen {
-        let result = if name == TSHARK { read_by_tshark(&all) } else { run(name) };
+        let result = if name == TSHARK {
+            read_by_tshark(&all)
+        } else {
+            run(name)
+        };
         match result {
             Ok(()) if wanted.quiet => {}
             Ok(()) => println!("test {name} ... ok"),
@@ -81,25 +97,40 @@ fn main() -> ExitCode {
     for (name, error) in &failed {
         println!("\n---- {name} ----\n{error}");
     }
-    let (word, passed) = (if failed.is_empty() { "ok" } else { "FAILED" }, chosen.len() - failed.len());
+    let (word, passed) = (
+        if failed.is_empty() { "ok" } else { "FAILED" },
+        chosen.len() - failed.len(),
+    );
     let (out, took) = (all.len() - chosen.len(), began.elapsed().as_secs_f64());
     println!(
         "\ntest result: {word}. {passed} passed; {} failed; 0 ignored; 0 measured; {out} filtered out; finished in {took:.2}s\n",
         failed.len()
     );
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn run(name: &str) -> Result<(), String> {
     let rewrite = std::env::var_os("UPDATE_GOLDEN").is_some();
     let scenario = Scenario::read(&folder().join(name))?;
-    catch_unwind(AssertUnwindSafe(|| scenario.run(rewrite))).unwrap_or_else(|_| Err("it panicked".to_owned()))
+    catch_unwind(AssertUnwindSafe(|| scenario.run(rewrite)))
+        .unwrap_or_else(|_| Err("it panicked".to_owned()))
 }
 
 fn read_by_tshark(all: &[String]) -> Result<(), String> {
     let names = all.iter().filter(|name| *name != TSHARK);
     // What cannot be read is told by its own test.
-    let scripts: Vec<_> = names.filter_map(|name| Some((name.clone(), Scenario::read(&folder().join(name)).ok()?.script))).collect();
+    let scripts: Vec<_> = names
+        .filter_map(|name| {
+            Some((
+                name.clone(),
+                Scenario::read(&folder().join(name)).ok()?.script,
+            ))
+        })
+        .collect();
     match judge::remarks(&scripts) {
         None => {
             println!("tshark is not installed: nobody else read the expected frames");

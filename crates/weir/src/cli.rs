@@ -359,7 +359,12 @@ pub(crate) struct CompleteArgs {
     #[arg(value_name = "SHELL")]
     pub(crate) shell: CompletionShell,
     /// The command line so far, as bash gives it, its first word included
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "words")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "words"
+    )]
     pub(crate) line: Option<String>,
     /// The words so far, the last of them unfinished, perhaps empty
     #[arg(value_name = "WORD", last = true)]

@@ -8,8 +8,9 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
-    ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show, ShowArgs, ShowIp, ShowMpls, ShowRouteArgs,
-    ShowSflowArgs, ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where,
+    ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show,
+    ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, ShowSflowArgs, ShowVxlan, TraceAddArgs,
+    TraceCommand, TraceShowArgs, Where,
 };
 use crate::commands::{events, monitor};
 use crate::failure::{Failure, USAGE};
@@ -25,11 +26,19 @@ pub(crate) struct Output<'a> {
 impl<'a> Output<'a> {
     /// Output to standard output, through `to`.
     pub(crate) fn new(json: bool, to: &'a mut dyn Write) -> Self {
-        Self { json, screen: Screen::of_stdout(), to }
+        Self {
+            json,
+            screen: Screen::of_stdout(),
+            to,
+        }
     }
 
     /// A reply, as JSON or drawn.
-    pub(crate) fn put<T: Serialize>(&mut self, reply: &T, draw: impl FnOnce(&T, &Screen) -> String) -> Result<(), Failure> {
+    pub(crate) fn put<T: Serialize>(
+        &mut self,
+        reply: &T,
+        draw: impl FnOnce(&T, &Screen) -> String,
+    ) -> Result<(), Failure> {
         if self.json {
             return self.json(reply);
         }
@@ -45,7 +54,12 @@ impl<'a> Output<'a> {
 }
 
 /// `weir show`.
-pub(crate) fn show(args: &ShowArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn show(
+    args: &ShowArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     if let Show::Events(what) = &args.what {
         return events::execute(what, at, json, to);
     }
@@ -65,31 +79,58 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
     match what {
         Show::Interface(what) => match &what.aspect {
             None => show_interface(client, what.name.as_deref(), output),
-            Some(InterfaceAspect::Addr(of)) => output.put(&client.interfaces(of.interface.as_deref())?, render::interface::addresses),
-            Some(InterfaceAspect::RxPlacement(of)) => show_rx_placement(client, of.interface.as_deref(), output),
+            Some(InterfaceAspect::Addr(of)) => output.put(
+                &client.interfaces(of.interface.as_deref())?,
+                render::interface::addresses,
+            ),
+            Some(InterfaceAspect::RxPlacement(of)) => {
+                show_rx_placement(client, of.interface.as_deref(), output)
+            }
         },
         Show::Hardware(what) => {
             let draw = |reply: &_, screen: &_| render::hardware::hardware(reply, what.all, screen);
             output.put(&client.hardware(what.interface.as_deref())?, draw)
         }
         Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
-        Show::Pseudowire(of) => output.put(&client.pseudowires(of.interface.as_deref())?, render::forwarding::pseudowires),
+        Show::Pseudowire(of) => output.put(
+            &client.pseudowires(of.interface.as_deref())?,
+            render::forwarding::pseudowires,
+        ),
         Show::Bond(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::bonds),
         Show::Lacp(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::lacp),
-        Show::Vxlan(ShowVxlan::Tunnel(of)) => output.put(&client.vxlan_tunnels(of.interface.as_deref())?, render::vxlan::tunnels),
-        Show::Memif(of) => output.put(&client.memif(of.interface.as_deref())?, render::memif::memif),
-        Show::BridgeDomain(of) => output.put(&client.bridge_domains(of.bridge.as_deref())?, render::bridge::domains),
+        Show::Vxlan(ShowVxlan::Tunnel(of)) => output.put(
+            &client.vxlan_tunnels(of.interface.as_deref())?,
+            render::vxlan::tunnels,
+        ),
+        Show::Memif(of) => output.put(
+            &client.memif(of.interface.as_deref())?,
+            render::memif::memif,
+        ),
+        Show::BridgeDomain(of) => output.put(
+            &client.bridge_domains(of.bridge.as_deref())?,
+            render::bridge::domains,
+        ),
         Show::L2fib(of) => output.put(&client.l2fib(of.bridge.as_deref())?, render::bridge::l2fib),
         Show::Runtime => output.put(&client.runtime()?, render::runtime::runtime),
-        Show::Errors(what) => output.put(&client.errors(what.interface.as_deref(), what.by_worker)?, render::runtime::errors),
+        Show::Errors(what) => output.put(
+            &client.errors(what.interface.as_deref(), what.by_worker)?,
+            render::runtime::errors,
+        ),
         Show::Neighbors(of) => show_neighbors(client, of.interface.as_deref(), None, output),
-        Show::Ip(ShowIp::Neighbors(of)) => show_neighbors(client, of.interface.as_deref(), Some(Family::Ipv4), output),
-        Show::Ip6(ShowIp::Neighbors(of)) => show_neighbors(client, of.interface.as_deref(), Some(Family::Ipv6), output),
+        Show::Ip(ShowIp::Neighbors(of)) => {
+            show_neighbors(client, of.interface.as_deref(), Some(Family::Ipv4), output)
+        }
+        Show::Ip6(ShowIp::Neighbors(of)) => {
+            show_neighbors(client, of.interface.as_deref(), Some(Family::Ipv6), output)
+        }
         Show::Route(what) => show_routes(client, what, None, output),
         Show::Ip(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv4), output),
         Show::Ip6(ShowIp::Fib(what)) => show_routes(client, what, Some(Family::Ipv6), output),
         Show::Adjacency(of) => show_adjacency(client, of.which.as_deref(), output),
-        Show::Acl(what) => output.put(&client.acls(what.acl.as_deref(), what.interface.as_deref())?, render::acl::acls),
+        Show::Acl(what) => output.put(
+            &client.acls(what.acl.as_deref(), what.interface.as_deref())?,
+            render::acl::acls,
+        ),
         Show::Mpls(ShowMpls::Fib(what)) => show_labels(client, what.label, output),
         Show::Buffers => output.put(&client.buffers()?, render::hardware::buffers),
         Show::Sflow(what) => show_sflow(client, what, output),
@@ -98,18 +139,27 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         Show::Pcap => output.put(&client.captures()?, render::pcap::captures),
         Show::Totals => output.put(&client.totals()?, render::runtime::totals),
         Show::Config if output.json => output.json(&client.config()?),
-        Show::Config => output.put(&client.config_dump()?, |dump, screen| render::config::file(&dump.yaml, screen)),
+        Show::Config => output.put(&client.config_dump()?, |dump, screen| {
+            render::config::file(&dump.yaml, screen)
+        }),
         // Those do not end by themselves: `show` does not come here with them.
         Show::Events(_) => Ok(()),
         Show::Version => output.put(&client.version()?, render::version::version),
     }
 }
 
-fn show_sflow(client: &Client, what: &ShowSflowArgs, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_sflow(
+    client: &Client,
+    what: &ShowSflowArgs,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let mut reply = client.sflow()?;
     if let Some(name) = &what.interface {
         if what.part == Some(SflowPart::Collector) {
-            return Err(Failure::Coded(USAGE, "collectors have no part of an interface; leave its name out".to_owned()));
+            return Err(Failure::Coded(
+                USAGE,
+                "collectors have no part of an interface; leave its name out".to_owned(),
+            ));
         }
         // One that is not there is told as such; one that is not sampled has nothing to show.
         client.interfaces(Some(name))?;
@@ -121,13 +171,23 @@ fn show_sflow(client: &Client, what: &ShowSflowArgs, output: &mut Output<'_>) ->
     }
     match what.part {
         None => output.put(&reply, render::sflow::sflow),
-        Some(SflowPart::Interface) => output.put(&reply.interfaces, |them, screen| render::sflow::interfaces(them, screen)),
-        Some(SflowPart::Collector) => output.put(&reply.collectors, |them, screen| render::sflow::collectors(them, screen)),
-        Some(SflowPart::Drops) => output.put(&reply.drops, |them, screen| render::sflow::drops(them, screen)),
+        Some(SflowPart::Interface) => output.put(&reply.interfaces, |them, screen| {
+            render::sflow::interfaces(them, screen)
+        }),
+        Some(SflowPart::Collector) => output.put(&reply.collectors, |them, screen| {
+            render::sflow::collectors(them, screen)
+        }),
+        Some(SflowPart::Drops) => output.put(&reply.drops, |them, screen| {
+            render::sflow::drops(them, screen)
+        }),
     }
 }
 
-fn show_interface(client: &Client, name: Option<&str>, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_interface(
+    client: &Client,
+    name: Option<&str>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let reply = client.interfaces(name)?;
     match name {
         None => output.put(&reply, render::interface::list),
@@ -135,16 +195,29 @@ fn show_interface(client: &Client, name: Option<&str>, output: &mut Output<'_>) 
     }
 }
 
-fn show_flow(client: &Client, aspect: Option<&FlowAspect>, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_flow(
+    client: &Client,
+    aspect: Option<&FlowAspect>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let (which, top) = match aspect {
         None => return output.put(&client.ipfix()?, render::flow::summary),
         Some(FlowAspect::Exporter) => return output.put(&client.ipfix()?, render::flow::exporter),
         Some(FlowAspect::Template) => return output.put(&client.ipfix()?, render::flow::templates),
         Some(FlowAspect::Table(which)) => (which, None),
-        Some(FlowAspect::Top(FlowTopArgs { which, by: FlowBy::Octets })) => (which, Some("octets")),
-        Some(FlowAspect::Top(FlowTopArgs { which, by: FlowBy::Packets })) => (which, Some("packets")),
+        Some(FlowAspect::Top(FlowTopArgs {
+            which,
+            by: FlowBy::Octets,
+        })) => (which, Some("octets")),
+        Some(FlowAspect::Top(FlowTopArgs {
+            which,
+            by: FlowBy::Packets,
+        })) => (which, Some("packets")),
     };
-    let (port, limit) = (which.port.map(|port| port.to_string()), which.limit.to_string());
+    let (port, limit) = (
+        which.port.map(|port| port.to_string()),
+        which.limit.to_string(),
+    );
     let query = [
         ("prefix", which.prefix.as_deref()),
         ("interface", which.interface.as_deref()),
@@ -155,30 +228,49 @@ fn show_flow(client: &Client, aspect: Option<&FlowAspect>, output: &mut Output<'
     output.put(&client.flows(&query)?, render::flow::flows)
 }
 
-fn show_neighbors(client: &Client, interface: Option<&str>, family: Option<Family>, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_neighbors(
+    client: &Client,
+    interface: Option<&str>,
+    family: Option<Family>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let mut reply = client.neighbors(interface)?;
-    reply.neighbors.retain(|it| family.is_none_or(|family| it.address.is_ipv4() == (family == Family::Ipv4)));
+    reply
+        .neighbors
+        .retain(|it| family.is_none_or(|family| it.address.is_ipv4() == (family == Family::Ipv4)));
     output.put(&reply, render::forwarding::neighbors)
 }
 
 /// All, those of an interface, or the one that routes and labels tell by its number.
-fn show_adjacency(client: &Client, which: Option<&str>, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_adjacency(
+    client: &Client,
+    which: Option<&str>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let Some(number) = which.and_then(|which| which.parse::<u32>().ok()) else {
         return output.put(&client.adjacencies(which)?, render::forwarding::adjacencies);
     };
     let mut reply = client.adjacencies(None)?;
     reply.adjacencies.retain(|it| it.number == number);
     if reply.adjacencies.is_empty() {
-        return Err(Failure::said(format!("there is no adjacency {number}; `show adjacency` lists them")));
+        return Err(Failure::said(format!(
+            "there is no adjacency {number}; `show adjacency` lists them"
+        )));
     }
     output.put(&reply, render::forwarding::adjacencies)
 }
 
-fn show_labels(client: &Client, label: Option<u32>, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_labels(
+    client: &Client,
+    label: Option<u32>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let reply = client.mpls_fib(label)?;
     match label {
         None => output.put(&reply, render::forwarding::mpls_fib),
-        Some(label) if reply.labels.is_empty() && !output.json => Ok(writeln!(output.to, "no entry for label {label}")?),
+        Some(label) if reply.labels.is_empty() && !output.json => {
+            Ok(writeln!(output.to, "no entry for label {label}")?)
+        }
         Some(_) => output.put(&reply, render::forwarding::label_chain),
     }
 }
@@ -186,35 +278,63 @@ fn show_labels(client: &Client, label: Option<u32>, output: &mut Output<'_>) -> 
 /// Routes that are shown to people at once; a full table is for programs.
 const MOST_SHOWN: u32 = 10_000;
 
-fn show_routes(client: &Client, what: &ShowRouteArgs, family: Option<Family>, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_routes(
+    client: &Client,
+    what: &ShowRouteArgs,
+    family: Option<Family>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let (table, prefix) = match &what.aspect {
         Some(RouteAspect::Summary) => {
             let mut summary = client.fib_summary()?;
-            summary.tables.retain(|table| family.is_none_or(|family| family == table.family));
+            summary
+                .tables
+                .retain(|table| family.is_none_or(|family| family == table.family));
             return output.put(&summary, render::forwarding::summary);
         }
-        Some(RouteAspect::Table(of)) => (Some(of.table.as_str()), of.prefix.as_deref().or(what.prefix.as_deref())),
+        Some(RouteAspect::Table(of)) => (
+            Some(of.table.as_str()),
+            of.prefix.as_deref().or(what.prefix.as_deref()),
+        ),
         None => (what.table.as_deref(), what.prefix.as_deref()),
     };
     // What packets to an address take is asked of one table.
     let is_address = prefix.is_some_and(|prefix| !prefix.contains('/'));
     let table = table.or(is_address.then_some("default"));
-    let number = table.map(|table| number_of_table(client, table)).transpose()?;
+    let number = table
+        .map(|table| number_of_table(client, table))
+        .transpose()?;
     if prefix.is_none() && !output.json {
         let (routes, more) = client.first_routes(number, family, MOST_SHOWN)?;
         output.put(&routes, render::forwarding::routes)?;
         if more {
-            writeln!(output.to, "and more: these are the first {MOST_SHOWN}; name a prefix or a table, or ask for --json")?;
+            writeln!(
+                output.to,
+                "and more: these are the first {MOST_SHOWN}; name a prefix or a table, or ask for --json"
+            )?;
         }
         return Ok(());
     }
     let mut all = Routes::default();
-    client.each_routes(prefix, number, family, |mut part| all.routes.append(&mut part.routes))?;
+    client.each_routes(prefix, number, family, |mut part| {
+        all.routes.append(&mut part.routes)
+    })?;
     if let Some(prefix) = prefix.filter(|_| all.routes.is_empty() && !output.json) {
         let place = table.map_or_else(|| "any table".to_owned(), |table| format!("table {table}"));
-        return Ok(writeln!(output.to, "no route {} {prefix} in {place}", if is_address { "to" } else { "for" })?);
+        return Ok(writeln!(
+            output.to,
+            "no route {} {prefix} in {place}",
+            if is_address { "to" } else { "for" }
+        )?);
     }
-    output.put(&all, if prefix.is_some() { render::forwarding::chain } else { render::forwarding::routes })
+    output.put(
+        &all,
+        if prefix.is_some() {
+            render::forwarding::chain
+        } else {
+            render::forwarding::routes
+        },
+    )
 }
 
 /// The number of a table that is named, or that is a number.
@@ -226,29 +346,57 @@ fn number_of_table(client: &Client, text: &str) -> Result<u32, Failure> {
         return Ok(number);
     }
     let tables = client.fib_summary()?.tables;
-    let named = tables.iter().find(|table| table.vrf.as_deref() == Some(text));
-    let mut known: Vec<&str> = tables.iter().filter_map(|table| table.vrf.as_deref()).collect();
+    let named = tables
+        .iter()
+        .find(|table| table.vrf.as_deref() == Some(text));
+    let mut known: Vec<&str> = tables
+        .iter()
+        .filter_map(|table| table.vrf.as_deref())
+        .collect();
     known.dedup();
-    let known =
-        if known.is_empty() { "there is none but the default one".to_owned() } else { format!("there are default, {}", known.join(", ")) };
-    named.map(|table| table.table).ok_or_else(|| Failure::said(format!("there is no table {text}; {known}")))
+    let known = if known.is_empty() {
+        "there is none but the default one".to_owned()
+    } else {
+        format!("there are default, {}", known.join(", "))
+    };
+    named
+        .map(|table| table.table)
+        .ok_or_else(|| Failure::said(format!("there is no table {text}; {known}")))
 }
 
-fn show_rx_placement(client: &Client, interface: Option<&str>, output: &mut Output<'_>) -> Result<(), Failure> {
-    output.put(&client.rx_placement(interface)?, render::hardware::rx_placement)
+fn show_rx_placement(
+    client: &Client,
+    interface: Option<&str>,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
+    output.put(
+        &client.rx_placement(interface)?,
+        render::hardware::rx_placement,
+    )
 }
 
-fn show_trace(client: &Client, what: &TraceShowArgs, output: &mut Output<'_>) -> Result<(), Failure> {
+fn show_trace(
+    client: &Client,
+    what: &TraceShowArgs,
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
     let mut reply = client.trace()?;
     if let Some(most) = what.max {
         let surplus = reply.packets.len().saturating_sub(most);
         reply.packets.drain(..surplus);
     }
-    output.put(&reply, |reply: &Trace, screen| render::trace::trace(reply, screen))
+    output.put(&reply, |reply: &Trace, screen| {
+        render::trace::trace(reply, screen)
+    })
 }
 
 /// `weir clear`.
-pub(crate) fn clear(what: ClearWhat, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn clear(
+    what: ClearWhat,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let client = at.client()?;
     let cleared = match what {
         ClearWhat::Interface => client.clear(Clear::Interfaces)?.cleared.word(),
@@ -263,7 +411,12 @@ pub(crate) fn clear(what: ClearWhat, at: &Where, json: bool, to: &mut dyn Write)
 }
 
 /// `weir trace`.
-pub(crate) fn trace(what: &TraceCommand, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn trace(
+    what: &TraceCommand,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let client = at.client()?;
     let mut output = Output::new(json, to);
     match what {
@@ -283,6 +436,15 @@ fn trace_clear(client: &Client, json: bool, to: &mut dyn Write) -> Result<(), Fa
 
 fn trace_add(client: &Client, args: &TraceAddArgs, output: &mut Output<'_>) -> Result<(), Failure> {
     let node = (args.node != "any").then(|| args.node.clone());
-    let armed = client.trace_add(&TraceRequest { node, interface: args.interface.clone(), count: args.count })?;
-    output.put(&armed, |armed, _| format!("{}; `weir trace show` shows what was recorded\n", render::trace::request(armed)))
+    let armed = client.trace_add(&TraceRequest {
+        node,
+        interface: args.interface.clone(),
+        count: args.count,
+    })?;
+    output.put(&armed, |armed, _| {
+        format!(
+            "{}; `weir trace show` shows what was recorded\n",
+            render::trace::request(armed)
+        )
+    })
 }

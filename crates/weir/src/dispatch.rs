@@ -12,17 +12,33 @@ use crate::{client, commands, shell};
 /// Does what a command line says. Without a command there is nothing to do.
 pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
     let (at, json) = (&cli.at, cli.json);
-    let Some(command) = &cli.command else { return Ok(()) };
+    let Some(command) = &cli.command else {
+        return Ok(());
+    };
     match command {
         Command::Run(args) => commands::run::execute(args, at.socket.as_deref(), to),
-        Command::Config(ConfigCommand::Check(args)) => commands::config_check::execute(args, at, json, to),
-        Command::Config(ConfigCommand::Plan(args)) => commands::config_plan::plan(args, at, json, to),
-        Command::Config(ConfigCommand::Diff(args)) => commands::config_plan::diff(args, at, json, to),
-        Command::Config(ConfigCommand::Apply(args)) => commands::config_apply::apply(args, at, json, to),
+        Command::Config(ConfigCommand::Check(args)) => {
+            commands::config_check::execute(args, at, json, to)
+        }
+        Command::Config(ConfigCommand::Plan(args)) => {
+            commands::config_plan::plan(args, at, json, to)
+        }
+        Command::Config(ConfigCommand::Diff(args)) => {
+            commands::config_plan::diff(args, at, json, to)
+        }
+        Command::Config(ConfigCommand::Apply(args)) => {
+            commands::config_apply::apply(args, at, json, to)
+        }
         Command::Config(ConfigCommand::Confirm) => commands::config_apply::confirm(at, json, to),
-        Command::Config(ConfigCommand::Rollback(args)) => commands::config_apply::rollback(args, at, json, to),
-        Command::Config(ConfigCommand::Dump(args)) => commands::config_history::dump(args, at, json, to),
-        Command::Config(ConfigCommand::History(args)) => commands::config_history::history(args, at, json, to),
+        Command::Config(ConfigCommand::Rollback(args)) => {
+            commands::config_apply::rollback(args, at, json, to)
+        }
+        Command::Config(ConfigCommand::Dump(args)) => {
+            commands::config_history::dump(args, at, json, to)
+        }
+        Command::Config(ConfigCommand::History(args)) => {
+            commands::config_history::history(args, at, json, to)
+        }
         Command::Config(ConfigCommand::Schema) => commands::config_check::schema(to),
         Command::Set(what) => commands::set::execute(what, at, json, to),
         Command::Show(args) => client::show(args, at, json, to),
@@ -33,7 +49,9 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Exec(args) => shell::exec::execute(args, at, json, to),
         Command::Demo(args) => commands::demo::execute(args, to),
         Command::Bench(args) => commands::bench::execute(args, to),
-        Command::Sflow(SflowCommand::Decode(args)) => commands::sflow_decode::execute(args, json, to),
+        Command::Sflow(SflowCommand::Decode(args)) => {
+            commands::sflow_decode::execute(args, json, to)
+        }
         Command::Sflow(setting) => commands::set::sflow(setting, at, json, to),
         Command::Flow(FlowCommand::Decode(args)) => commands::flow_decode::execute(args, json, to),
         Command::Completions { shell } => commands::completions::execute(*shell, to),

@@ -67,14 +67,21 @@ impl Failure {
 /// Failures of writing to standard output; other files' errors want a sentence with their name.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        if error.kind() == ErrorKind::BrokenPipe { Self::NobodyReads } else { Self::Said(format!("cannot write the output: {error}")) }
+        if error.kind() == ErrorKind::BrokenPipe {
+            Self::NobodyReads
+        } else {
+            Self::Said(format!("cannot write the output: {error}"))
+        }
     }
 }
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let code = match &error {
-            ClientError::NotRunning(_) | ClientError::NotAllowed(_) | ClientError::Late { .. } | ClientError::Broken { .. } => NO_ROUTER,
+            ClientError::NotRunning(_)
+            | ClientError::NotAllowed(_)
+            | ClientError::Late { .. }
+            | ClientError::Broken { .. } => NO_ROUTER,
             ClientError::Refused(refusal) if refusal.code == ErrorCode::Conflict => CONFLICT,
             ClientError::Refused(refusal) if refusal.code == ErrorCode::Invalid => REFUSED,
             _ => FAILED,

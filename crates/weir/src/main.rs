@@ -44,7 +44,11 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
     };
-    ExitCode::from(if cli.command.is_none() { shell::interactive(&cli) } else { once(&cli) })
+    ExitCode::from(if cli.command.is_none() {
+        shell::interactive(&cli)
+    } else {
+        once(&cli)
+    })
 }
 
 /// The command line; without a command and without a terminal, the help as an error.
@@ -53,7 +57,10 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     if cli.command.is_none() && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         let mut tree = Cli::command();
         let help = tree.render_help();
-        return Err(tree.error(clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help));
+        return Err(tree.error(
+            clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+            help,
+        ));
     }
     Ok(cli)
 }

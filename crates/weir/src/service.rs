@@ -30,8 +30,11 @@ impl Service {
         let router = router.clone();
         // Waits for the control side's lock: whoever holds it for ever holds the signs up, too.
         let look = move || router.pulse();
-        let watchdog = sd_notify::watchdog_enabled().and_then(|limit| watch(limit, look, || tell(&[NotifyState::Watchdog])));
-        Service { _watchdog: watchdog }
+        let watchdog = sd_notify::watchdog_enabled()
+            .and_then(|limit| watch(limit, look, || tell(&[NotifyState::Watchdog])));
+        Service {
+            _watchdog: watchdog,
+        }
     }
 
     /// Says that the file is being applied.
@@ -56,10 +59,16 @@ impl Service {
 
 /// One line for `systemctl status`.
 fn status(router: &Router) -> String {
-    let count = |counted: Result<usize, weir_api::ApiError>, one, many| units::count(counted.unwrap_or_default() as u64, one, many);
+    let count = |counted: Result<usize, weir_api::ApiError>, one, many| {
+        units::count(counted.unwrap_or_default() as u64, one, many)
+    };
     let interfaces = weir_api::Router::interfaces(router).map(|it| it.interfaces.len());
     let workers = weir_api::Router::runtime(router).map(|it| it.workers.len());
-    format!("{}, {}", count(interfaces, "interface", "interfaces"), count(workers, "worker", "workers"))
+    format!(
+        "{}, {}",
+        count(interfaces, "interface", "interfaces"),
+        count(workers, "worker", "workers")
+    )
 }
 
 fn tell(states: &[NotifyState<'_>]) {
@@ -70,8 +79,15 @@ fn tell(states: &[NotifyState<'_>]) {
 
 /// Who has not moved from one look to the next.
 fn stuck(before: &Pulse, now: &Pulse) -> Vec<String> {
-    let still = now.workers.iter().zip(&before.workers).enumerate().filter(|(_, (now, before))| now == before);
-    let mut stuck: Vec<String> = still.map(|(number, _)| format!("worker {number}")).collect();
+    let still = now
+        .workers
+        .iter()
+        .zip(&before.workers)
+        .enumerate()
+        .filter(|(_, (now, before))| now == before);
+    let mut stuck: Vec<String> = still
+        .map(|(number, _)| format!("worker {number}"))
+        .collect();
     if now.control == before.control {
         stuck.push("the control thread".to_owned());
     }
@@ -82,7 +98,11 @@ fn stuck(before: &Pulse, now: &Pulse) -> Vec<String> {
 }
 
 /// Gives a sign of life as long as everybody moves. Ends when the other end is dropped.
-fn watch(limit: Duration, look: impl Fn() -> Pulse + Send + 'static, sign: impl Fn() + Send + 'static) -> Option<Sender<()>> {
+fn watch(
+    limit: Duration,
+    look: impl Fn() -> Pulse + Send + 'static,
+    sign: impl Fn() + Send + 'static,
+) -> Option<Sender<()>> {
     let (end, ended) = channel();
     let body = move || {
         let (mut before, mut told) = (look(), false);
@@ -97,10 +117,15 @@ fn watch(limit: Duration, look: impl Fn() -> Pulse + Send + 'static, sign: impl 
             }
         }
     };
-    match std::thread::Builder::new().name("weir-watchdog".into()).spawn(body) {
+    match std::thread::Builder::new()
+        .name("weir-watchdog".into())
+        .spawn(body)
+    {
         Ok(_) => Some(end),
         Err(error) => {
-            tracing::error!("no thread for the watchdog, the service manager will take this router for stuck: {error}");
+            tracing::error!(
+                "no thread for the watchdog, the service manager will take this router for stuck: {error}"
+            );
             None
         }
     }
@@ -113,7 +138,10 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     fn signs(workers: &[u64], control: u64) -> Pulse {
-        Pulse { workers: workers.to_vec(), control }
+        Pulse {
+            workers: workers.to_vec(),
+            control,
+        }
     }
 
     #[test]
@@ -122,7 +150,10 @@ mod tests {
         assert!(stuck(&before, &signs(&[6, 8], 4)).is_empty());
         assert_eq!(stuck(&before, &signs(&[6, 7], 4)), ["worker 1"]);
         assert_eq!(stuck(&before, &signs(&[6, 8], 3)), ["the control thread"]);
-        assert_eq!(stuck(&before, &before), ["worker 0", "worker 1", "the control thread"]);
+        assert_eq!(
+            stuck(&before, &before),
+            ["worker 0", "worker 1", "the control thread"]
+        );
         assert_eq!(stuck(&before, &signs(&[], 4)), ["all workers"]);
     }
 
@@ -134,10 +165,14 @@ mod tests {
         let turns = AtomicU64::new(0);
         let look = move || {
             let control = looked.fetch_add(1, Ordering::AcqRel);
-            let worker = turns.fetch_add(u64::from(moving.load(Ordering::Acquire)), Ordering::Relaxed);
+            let worker =
+                turns.fetch_add(u64::from(moving.load(Ordering::Acquire)), Ordering::Relaxed);
             signs(&[worker], control)
         };
-        let end = watch(Duration::from_millis(40), look, move || sign.send(()).unwrap_or_default()).unwrap();
+        let end = watch(Duration::from_millis(40), look, move || {
+            sign.send(()).unwrap_or_default()
+        })
+        .unwrap();
         for _ in 0..3 {
             received.recv_timeout(Duration::from_secs(20)).unwrap();
         }
@@ -148,8 +183,15 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         while received.try_recv().is_ok() {}
-        assert!(received.recv_timeout(Duration::from_millis(200)).is_err(), "it stands, and says it lives");
+        assert!(
+            received.recv_timeout(Duration::from_millis(200)).is_err(),
+            "it stands, and says it lives"
+        );
         drop(end);
-        assert_eq!(received.recv(), Err(std::sync::mpsc::RecvError), "the thread ends");
+        assert_eq!(
+            received.recv(),
+            Err(std::sync::mpsc::RecvError),
+            "the thread ends"
+        );
     }
 }

@@ -29,7 +29,11 @@ struct Place {
 impl Place {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("weir-shell-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "weir-shell-{}-{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
         let folder = std::env::temp_dir().join(&name);
         fs::create_dir_all(&folder).unwrap();
         Self { folder, name }
@@ -61,11 +65,28 @@ impl Router {
                     lan0: { device: { driver: null }, addresses: [ 10.0.0.1/24 ] }\n  lan1: { device: { driver: null } }\n\
                     routes: [ { prefix: 198.51.100.0/24, via: 192.0.2.254 } ]\n";
         // `null` is YAML's word for nothing: the driver's name needs quotes.
-        let history = format!("history: {{ directory: {} }}\n", place.folder.join("history").display());
-        fs::write(&config, text.replace("driver: null", "driver: \"null\"") + &history).unwrap();
+        let history = format!(
+            "history: {{ directory: {} }}\n",
+            place.folder.join("history").display()
+        );
+        fs::write(
+            &config,
+            text.replace("driver: null", "driver: \"null\"") + &history,
+        )
+        .unwrap();
         let mut command = Command::new(WEIR);
-        command.args(["run", "-c"]).arg(&config).arg("--socket").arg(place.socket());
-        let router = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        command
+            .args(["run", "-c"])
+            .arg(&config)
+            .arg("--socket")
+            .arg(place.socket());
+        let router = Self(
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
         let began = Instant::now();
         while !place.socket().exists() {
             assert!(began.elapsed() < LIMIT, "the router does not start");
@@ -77,7 +98,9 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        let _ = Command::new("kill")
+            .args(["-TERM", &self.0.id().to_string()])
+            .status();
         let began = Instant::now();
         while began.elapsed() < LIMIT && matches!(self.0.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(20));
@@ -98,11 +121,25 @@ struct Terminal {
 
 impl Terminal {
     fn open(place: &Place, socket: &Path) -> Self {
-        let line = format!("stty cols 100 rows 40; exec {WEIR} --socket {}", socket.display());
+        let line = format!(
+            "stty cols 100 rows 40; exec {WEIR} --socket {}",
+            socket.display()
+        );
         let mut script = Command::new("script");
-        script.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm").env("HOME", &place.folder).env("NO_COLOR", "1");
-        script.env_remove("XDG_STATE_HOME").env_remove("WEIR_SOCKET");
-        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        script
+            .args(["-qefc", &line, "/dev/null"])
+            .env("TERM", "xterm")
+            .env("HOME", &place.folder)
+            .env("NO_COLOR", "1");
+        script
+            .env_remove("XDG_STATE_HOME")
+            .env_remove("WEIR_SOCKET");
+        let mut child = script
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let screen = Arc::new(Mutex::new(Vec::new()));
         let (mut output, written) = (child.stdout.take().unwrap(), Arc::clone(&screen));
         thread::spawn(move || {
@@ -112,7 +149,12 @@ impl Terminal {
             }
         });
         let keys = child.stdin.take();
-        let mut terminal = Self { child, keys, screen, seen: 0 };
+        let mut terminal = Self {
+            child,
+            keys,
+            screen,
+            seen: 0,
+        };
         terminal.expect("quit leaves");
         terminal.prompt();
         terminal
@@ -167,13 +209,23 @@ impl Terminal {
             self.press("\t");
             let pressed = Instant::now();
             while pressed.elapsed() < Duration::from_millis(1500) {
-                if self.text().chars().skip(self.seen).collect::<String>().contains(wanted) {
+                if self
+                    .text()
+                    .chars()
+                    .skip(self.seen)
+                    .collect::<String>()
+                    .contains(wanted)
+                {
                     self.expect(wanted);
                     return;
                 }
                 thread::sleep(Duration::from_millis(10));
             }
-            assert!(began.elapsed() < LIMIT, "no {wanted:?} in {:?}", self.text());
+            assert!(
+                began.elapsed() < LIMIT,
+                "no {wanted:?} in {:?}",
+                self.text()
+            );
         }
     }
 
@@ -183,7 +235,11 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(began.elapsed() < LIMIT, "the shell does not end: {:?}", self.text());
+            assert!(
+                began.elapsed() < LIMIT,
+                "the shell does not end: {:?}",
+                self.text()
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -321,11 +377,26 @@ fn the_history_is_kept_and_is_the_users_own() {
     terminal.press(CTRL_D);
     assert!(terminal.end().success());
     let text = fs::read_to_string(place.history()).unwrap();
-    assert!(text.contains("show version\n") && !text.contains("totals"), "{text}");
-    assert_eq!(fs::metadata(place.history()).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::metadata(place.history().parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(
+        text.contains("show version\n") && !text.contains("totals"),
+        "{text}"
+    );
+    assert_eq!(
+        fs::metadata(place.history()).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        fs::metadata(place.history().parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
     // Two thousand lines more are not all kept, and the last one is there in the next shell.
-    let many: String = (0..2000).map(|number| format!("show interface x{number}\n")).collect();
+    let many: String = (0..2000)
+        .map(|number| format!("show interface x{number}\n"))
+        .collect();
     fs::write(place.history(), format!("#V2\n{many}")).unwrap();
     let mut terminal = Terminal::open(&place, &place.socket());
     terminal.press(UP);
@@ -378,7 +449,11 @@ fn the_configuration_is_changed_and_confirmed() {
     terminal.expect("revision 5 runs");
     terminal.prompt();
     // What it dumps is a file whose plan is empty.
-    let dumped = Command::new(WEIR).args(["config", "dump", "--socket"]).arg(place.socket()).output().unwrap();
+    let dumped = Command::new(WEIR)
+        .args(["config", "dump", "--socket"])
+        .arg(place.socket())
+        .output()
+        .unwrap();
     let copy = place.folder.join("copy.yaml");
     fs::write(&copy, dumped.stdout).unwrap();
     terminal.press(&format!("config plan -c {}\r", copy.display()));
@@ -391,7 +466,11 @@ fn a_router_that_does_not_answer_is_not_waited_for() {
     let place = Place::new();
     let socket = place.folder.join("silent.sock");
     let nobody = Terminal::open(&place, &place.folder.join("nobody.sock"));
-    assert!(nobody.text().contains("no weir answers"), "{}", nobody.text());
+    assert!(
+        nobody.text().contains("no weir answers"),
+        "{}",
+        nobody.text()
+    );
     let silent = UnixListener::bind(&socket).unwrap();
     // The first question, when the shell opens, gets an end instead of an answer; the next none.
     let first = thread::spawn(move || {

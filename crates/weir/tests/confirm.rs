@@ -16,7 +16,8 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Place {
-        let folder = std::env::temp_dir().join(format!("weir-confirm-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-confirm-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let place = Place(folder);
         place.write("old.yaml", 1500);
@@ -39,29 +40,58 @@ impl Place {
     /// Always with the old file, as a service manager would.
     fn run(&self) -> Child {
         let mut child = Command::new(WEIR)
-            .args(["run", "-c", &self.path("old.yaml"), "--socket", &self.path("s.sock")])
+            .args([
+                "run",
+                "-c",
+                &self.path("old.yaml"),
+                "--socket",
+                &self.path("s.sock"),
+            ])
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(self.0.join("log")).unwrap())
             .spawn()
             .unwrap();
         let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains("runs:"), "{said}{}", std::fs::read_to_string(self.0.join("log")).unwrap());
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        assert!(
+            said.contains("runs:"),
+            "{said}{}",
+            std::fs::read_to_string(self.0.join("log")).unwrap()
+        );
         child
     }
 
     fn weir(&self, arguments: &[&str]) -> Value {
-        let output = Command::new(WEIR).args(["--socket", &self.path("s.sock"), "--json"]).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(WEIR)
+            .args(["--socket", &self.path("s.sock"), "--json"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
     }
 
     fn mtu(&self) -> u64 {
-        self.weir(&["show", "interface"])["interfaces"][0]["mtu"].as_u64().unwrap()
+        self.weir(&["show", "interface"])["interfaces"][0]["mtu"]
+            .as_u64()
+            .unwrap()
     }
 
     fn apply(&self, confirm: &str) {
-        self.weir(&["config", "apply", "-c", &self.path("new.yaml"), "--confirm", confirm]);
+        self.weir(&[
+            "config",
+            "apply",
+            "-c",
+            &self.path("new.yaml"),
+            "--confirm",
+            confirm,
+        ]);
         assert_eq!(self.mtu(), 1400);
     }
 }

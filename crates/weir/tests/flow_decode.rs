@@ -20,7 +20,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("weir-flow-decode-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("weir-flow-decode-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -32,26 +33,70 @@ impl Drop for Folder {
     }
 }
 
-fn decode(folder: &Folder, port: u16, messages: &[Vec<u8>], arguments: &[&str]) -> (String, String, Option<i32>) {
+fn decode(
+    folder: &Folder,
+    port: u16,
+    messages: &[Vec<u8>],
+    arguments: &[&str],
+) -> (String, String, Option<i32>) {
     let file = folder.0.join("capture.pcap");
     std::fs::write(&file, capture(port, messages)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    let Output { status, stdout, stderr } = command.args(["flow", "decode", "-r"]).arg(&file).args(arguments).output().unwrap();
-    (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code())
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .args(["flow", "decode", "-r"])
+        .arg(&file)
+        .args(arguments)
+        .output()
+        .unwrap();
+    (
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+        status.code(),
+    )
 }
 
 #[test]
 fn json_has_what_was_in_the_records() {
     let folder = Folder::new("json");
     for version in [Version::Ipfix, Version::NetFlow9] {
-        let (text, told, code) = decode(&folder, 4739, &messages(version, 1400, FLOWS), &["--json"]);
+        let (text, told, code) =
+            decode(&folder, 4739, &messages(version, 1400, FLOWS), &["--json"]);
         assert_eq!(code, Some(0), "{told}");
-        let objects: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let of = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
-        assert_eq!((of("template").len(), of("options-template").len(), of("options").len()), (2, 1, 1));
+        let objects: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let of = |kind: &str| {
+            objects
+                .iter()
+                .filter(|object| object["kind"] == kind)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (
+                of("template").len(),
+                of("options-template").len(),
+                of("options").len()
+            ),
+            (2, 1, 1)
+        );
         let options = of("options")[0];
-        let scope = if version == Version::Ipfix { "ingressInterface" } else { "scopeInterface" };
-        assert_eq!((&options["scope"][scope], &options["fields"]["interfaceName"]), (&7.into(), &"wan0".into()));
+        let scope = if version == Version::Ipfix {
+            "ingressInterface"
+        } else {
+            "scopeInterface"
+        };
+        assert_eq!(
+            (
+                &options["scope"][scope],
+                &options["fields"]["interfaceName"]
+            ),
+            (&7.into(), &"wan0".into())
+        );
         let flows = of("flow");
         assert_eq!(flows.len() as u64, FLOWS);
         for (flow, made) in flows.iter().zip((0..FLOWS).map(Made)) {
@@ -61,14 +106,31 @@ fn json_has_what_was_in_the_records() {
             } else {
                 ("sourceIPv4Address", made.source().0.to_string())
             };
-            assert_eq!((&fields[name], &flow["domain"]), (&address.into(), &7.into()));
-            assert_eq!((&fields["packetDeltaCount"], &fields["octetDeltaCount"]), (&made.packets().into(), &made.octets().into()));
-            assert_eq!((&fields["egressInterface"], &fields["forwardingStatus"]), (&9.into(), &64.into()));
+            assert_eq!(
+                (&fields[name], &flow["domain"]),
+                (&address.into(), &7.into())
+            );
+            assert_eq!(
+                (&fields["packetDeltaCount"], &fields["octetDeltaCount"]),
+                (&made.packets().into(), &made.octets().into())
+            );
+            assert_eq!(
+                (&fields["egressInterface"], &fields["forwardingStatus"]),
+                (&9.into(), &64.into())
+            );
         }
         if version == Version::Ipfix {
-            assert_eq!(flows[1]["fields"]["flowStartMilliseconds"], "2023-11-14T22:13:20.124000000Z");
+            assert_eq!(
+                flows[1]["fields"]["flowStartMilliseconds"],
+                "2023-11-14T22:13:20.124000000Z"
+            );
         }
-        assert!(told.contains(&format!("{FLOWS} flow records, 1 of options, 3 templates; 0 missing")), "{told}");
+        assert!(
+            told.contains(&format!(
+                "{FLOWS} flow records, 1 of options, 3 templates; 0 missing"
+            )),
+            "{told}"
+        );
     }
 }
 
@@ -80,21 +142,54 @@ fn what_is_missing_or_broken_is_told() {
     messages[1].truncate(100);
     let (text, told, code) = decode(&folder, 2055, &messages, &[]);
     assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("message 2 from 127.0.0.1:40000, octet 2: the header says"), "{told}");
-    assert!(text.lines().count() < FLOWS as usize && text.starts_with("Date first seen"), "{text}");
+    assert!(
+        told.contains("message 2 from 127.0.0.1:40000, octet 2: the header says"),
+        "{told}"
+    );
+    assert!(
+        text.lines().count() < FLOWS as usize && text.starts_with("Date first seen"),
+        "{text}"
+    );
     // The one behind the broken one: nobody knows how many were in that. The one that is gone: all its records.
-    let told_missing: u64 = told.lines().filter_map(|line| line.strip_suffix(" missing")?.rsplit(' ').next()?.parse::<u64>().ok()).sum();
-    let left = u64::from(u32::from_be_bytes(messages[3][8..12].try_into().unwrap()) - u32::from_be_bytes(gone[8..12].try_into().unwrap()));
+    let told_missing: u64 = told
+        .lines()
+        .filter_map(|line| {
+            line.strip_suffix(" missing")?
+                .rsplit(' ')
+                .next()?
+                .parse::<u64>()
+                .ok()
+        })
+        .sum();
+    let left = u64::from(
+        u32::from_be_bytes(messages[3][8..12].try_into().unwrap())
+            - u32::from_be_bytes(gone[8..12].try_into().unwrap()),
+    );
     assert_eq!(told_missing, left, "{told}");
     // Data without their templates.
     let (text, told, code) = decode(&folder, 4739, &messages[2..3], &["--json"]);
-    assert!(text.is_empty() && told.contains("no template 256 for this set") && code == Some(1), "{told}");
+    assert!(
+        text.is_empty() && told.contains("no template 256 for this set") && code == Some(1),
+        "{told}"
+    );
     // Templates that come afterwards.
     let late = [messages[2].clone(), messages[0].clone()];
     let (text, _, code) = decode(&folder, 4739, &late, &["--json"]);
-    assert_eq!((text.lines().next().map(|line| line.contains("\"kind\":\"template\"")), code), (Some(true), Some(0)), "{text}");
+    assert_eq!(
+        (
+            text.lines()
+                .next()
+                .map(|line| line.contains("\"kind\":\"template\"")),
+            code
+        ),
+        (Some(true), Some(0)),
+        "{text}"
+    );
     let (_, told, code) = decode(&folder, 53, &messages, &[]);
-    assert!(told.contains("--port chooses another") && code == Some(0), "{told}");
+    assert!(
+        told.contains("--port chooses another") && code == Some(0),
+        "{told}"
+    );
 }
 
 #[test]
@@ -108,7 +203,10 @@ fn records_of_the_network_are_printed_at_once() {
     let mut told = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     told.read_line(&mut line).unwrap();
-    let address = line.strip_prefix("weir: listening on ").and_then(|rest| rest.split(';').next()).unwrap_or_else(|| panic!("{line}"));
+    let address = line
+        .strip_prefix("weir: listening on ")
+        .and_then(|rest| rest.split(';').next())
+        .unwrap_or_else(|| panic!("{line}"));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.send_to(&message5(), address).unwrap();
     let mut printed = BufReader::new(child.stdout.take().unwrap());
@@ -121,23 +219,42 @@ fn records_of_the_network_are_printed_at_once() {
         (0..count).map(line).collect()
     };
     let first = lines(21);
-    assert!(first[0].starts_with("ts,te,td,sa,da") && first[1].contains(",10.0.0.0,192.0.2.0,1024,443,TCP,...AP.SF,"), "{first:?}");
+    assert!(
+        first[0].starts_with("ts,te,td,sa,da")
+            && first[1].contains(",10.0.0.0,192.0.2.0,1024,443,TCP,...AP.SF,"),
+        "{first:?}"
+    );
     // And over TCP, where messages follow each other as octets; who speaks something else is told so.
     let messages = messages(Version::Ipfix, 1400, FLOWS);
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(&messages.concat()).unwrap();
     let more = lines(FLOWS as usize);
-    assert!(more.iter().all(|line| line.split(',').count() == first[0].split(',').count()), "{more:?}");
-    TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert!(
+        more.iter()
+            .all(|line| line.split(',').count() == first[0].split(',').count()),
+        "{more:?}"
+    );
+    TcpStream::connect(address)
+        .unwrap()
+        .write_all(b"GET / HTTP/1.1\r\n\r\n")
+        .unwrap();
     let mut line = String::new();
     told.read_line(&mut line).unwrap();
-    assert!(line.starts_with("weir: the stream from 127.0.0.1:") && line.contains(": no IPFIX: version 18245"), "{line}");
+    assert!(
+        line.starts_with("weir: the stream from 127.0.0.1:")
+            && line.contains(": no IPFIX: version 18245"),
+        "{line}"
+    );
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let mut rest = String::new();
     told.read_to_string(&mut rest).unwrap();
-    let expected = format!("{} messages: {} flow records", 1 + messages.len(), 20 + FLOWS);
+    let expected = format!(
+        "{} messages: {} flow records",
+        1 + messages.len(),
+        20 + FLOWS
+    );
     assert!(rest.contains(&expected), "{rest}");
 }
 
@@ -154,19 +271,39 @@ impl Drop for Nfcapd {
 /// What nfdump prints of these messages; nothing when it is not installed.
 fn nfdump(folder: &Path, messages: &[Vec<u8>], format: &str) -> Option<Vec<String>> {
     std::fs::create_dir_all(folder).unwrap();
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let mut nfcapd = Command::new("nfcapd");
-    nfcapd.args(["-b", "127.0.0.1", "-t", "3600", "-p"]).arg(port.to_string()).arg("-l").arg(folder);
-    let mut nfcapd = Nfcapd(nfcapd.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?);
+    nfcapd
+        .args(["-b", "127.0.0.1", "-t", "3600", "-p"])
+        .arg(port.to_string())
+        .arg("-l")
+        .arg(folder);
+    let mut nfcapd = Nfcapd(
+        nfcapd
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .ok()?,
+    );
     let mut told = BufReader::new(nfcapd.0.stderr.take().unwrap());
-    wait(|| std::fs::read_to_string("/proc/net/udp").unwrap().contains(&format!("0100007F:{port:04X}")));
+    wait(|| {
+        std::fs::read_to_string("/proc/net/udp")
+            .unwrap()
+            .contains(&format!("0100007F:{port:04X}"))
+    });
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for message in messages {
         socket.send_to(message, ("127.0.0.1", port)).unwrap();
         // Taken out of its socket, so that none is lost.
         wait(|| {
             let table = std::fs::read_to_string("/proc/net/udp").unwrap();
-            table.lines().any(|line| line.contains(&format!("0100007F:{port:04X}")) && line.contains("00000000:00000000"))
+            table.lines().any(|line| {
+                line.contains(&format!("0100007F:{port:04X}")) && line.contains("00000000:00000000")
+            })
         });
     }
     let id = rustix::process::Pid::from_child(&nfcapd.0);
@@ -176,8 +313,20 @@ fn nfdump(folder: &Path, messages: &[Vec<u8>], format: &str) -> Option<Vec<Strin
     nfcapd.0.wait().unwrap();
     // Not its "sequence errors": 1.7.1 leaves records of options out of the count, which RFC 7011 3.1 has in it.
     assert!(rest.contains("Bad Packets: 0"), "{rest}");
-    let output = Command::new("nfdump").env("TZ", "UTC").args(["-q", "-o", format, "-R"]).arg(folder).output().ok()?;
-    Some(String::from_utf8(output.stdout).unwrap().lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    let output = Command::new("nfdump")
+        .env("TZ", "UTC")
+        .args(["-q", "-o", format, "-R"])
+        .arg(folder)
+        .output()
+        .ok()?;
+    Some(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect(),
+    )
 }
 
 fn wait(mut until: impl FnMut() -> bool) {
@@ -205,20 +354,35 @@ fn comparable(line: &str, version: &str) -> String {
 #[test]
 fn lines_and_values_are_those_of_nfdump() {
     let folder = Folder::new("nfdump");
-    let cases = [("10", messages(Version::Ipfix, 1400, FLOWS)), ("9", messages(Version::NetFlow9, 512, FLOWS)), ("5", vec![message5()])];
+    let cases = [
+        ("10", messages(Version::Ipfix, 1400, FLOWS)),
+        ("9", messages(Version::NetFlow9, 512, FLOWS)),
+        ("5", vec![message5()]),
+    ];
     for (name, messages) in cases {
         for format in ["line", "csv"] {
-            let Some(mut theirs) = nfdump(&folder.0.join(format!("{name}-{format}")), &messages, format) else {
+            let Some(mut theirs) = nfdump(
+                &folder.0.join(format!("{name}-{format}")),
+                &messages,
+                format,
+            ) else {
                 eprintln!("skipped: nfdump is not installed");
                 return;
             };
             let (ours, told, code) = decode(&folder, 4739, &messages, &["--format", format]);
             assert_eq!(code, Some(0), "{told}");
-            let mut ours: Vec<String> = ours.lines().skip(1).map(|line| comparable(line, name)).collect();
+            let mut ours: Vec<String> = ours
+                .lines()
+                .skip(1)
+                .map(|line| comparable(line, name))
+                .collect();
             theirs = theirs.iter().map(|line| comparable(line, name)).collect();
             // 1.7.1 takes ICMP's type and code from the port in IPFIX and version 5, and in version 9 does not.
             let icmp = |line: &String| line.contains("ICMP");
-            assert_eq!(ours.iter().filter(|line| icmp(line)).count(), theirs.iter().filter(|line| icmp(line)).count());
+            assert_eq!(
+                ours.iter().filter(|line| icmp(line)).count(),
+                theirs.iter().filter(|line| icmp(line)).count()
+            );
             ours.retain(|line| name != "9" || !icmp(line));
             theirs.retain(|line| name != "9" || !icmp(line));
             ours.sort();

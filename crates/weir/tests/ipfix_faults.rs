@@ -51,8 +51,15 @@ for flow in range(first, first + count):
 type Flows = BTreeMap<u16, (u64, u64)>;
 
 fn sent(flows: u32) -> Flows {
-    let load = |flow: u32| (u64::from(1 + flow % 3), u64::from((1 + flow % 3) * (28 + flow % 500)));
-    (0..flows).map(|flow| (20_000 + flow as u16, load(flow))).collect()
+    let load = |flow: u32| {
+        (
+            u64::from(1 + flow % 3),
+            u64::from((1 + flow % 3) * (28 + flow % 500)),
+        )
+    };
+    (0..flows)
+        .map(|flow| (20_000 + flow as u16, load(flow)))
+        .collect()
 }
 
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
@@ -75,13 +82,17 @@ impl Heard {
     /// Takes octets of a connection; each flow may come in parts.
     fn take(&mut self, from: SocketAddr, octets: &[u8]) {
         self.buffer.extend_from_slice(octets);
-        while let Some(length) = message_length(&self.buffer).filter(|length| self.buffer.len() >= *length) {
+        while let Some(length) =
+            message_length(&self.buffer).filter(|length| self.buffer.len() >= *length)
+        {
             let message: Vec<u8> = self.buffer.drain(..length).collect();
             let flows = &mut self.flows;
             self.collector.read(from, &message, &mut |item| match item {
                 Item::Record(record) if !record.template.is_options() => {
                     let flow = Flow::of(&record);
-                    if flow.protocol == Some(17) && flow.destination_address().to_string() == "10.2.0.2" {
+                    if flow.protocol == Some(17)
+                        && flow.destination_address().to_string() == "10.2.0.2"
+                    {
                         assert_eq!(flow.forwarding_status, 64, "{flow:?}");
                         let sums = flows.entry(flow.source_port).or_default();
                         *sums = (sums.0 + flow.packets, sums.1 + flow.octets);
@@ -118,36 +129,56 @@ fn leave(mut stream: TcpStream, heard: &mut Heard) {
 }
 
 fn listen(host: &Host, port: u16) -> TcpListener {
-    host.namespace().run(|| TcpListener::bind(("127.0.0.1", port))).unwrap().unwrap()
+    host.namespace()
+        .run(|| TcpListener::bind(("127.0.0.1", port)))
+        .unwrap()
+        .unwrap()
 }
 
 /// Certificate and key, in PEM: for this name, and over or not.
 fn certificate(folder: &Folder, name: &str, expired: bool) {
-    let mut parameters = rcgen::CertificateParams::new(vec!["collector.example".to_owned()]).unwrap();
+    let mut parameters =
+        rcgen::CertificateParams::new(vec!["collector.example".to_owned()]).unwrap();
     if expired {
         parameters.not_after = rcgen::date_time_ymd(2001, 1, 1);
     }
     let key = rcgen::KeyPair::generate().unwrap();
-    std::fs::write(folder.argument(&format!("{name}.pem")), parameters.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(
+        folder.argument(&format!("{name}.pem")),
+        parameters.self_signed(&key).unwrap().pem(),
+    )
+    .unwrap();
     std::fs::write(folder.argument(&format!("{name}.key")), key.serialize_pem()).unwrap();
 }
 
 /// Starts openssl's server, which writes what it reads into a file.
 fn tls(host: &Host, folder: &Folder, name: &str, port: u16) -> Running {
     certificate(folder, name, name == "expired");
-    let [pem, key, out] = ["pem", "key", "out"].map(|end| folder.argument(&format!("{name}.{end}")));
-    let line = format!("sleep 100 | openssl s_server -quiet -accept 127.0.0.1:{port} -cert {pem} -key {key} > {out}");
+    let [pem, key, out] =
+        ["pem", "key", "out"].map(|end| folder.argument(&format!("{name}.{end}")));
+    let line = format!(
+        "sleep 100 | openssl s_server -quiet -accept 127.0.0.1:{port} -cert {pem} -key {key} > {out}"
+    );
     let running = host.spawn("sh", &["-c", &line]).unwrap();
-    let is_open = || host.run("cat", &["/proc/net/tcp"], LIMIT).unwrap().stdout.contains(&format!(":{port:04X} 00000000:0000 0A"));
+    let is_open = || {
+        host.run("cat", &["/proc/net/tcp"], LIMIT)
+            .unwrap()
+            .stdout
+            .contains(&format!(":{port:04X} 00000000:0000 0A"))
+    };
     wait("openssl", is_open);
     running
 }
 
 fn configuration(folder: &Folder) -> String {
-    let tcp = |port: u16| format!("    - {{ address: 127.0.0.1, port: {port}, transport: tcp, queue: 64 }}\n");
+    let tcp = |port: u16| {
+        format!("    - {{ address: 127.0.0.1, port: {port}, transport: tcp, queue: 64 }}\n")
+    };
     let tls = |name: &str, port: u16, certificate: &str| {
         let ca = folder.argument(&format!("{certificate}.pem"));
-        format!("    - {{ address: 127.0.0.1, port: {port}, transport: tls, tls: {{ name: {name}, ca: {ca} }} }}\n")
+        format!(
+            "    - {{ address: 127.0.0.1, port: {port}, transport: tls, tls: {{ name: {name}, ca: {ca} }} }}\n"
+        )
     };
     let collectors = [
         format!("    - {{ address: 127.0.0.1, port: {READER}, transport: tcp }}\n"),
@@ -182,32 +213,66 @@ struct Stage {
 impl Stage {
     fn show(&self) -> Value {
         let output = std::process::Command::new(WEIR)
-            .args(["--socket", &self.folder.argument("weir.sock"), "show", "flow", "exporter", "--json"])
+            .args([
+                "--socket",
+                &self.folder.argument("weir.sock"),
+                "show",
+                "flow",
+                "exporter",
+                "--json",
+            ])
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// What is told of the collector at a port.
     fn collector(&self, port: u16) -> Value {
         let show = self.show();
-        show["collectors"].as_array().unwrap().iter().find(|it| it["port"] == port).unwrap_or_else(|| panic!("{show}")).clone()
+        show["collectors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["port"] == port)
+            .unwrap_or_else(|| panic!("{show}"))
+            .clone()
     }
 
     /// Waits until the last error of a collector is one of these.
     fn wait_for_error(&self, port: u16, texts: &[&str]) {
-        let is_told = |it: &Value| it["last_error"].as_str().is_some_and(|told| texts.iter().any(|text| told.contains(text)));
+        let is_told = |it: &Value| {
+            it["last_error"]
+                .as_str()
+                .is_some_and(|told| texts.iter().any(|text| told.contains(text)))
+        };
         let until = Instant::now() + LIMIT;
         while !is_told(&self.collector(port)) {
-            assert!(Instant::now() < until, "{texts:?}: {}", self.collector(port));
+            assert!(
+                Instant::now() < until,
+                "{texts:?}: {}",
+                self.collector(port)
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
     fn send(&self, round: u32) {
         let [first, count] = [round * FLOWS, FLOWS].map(|number| number.to_string());
-        let done = self.lab.host(NEAR).unwrap().run("python3", &[&self.folder.argument("send.py"), &first, &count], LIMIT).unwrap();
+        let done = self
+            .lab
+            .host(NEAR)
+            .unwrap()
+            .run(
+                "python3",
+                &[&self.folder.argument("send.py"), &first, &count],
+                LIMIT,
+            )
+            .unwrap();
         assert!(done.success(), "{}", done.stderr);
     }
 }
@@ -232,22 +297,41 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
         }
     }
     let folder = Folder::new("ipfix-faults");
-    let stage = Stage { lab: Lab::two_hosts().build().unwrap(), folder };
+    let stage = Stage {
+        lab: Lab::two_hosts().build().unwrap(),
+        folder,
+    };
     let host = stage.lab.host(ROUTER).unwrap();
     // What the kernel holds for a connection is little, so that queues fill.
     for name in ["tcp_rmem", "tcp_wmem"] {
-        host.set_parameter(&format!("ipv4/{name}"), "4096 8192 8192").unwrap();
+        host.set_parameter(&format!("ipv4/{name}"), "4096 8192 8192")
+            .unwrap();
     }
     let reader = listen(host, READER);
     let (resetting, deaf) = (listen(host, RESETTING), listen(host, DEAF));
-    let servers = [("good", GOOD), ("other", OTHER), ("expired", EXPIRED)].map(|(name, port)| tls(host, &stage.folder, name, port));
-    std::fs::write(stage.folder.argument("weir.yaml"), configuration(&stage.folder)).unwrap();
+    let servers = [("good", GOOD), ("other", OTHER), ("expired", EXPIRED)]
+        .map(|(name, port)| tls(host, &stage.folder, name, port));
+    std::fs::write(
+        stage.folder.argument("weir.yaml"),
+        configuration(&stage.folder),
+    )
+    .unwrap();
     std::fs::write(stage.folder.argument("send.py"), SENDER).unwrap();
-    let arguments = ["run", "-c", &stage.folder.argument("weir.yaml"), "--socket", &stage.folder.argument("weir.sock")];
+    let arguments = [
+        "run",
+        "-c",
+        &stage.folder.argument("weir.yaml"),
+        "--socket",
+        &stage.folder.argument("weir.sock"),
+    ];
     let mut router = host.spawn(WEIR, &arguments).unwrap();
     router.wait_for_output("runs:", LIMIT).unwrap();
     let near = stage.lab.host(NEAR).unwrap();
-    wait("a way", || near.run("ping", &["-c", "1", "-W", "1", "10.2.0.2"], LIMIT).unwrap().success());
+    wait("a way", || {
+        near.run("ping", &["-c", "1", "-W", "1", "10.2.0.2"], LIMIT)
+            .unwrap()
+            .success()
+    });
     let (heard, stop) = (Mutex::new(Heard::default()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let _stops = Stops(&stop);
@@ -264,7 +348,14 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
             }
         });
         // Packets that must all come back, whatever happens beside them.
-        let pings = scope.spawn(|| near.run("ping", &["-q", "-i", "0.01", "-c", "800", "10.2.0.2"], LIMIT).unwrap());
+        let pings = scope.spawn(|| {
+            near.run(
+                "ping",
+                &["-q", "-i", "0.01", "-c", "800", "10.2.0.2"],
+                LIMIT,
+            )
+            .unwrap()
+        });
         let mut heard = heard.lock().unwrap();
         // It reads, goes as it should, is away, and comes again.
         let (mut stream, _) = reader.accept().unwrap();
@@ -290,16 +381,28 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
         stage.wait_for_error(DEAF, &["is full"]);
         heard.read(&mut stream, Some(3 * FLOWS));
         let deaf = stage.collector(DEAF);
-        assert!(deaf["not_sent"]["flows"].as_u64() > Some(0) && deaf["connected"] == true, "{deaf}");
+        assert!(
+            deaf["not_sent"]["flows"].as_u64() > Some(0) && deaf["connected"] == true,
+            "{deaf}"
+        );
         // What went to whom is known to the packet, also of those who got nothing, once the message is gone that a record is in.
         let sums = |it: &Value| ["packets", "octets"].map(|what| it[what].as_u64().unwrap());
         let open = |show: &Value| {
-            let of_udp = show["collectors"].as_array().unwrap().iter().filter(|it| it["transport"] == "udp");
+            let of_udp = show["collectors"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|it| it["transport"] == "udp");
             let whole = |collector: &Value| {
                 let parts = ["sent", "not_sent", "left_out"].map(|part| sums(&collector[part]));
-                parts.iter().fold([0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]])
+                parts
+                    .iter()
+                    .fold([0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]])
             };
-            of_udp.filter(|collector| whole(collector) != sums(&show["taken"])).cloned().collect::<Vec<_>>()
+            of_udp
+                .filter(|collector| whole(collector) != sums(&show["taken"]))
+                .cloned()
+                .collect::<Vec<_>>()
         };
         let until = Instant::now() + LIMIT;
         loop {
@@ -308,11 +411,20 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
             if open.is_empty() {
                 break;
             }
-            assert!(Instant::now() < until, "{} taken, but {open:?}", show["taken"]);
+            assert!(
+                Instant::now() < until,
+                "{} taken, but {open:?}",
+                show["taken"]
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         let pings = pings.join().unwrap();
-        assert!(pings.stdout.contains(" 0% packet loss"), "{} {}", pings.stdout, pings.stderr);
+        assert!(
+            pings.stdout.contains(" 0% packet loss"),
+            "{} {}",
+            pings.stdout,
+            pings.stderr
+        );
         let done = router.stop().unwrap();
         assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
         heard.read(&mut stream, None);
@@ -320,10 +432,23 @@ fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
     drop(deaf);
     assert!(heard.into_inner().unwrap().flows == sent(3 * FLOWS));
     let mut behind_tls = Heard::default();
-    behind_tls.take(([127, 0, 0, 1], GOOD).into(), &std::fs::read(stage.folder.argument("good.out")).unwrap());
-    assert!(behind_tls.flows == sent(3 * FLOWS), "TLS: {} flows, {:?}", behind_tls.flows.len(), servers[0].stderr_so_far());
+    behind_tls.take(
+        ([127, 0, 0, 1], GOOD).into(),
+        &std::fs::read(stage.folder.argument("good.out")).unwrap(),
+    );
+    assert!(
+        behind_tls.flows == sent(3 * FLOWS),
+        "TLS: {} flows, {:?}",
+        behind_tls.flows.len(),
+        servers[0].stderr_so_far()
+    );
     for name in ["other.out", "expired.out"] {
-        assert!(std::fs::read(stage.folder.argument(name)).unwrap().is_empty(), "{name}");
+        assert!(
+            std::fs::read(stage.folder.argument(name))
+                .unwrap()
+                .is_empty(),
+            "{name}"
+        );
     }
     drop(servers);
 }

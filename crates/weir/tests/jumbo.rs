@@ -13,12 +13,19 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Says in one line why not.
 fn possible() -> bool {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let mut numbers = release.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let mut numbers = release
+        .split('.')
+        .map(|number| number.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     let why = match preflight() {
         Err(why) => why,
-        Ok(()) if version < (6, 6) => format!("Linux {release} hands over no long frames by AF_XDP, 6.6 does"),
+        Ok(()) if version < (6, 6) => {
+            format!("Linux {release} hands over no long frames by AF_XDP, 6.6 does")
+        }
         Ok(()) if !has_program("ping") => "no ping".to_owned(),
         Ok(()) => return true,
     };
@@ -51,10 +58,26 @@ history: {{ directory: {} }}
             folder.join("history").display()
         );
         std::fs::write(folder.join("weir.yaml"), config).unwrap();
-        let mut bench = Bench { lab, router: None, folder };
-        let (config, socket) = (bench.folder.join("weir.yaml").display().to_string(), bench.socket());
-        let router = bench.lab.host(ROUTER).unwrap().spawn(WEIR, &["run", "-c", &config, "--socket", &socket]).unwrap();
-        bench.router.insert(router).wait_for_output("runs:", LIMIT).unwrap();
+        let mut bench = Bench {
+            lab,
+            router: None,
+            folder,
+        };
+        let (config, socket) = (
+            bench.folder.join("weir.yaml").display().to_string(),
+            bench.socket(),
+        );
+        let router = bench
+            .lab
+            .host(ROUTER)
+            .unwrap()
+            .spawn(WEIR, &["run", "-c", &config, "--socket", &socket])
+            .unwrap();
+        bench
+            .router
+            .insert(router)
+            .wait_for_output("runs:", LIMIT)
+            .unwrap();
         bench
     }
 
@@ -63,8 +86,16 @@ history: {{ directory: {} }}
     }
 
     fn ask(&self, arguments: &[&str]) -> Value {
-        let output = std::process::Command::new(WEIR).args(["--socket", &self.socket()]).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = std::process::Command::new(WEIR)
+            .args(["--socket", &self.socket()])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
@@ -72,30 +103,61 @@ history: {{ directory: {} }}
     fn on(&self, host: &str, line: &str) -> String {
         let (program, arguments) = line.split_once(' ').unwrap();
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        let done = self.lab.host(host).unwrap().run(program, &arguments, LIMIT).unwrap();
-        assert!(done.success(), "{host}: {line}: {} {}\n{}", done.stdout, done.stderr, self.ask(&["show", "errors", "--json"]));
+        let done = self
+            .lab
+            .host(host)
+            .unwrap()
+            .run(program, &arguments, LIMIT)
+            .unwrap();
+        assert!(
+            done.success(),
+            "{host}: {line}: {} {}\n{}",
+            done.stdout,
+            done.stderr,
+            self.ask(&["show", "errors", "--json"])
+        );
         done.stdout
     }
 
     #[track_caller]
     fn ping(&self, host: &str, to: &str, size: usize) {
-        let said = self.on(host, &format!("ping -c 3 -i 0.05 -W 5 -M do -s {size} {to}"));
-        assert!(said.contains(" 0% packet loss"), "{host} to {to}, {size} bytes: {said}");
+        let said = self.on(
+            host,
+            &format!("ping -c 3 -i 0.05 -W 5 -M do -s {size} {to}"),
+        );
+        assert!(
+            said.contains(" 0% packet loss"),
+            "{host} to {to}, {size} bytes: {said}"
+        );
     }
 
     /// TCP for two seconds; every packet of it, and of all before, is accounted for.
     fn iperf(&self, from: &str) {
-        let mut server = self.lab.host(FAR).unwrap().spawn("iperf3", &["-s", "-1", "--forceflush"]).unwrap();
+        let mut server = self
+            .lab
+            .host(FAR)
+            .unwrap()
+            .spawn("iperf3", &["-s", "-1", "--forceflush"])
+            .unwrap();
         server.wait_for_output("listening", LIMIT).unwrap();
-        let report: Value = serde_json::from_str(&self.on(from, "iperf3 -c 10.2.0.2 -t 2 -J")).unwrap();
-        let (sent, segment) = (report["end"]["sum_received"]["bytes"].as_u64(), report["start"]["tcp_mss_default"].as_u64());
-        assert!(sent > Some(50_000_000) && segment > Some(8900), "{sent:?} bytes in segments of {segment:?}: {report}");
+        let report: Value =
+            serde_json::from_str(&self.on(from, "iperf3 -c 10.2.0.2 -t 2 -J")).unwrap();
+        let (sent, segment) = (
+            report["end"]["sum_received"]["bytes"].as_u64(),
+            report["start"]["tcp_mss_default"].as_u64(),
+        );
+        assert!(
+            sent > Some(50_000_000) && segment > Some(8900),
+            "{sent:?} bytes in segments of {segment:?}: {report}"
+        );
         server.wait(LIMIT).unwrap();
         let until = Instant::now() + LIMIT;
         loop {
             let totals = self.ask(&["show", "totals", "--json"]);
             let number = |name: &str| totals[name].as_u64().unwrap_or(0);
-            let drops: u64 = totals["drops"].as_object().map_or(0, |drops| drops.values().filter_map(Value::as_u64).sum());
+            let drops: u64 = totals["drops"]
+                .as_object()
+                .map_or(0, |drops| drops.values().filter_map(Value::as_u64).sum());
             let came = number("packets_in") + number("originated") + number("replicated");
             let went = number("packets_out") + drops + number("consumed") + number("held");
             if came == went && came > 5000 {
@@ -144,10 +206,14 @@ fn long_frames_pass_from_veth_to_veth_and_tap() {
         bench.iperf(ROUTER);
     }
     let interfaces = bench.ask(&["show", "interface", "--json"]);
-    let longest = interfaces["interfaces"].as_array().unwrap().iter().map(|it| {
-        let rx = &it["rx"];
-        rx["bytes"].as_u64().unwrap() / rx["packets"].as_u64().unwrap().max(1)
-    });
+    let longest = interfaces["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let rx = &it["rx"];
+            rx["bytes"].as_u64().unwrap() / rx["packets"].as_u64().unwrap().max(1)
+        });
     assert!(longest.max() > Some(1500), "{interfaces}");
     let done = bench.router.take().unwrap().interrupt().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", done.stderr);

@@ -13,12 +13,19 @@ use live::{Folder, Router, TOKEN, free_port, has_program, python_environment, tr
 /// `python3` that finds the client in the tree and leaves nothing in it.
 fn python(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(tree().join("clients/python")).env("PYTHONPATH", "src").env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .current_dir(tree().join("clients/python"))
+        .env("PYTHONPATH", "src")
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 
 fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// What a test may use of a Python that is old.
@@ -27,7 +34,11 @@ fn has_python() -> bool {
         return false;
     }
     let is_new = ["-c", "import sys; sys.exit(sys.version_info < (3, 11))"];
-    let has = Command::new("python3").args(is_new).status().unwrap().success();
+    let has = Command::new("python3")
+        .args(is_new)
+        .status()
+        .unwrap()
+        .success();
     if !has {
         eprintln!("skipped: python3 is older than 3.11");
     }
@@ -43,7 +54,9 @@ fn the_client_does_to_a_router_what_its_tests_say() {
     let (port, papers) = (free_port(), write_papers(&folder));
     let mut router = Router::start(folder, &tcp(port, &papers));
     let output = python("python3")
-        .args(["-W", "error", "-m", "unittest", "discover", "-s", "tests", "-v"])
+        .args([
+            "-W", "error", "-m", "unittest", "discover", "-s", "tests", "-v",
+        ])
         .env("WEIR_TEST_SOCKET", router.socket())
         .env("WEIR_TEST_CONFIG", router.config())
         .env("WEIR_TEST_PID", router.pid().to_string())
@@ -54,7 +67,11 @@ fn the_client_does_to_a_router_what_its_tests_say() {
         .unwrap();
     let said = said(&output);
     eprintln!("{said}");
-    assert!(output.status.success() && router.runs(), "{said}\n{}", router.log());
+    assert!(
+        output.status.success() && router.runs(),
+        "{said}\n{}",
+        router.log()
+    );
 }
 
 /// The API over TCP: with TLS, for a token that may look and for a client's certificate.
@@ -78,7 +95,10 @@ fn write_papers(folder: &Folder) -> PathBuf {
     std::fs::create_dir_all(&papers).unwrap();
     for (name, host) in [("router", "localhost"), ("client", "operator")] {
         let key = rcgen::KeyPair::generate().unwrap();
-        let certificate = rcgen::CertificateParams::new(vec![host.to_owned()]).unwrap().self_signed(&key).unwrap();
+        let certificate = rcgen::CertificateParams::new(vec![host.to_owned()])
+            .unwrap()
+            .self_signed(&key)
+            .unwrap();
         std::fs::write(papers.join(format!("{name}.pem")), certificate.pem()).unwrap();
         std::fs::write(papers.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
@@ -89,19 +109,40 @@ fn write_papers(folder: &Folder) -> PathBuf {
 #[ignore = "installs setuptools; `make test-long` runs it"]
 fn it_is_installed_by_pip_from_the_tree() {
     let folder = Folder::new("pip");
-    let Some(programs) = python_environment(&folder, &["setuptools>=77"]) else { return };
+    let Some(programs) = python_environment(&folder, &["setuptools>=77"]) else {
+        return;
+    };
     // A build writes beside the sources.
     let copy = folder.file("client");
     copy_folder(&tree().join("clients/python"), &copy);
     let site = folder.file("site");
-    let pip = ["install", "-q", "--disable-pip-version-check", "--no-index", "--no-build-isolation", "--target"];
-    let output = Command::new(programs.join("pip")).args(pip).arg(&site).arg(&copy).output().unwrap();
+    let pip = [
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "--no-index",
+        "--no-build-isolation",
+        "--target",
+    ];
+    let output = Command::new(programs.join("pip"))
+        .args(pip)
+        .arg(&site)
+        .arg(&copy)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert!(site.join("weir/py.typed").exists());
     let version = "import importlib.metadata, weir; print(weir.connect.__name__, importlib.metadata.version('weir'))";
-    let output =
-        Command::new(programs.join("python")).args(["-c", version]).env("PYTHONPATH", &site).current_dir(&folder.0).output().unwrap();
-    assert_eq!(said(&output).trim(), format!("connect {}", env!("CARGO_PKG_VERSION")));
+    let output = Command::new(programs.join("python"))
+        .args(["-c", version])
+        .env("PYTHONPATH", &site)
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert_eq!(
+        said(&output).trim(),
+        format!("connect {}", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -121,7 +162,13 @@ fn copy_folder(from: &Path, to: &Path) {
 #[ignore = "installs mypy; `make test-long` runs it"]
 fn every_line_is_typed() {
     let folder = Folder::new("mypy");
-    let Some(programs) = python_environment(&folder, &["mypy"]) else { return };
-    let output = python(programs.join("mypy")).arg("--cache-dir").arg(folder.file("cache")).output().unwrap();
+    let Some(programs) = python_environment(&folder, &["mypy"]) else {
+        return;
+    };
+    let output = python(programs.join("mypy"))
+        .arg("--cache-dir")
+        .arg(folder.file("cache"))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", said(&output));
 }

@@ -26,10 +26,14 @@ fn own() -> PathBuf {
 #[ignore = "installs schemathesis and takes minutes; `make test-long` runs it"]
 fn no_request_brings_out_a_fault() {
     let folder = Folder::new("schemathesis");
-    let Some(programs) = python_environment(&folder, &[VERSION]) else { return };
+    let Some(programs) = python_environment(&folder, &[VERSION]) else {
+        return;
+    };
     let port = free_port();
-    let api =
-        format!("api:\n  listen: [{{address: 127.0.0.1, port: {port}}}]\n  tokens: [{{name: fuzz, role: admin, sha256: {}}}]\n", TOKEN.1);
+    let api = format!(
+        "api:\n  listen: [{{address: 127.0.0.1, port: {port}}}]\n  tokens: [{{name: fuzz, role: admin, sha256: {}}}]\n",
+        TOKEN.1
+    );
     let mut router = Router::start(Folder::new("fuzzed"), &api);
     let output = fuzz(&folder, &programs, port, &router.config());
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -41,7 +45,11 @@ fn no_request_brings_out_a_fault() {
     assert!(requests(&said) > 2000, "{said}");
     // Requests came through to the engine, and packets passed all the while.
     let client = weir_api::Client::new(router.socket());
-    assert!(client.config_history(None, None).unwrap().revisions.len() > 10, "{}", last_lines(&log));
+    assert!(
+        client.config_history(None, None).unwrap().revisions.len() > 10,
+        "{}",
+        last_lines(&log)
+    );
     assert!(client.totals().unwrap().packets_out > 10_000);
 }
 
@@ -52,7 +60,12 @@ fn fuzz(folder: &Folder, programs: &Path, port: u16, config: &Path) -> std::proc
         .arg(own().join("schemathesis.toml"))
         .arg("run")
         .arg(format!("{address}/v1/openapi.json"))
-        .args(["--url", &address, "--header", &format!("Authorization: Bearer {}", TOKEN.0)])
+        .args([
+            "--url",
+            &address,
+            "--header",
+            &format!("Authorization: Bearer {}", TOKEN.0),
+        ])
         .args([
             "--checks",
             "all",
@@ -80,8 +93,16 @@ fn fuzz(folder: &Folder, programs: &Path, port: u16, config: &Path) -> std::proc
 
 /// How many requests were made: `1523 generated` in its last lines.
 fn requests(said: &str) -> u64 {
-    let words: Vec<&str> = said.split_whitespace().map(|word| word.trim_matches(',')).collect();
-    words.windows(2).filter(|pair| pair[1] == "generated").filter_map(|pair| pair[0].parse().ok()).next_back().unwrap_or(0)
+    let words: Vec<&str> = said
+        .split_whitespace()
+        .map(|word| word.trim_matches(','))
+        .collect();
+    words
+        .windows(2)
+        .filter(|pair| pair[1] == "generated")
+        .filter_map(|pair| pair[0].parse().ok())
+        .next_back()
+        .unwrap_or(0)
 }
 
 fn last_lines(log: &str) -> String {

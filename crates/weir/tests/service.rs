@@ -24,20 +24,33 @@ struct Managed {
 
 impl Managed {
     fn start(name: &str, limit: Option<Duration>) -> Managed {
-        let folder = std::env::temp_dir().join(format!("weir-service-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-service-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("weir.yaml"), config(&["a"])).unwrap();
         let notifications = UnixDatagram::bind(folder.join("notify")).unwrap();
         let mut command = Command::new(WEIR);
-        command.arg("run").arg("-c").arg(folder.join("weir.yaml")).arg("--socket").arg(folder.join("api.sock"));
-        command.env("NOTIFY_SOCKET", folder.join("notify")).env_remove("RUST_LOG").env_remove("WATCHDOG_PID");
+        command
+            .arg("run")
+            .arg("-c")
+            .arg(folder.join("weir.yaml"))
+            .arg("--socket")
+            .arg(folder.join("api.sock"));
+        command
+            .env("NOTIFY_SOCKET", folder.join("notify"))
+            .env_remove("RUST_LOG")
+            .env_remove("WATCHDOG_PID");
         match limit {
             Some(limit) => command.env("WATCHDOG_USEC", limit.as_micros().to_string()),
             None => command.env_remove("WATCHDOG_USEC"),
         };
         let log = std::fs::File::create(folder.join("log")).unwrap();
         let router = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        Managed { folder, notifications, router }
+        Managed {
+            folder,
+            notifications,
+            router,
+        }
     }
 
     fn write(&self, text: &str) {
@@ -63,7 +76,9 @@ impl Managed {
     /// Waits for a notification with this line; other than signs of life, none may come before it.
     fn expect(&self, line: &str) -> String {
         loop {
-            let said = self.next(LONG).unwrap_or_else(|| panic!("no {line}: {}", self.log()));
+            let said = self
+                .next(LONG)
+                .unwrap_or_else(|| panic!("no {line}: {}", self.log()));
             if said.lines().any(|it| it == line) {
                 return said;
             }
@@ -72,7 +87,11 @@ impl Managed {
     }
 
     fn interfaces(&self) -> usize {
-        let output = Command::new(WEIR).arg("--socket").arg(self.folder.join("api.sock")).args(["show", "interface", "--json"]).output();
+        let output = Command::new(WEIR)
+            .arg("--socket")
+            .arg(self.folder.join("api.sock"))
+            .args(["show", "interface", "--json"])
+            .output();
         let answer: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
         answer["interfaces"].as_array().unwrap().len()
     }
@@ -87,20 +106,31 @@ impl Drop for Managed {
 }
 
 fn config(names: &[&str]) -> String {
-    let interfaces: String = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
-    format!("interfaces:\n{interfaces}workers: {{ idle: sleep }}\nbuffers: {{ per-numa: 1024, hugepages: off }}\n")
+    let interfaces: String = names
+        .iter()
+        .map(|name| format!("  {name}: {{}}\n"))
+        .collect();
+    format!(
+        "interfaces:\n{interfaces}workers: {{ idle: sleep }}\nbuffers: {{ per-numa: 1024, hugepages: off }}\n"
+    )
 }
 
 #[test]
 fn ready_reloading_stopping() {
     let mut it = Managed::start("life", None);
-    assert!(it.expect("READY=1").contains("STATUS=1 interface, 1 worker"));
+    assert!(
+        it.expect("READY=1")
+            .contains("STATUS=1 interface, 1 worker")
+    );
     assert_eq!(it.interfaces(), 1);
 
     it.write(&config(&["a", "b"]));
     it.signal(Signal::HUP);
     assert!(it.expect("RELOADING=1").contains("\nMONOTONIC_USEC="));
-    assert!(it.expect("READY=1").contains("STATUS=2 interfaces, 1 worker"));
+    assert!(
+        it.expect("READY=1")
+            .contains("STATUS=2 interfaces, 1 worker")
+    );
     assert_eq!(it.interfaces(), 2);
 
     it.write("interfaces:\n  a: { mtu: many }\n");
@@ -109,25 +139,42 @@ fn ready_reloading_stopping() {
     assert!(it.expect("READY=1").contains("STATUS=2 interfaces"));
     assert_eq!(it.interfaces(), 2, "nothing was changed");
     let log = it.log();
-    assert!(log.contains("weir.yaml:2:13") && log.contains("nothing is changed"), "{log}");
+    assert!(
+        log.contains("weir.yaml:2:13") && log.contains("nothing is changed"),
+        "{log}"
+    );
 
     it.signal(Signal::TERM);
     it.expect("STOPPING=1");
     assert!(it.router.wait().unwrap().success());
-    assert_eq!(it.next(Duration::from_millis(100)), None, "no signs of life were wanted");
+    assert_eq!(
+        it.next(Duration::from_millis(100)),
+        None,
+        "no signs of life were wanted"
+    );
 }
 
 /// The thread of this name.
 fn thread(router: &Child, name: &str) -> String {
     let threads = std::fs::read_dir(format!("/proc/{}/task", router.id())).unwrap();
     let mut threads = threads.map(|thread| thread.unwrap().path());
-    let found = threads.find(|thread| std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim_end() == name));
-    found.unwrap().file_name().unwrap().to_string_lossy().into_owned()
+    let found = threads.find(|thread| {
+        std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    });
+    found
+        .unwrap()
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[test]
 fn a_stuck_thread_ends_the_signs_of_life() {
-    for (name, called) in [("weir-worker-0", "worker 0"), ("weir-control", "the control thread")] {
+    for (name, called) in [
+        ("weir-worker-0", "worker 0"),
+        ("weir-control", "the control thread"),
+    ] {
         let it = Managed::start(name, Some(Duration::from_secs(2)));
         it.expect("READY=1");
         it.expect("WATCHDOG=1");
@@ -135,22 +182,48 @@ fn a_stuck_thread_ends_the_signs_of_life() {
         // Each system call of the thread takes a minute now.
         let id = thread(&it.router, name);
         let strace = Command::new("strace")
-            .args(["-o", "/dev/null", "-e", "inject=all:delay_enter=60000000", "-p", &id])
+            .args([
+                "-o",
+                "/dev/null",
+                "-e",
+                "inject=all:delay_enter=60000000",
+                "-p",
+                &id,
+            ])
             .stderr(Stdio::piped())
             .spawn();
-        let Ok(mut strace) = strace else { return eprintln!("skipped: strace is not installed") };
+        let Ok(mut strace) = strace else {
+            return eprintln!("skipped: strace is not installed");
+        };
         let began = Instant::now();
-        while !it.log().contains(&format!(": {called}")) && began.elapsed() < LONG && strace.try_wait().unwrap().is_none() {
+        while !it.log().contains(&format!(": {called}"))
+            && began.elapsed() < LONG
+            && strace.try_wait().unwrap().is_none()
+        {
             std::thread::sleep(Duration::from_millis(20));
         }
         if strace.try_wait().unwrap().is_some() {
             let mut said = String::new();
-            strace.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            strace
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut said)
+                .unwrap();
             return eprintln!("skipped: {}", said.trim());
         }
-        assert!(it.log().contains(&format!("no progress for 500ms: {called}")), "{}", it.log());
+        assert!(
+            it.log()
+                .contains(&format!("no progress for 500ms: {called}")),
+            "{}",
+            it.log()
+        );
         while it.next(Duration::from_millis(1)).is_some() {}
-        assert_eq!(it.next(Duration::from_secs(3)), None, "{name} is stuck, and signs of life come");
+        assert_eq!(
+            it.next(Duration::from_secs(3)),
+            None,
+            "{name} is stuck, and signs of life come"
+        );
         let _ = strace.kill();
         let _ = strace.wait();
     }

@@ -20,7 +20,9 @@ fn frame(port: u16, payload: &[u8]) -> Vec<u8> {
     let (udp, ip) = (8 + payload.len() as u16, 28 + payload.len() as u16);
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
     frame.extend(ip.to_be_bytes());
-    frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 198, 51, 100, 9, 198, 51, 100, 10, 0x27, 0x0f]);
+    frame.extend([
+        0, 0, 0, 0, 64, 17, 0, 0, 198, 51, 100, 9, 198, 51, 100, 10, 0x27, 0x0f,
+    ]);
     frame.extend(port.to_be_bytes());
     frame.extend(udp.to_be_bytes());
     frame.extend([0, 0]);
@@ -33,10 +35,13 @@ struct Capture(PathBuf);
 
 impl Capture {
     fn new(name: &str, frames: &[Vec<u8>], cut: usize) -> Capture {
-        let path = std::env::temp_dir().join(format!("weir-decode-{}-{name}.pcap", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("weir-decode-{}-{name}.pcap", std::process::id()));
         let mut writer = Writer::new(Vec::new(), ETHERNET).unwrap();
         for frame in frames {
-            writer.write(1_700_000_000_000_000_000, frame.len() as u32, frame).unwrap();
+            writer
+                .write(1_700_000_000_000_000_000, frame.len() as u32, frame)
+                .unwrap();
         }
         let mut bytes = writer.into_inner();
         bytes.truncate(bytes.len() - cut);
@@ -46,9 +51,21 @@ impl Capture {
 
     fn decode(&self, arguments: &[&str]) -> (String, String, Option<i32>) {
         let program = env!("CARGO_BIN_EXE_weir");
-        let Output { status, stdout, stderr } =
-            Command::new(program).args(["sflow", "decode", "-r"]).arg(&self.0).args(arguments).output().unwrap();
-        (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code())
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = Command::new(program)
+            .args(["sflow", "decode", "-r"])
+            .arg(&self.0)
+            .args(arguments)
+            .output()
+            .unwrap();
+        (
+            String::from_utf8(stdout).unwrap(),
+            String::from_utf8(stderr).unwrap(),
+            status.code(),
+        )
     }
 }
 
@@ -60,22 +77,43 @@ impl Drop for Capture {
 
 /// The values of a field of the text form.
 fn values<'a>(text: &'a str, field: &str) -> Vec<&'a str> {
-    text.lines().filter_map(|line| line.strip_prefix(field)?.strip_prefix(' ')).collect()
+    text.lines()
+        .filter_map(|line| line.strip_prefix(field)?.strip_prefix(' '))
+        .collect()
 }
 
 #[test]
 fn sound_datagrams_of_a_file_are_printed() {
-    let capture = Capture::new("sound", &[frame(6343, &datagram(1)), frame(53, &datagram(2)), vec![0; 20], frame(6343, &datagram(3))], 0);
+    let capture = Capture::new(
+        "sound",
+        &[
+            frame(6343, &datagram(1)),
+            frame(53, &datagram(2)),
+            vec![0; 20],
+            frame(6343, &datagram(3)),
+        ],
+        0,
+    );
     let (text, told, code) = capture.decode(&[]);
     assert_eq!((told.as_str(), code), ("", Some(0)));
-    assert_eq!(values(&text, "datagramSourceIP"), ["198.51.100.9"; 2], "{text}");
+    assert_eq!(
+        values(&text, "datagramSourceIP"),
+        ["198.51.100.9"; 2],
+        "{text}"
+    );
     assert_eq!(values(&text, "agent"), ["192.0.2.7"; 2]);
     assert_eq!(values(&text, "packetSequenceNo"), ["1", "3"]);
     assert_eq!(values(&text, "sourceId"), ["0:12"; 2]);
     let (text, told, code) = capture.decode(&["--port", "53"]);
-    assert_eq!((values(&text, "packetSequenceNo"), told.as_str(), code), (vec!["2"], "", Some(0)));
+    assert_eq!(
+        (values(&text, "packetSequenceNo"), told.as_str(), code),
+        (vec!["2"], "", Some(0))
+    );
     let (json, _, code) = capture.decode(&["--format", "json"]);
-    let objects: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let objects: Vec<serde_json::Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert!(objects.len() == 2 && code == Some(0), "{json}");
     assert_eq!(objects[1]["packetSequenceNo"], "3");
 }
@@ -83,56 +121,115 @@ fn sound_datagrams_of_a_file_are_printed() {
 #[test]
 fn broken_datagrams_are_told_and_the_next_is_printed() {
     let sound = datagram(2);
-    let capture = Capture::new("broken", &[frame(6343, &sound[..30]), frame(6343, &sound), frame(6343, &[0; 40])], 0);
+    let capture = Capture::new(
+        "broken",
+        &[
+            frame(6343, &sound[..30]),
+            frame(6343, &sound),
+            frame(6343, &[0; 40]),
+        ],
+        0,
+    );
     let (text, told, code) = capture.decode(&[]);
-    assert_eq!(values(&text, "packetSequenceNo").last(), Some(&"2"), "{text}");
+    assert_eq!(
+        values(&text, "packetSequenceNo").last(),
+        Some(&"2"),
+        "{text}"
+    );
     assert_eq!(code, Some(1));
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines.len(), 2, "{told}");
-    assert!(lines[0].starts_with("weir: datagram 1 from 198.51.100.9: "), "{told}");
-    assert!(lines[1].starts_with("weir: datagram 3 from 198.51.100.9: ") && lines[1].contains("version"), "{told}");
+    assert!(
+        lines[0].starts_with("weir: datagram 1 from 198.51.100.9: "),
+        "{told}"
+    );
+    assert!(
+        lines[1].starts_with("weir: datagram 3 from 198.51.100.9: ")
+            && lines[1].contains("version"),
+        "{told}"
+    );
 }
 
 #[test]
 fn datagrams_that_the_sender_left_to_the_kernel_to_cut_are_read_one_by_one() {
     let first = flow_datagram(1, 3, &sampled());
     let whole = [first.clone(), flow_datagram(2, 3, &sampled()), datagram(3)].concat();
-    let capture = Capture::new("segments", &[frame(6343, &whole), frame(6343, &datagram(4))], 0);
+    let capture = Capture::new(
+        "segments",
+        &[frame(6343, &whole), frame(6343, &datagram(4))],
+        0,
+    );
     let (text, told, code) = capture.decode(&[]);
-    assert_eq!((values(&text, "packetSequenceNo"), told.as_str(), code), (vec!["1", "2", "3", "4"], "", Some(0)));
+    assert_eq!(
+        (values(&text, "packetSequenceNo"), told.as_str(), code),
+        (vec!["1", "2", "3", "4"], "", Some(0))
+    );
     assert_eq!(values(&text, "datagramSize")[0], first.len().to_string());
     let (json, _, _) = capture.decode(&["--agents", "--json"]);
     let object: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&object["agents"][0]["datagrams"]["received"], &object["agents"][0]["datagrams"]["lost"]), (&4.into(), &0.into()));
+    assert_eq!(
+        (
+            &object["agents"][0]["datagrams"]["received"],
+            &object["agents"][0]["datagrams"]["lost"]
+        ),
+        (&4.into(), &0.into())
+    );
     // What is behind and not the next of the same agent is told as before.
-    let (text, told, code) = Capture::new("behind", &[frame(6343, &[first, datagram(7)].concat())], 0).decode(&[]);
-    assert_eq!((values(&text, "packetSequenceNo"), code), (vec!["1"], Some(1)));
+    let (text, told, code) =
+        Capture::new("behind", &[frame(6343, &[first, datagram(7)].concat())], 0).decode(&[]);
+    assert_eq!(
+        (values(&text, "packetSequenceNo"), code),
+        (vec!["1"], Some(1))
+    );
     assert!(told.contains("52 octets behind the last sample"), "{told}");
 }
 
 #[test]
 fn a_file_that_ends_early_is_told_after_what_it_holds() {
-    let capture = Capture::new("early", &[frame(6343, &datagram(1)), frame(6343, &datagram(2))], 5);
+    let capture = Capture::new(
+        "early",
+        &[frame(6343, &datagram(1)), frame(6343, &datagram(2))],
+        5,
+    );
     let (text, told, code) = capture.decode(&[]);
-    assert_eq!((values(&text, "packetSequenceNo"), code), (vec!["1"], Some(1)));
-    assert!(told.contains("frame 2: ") && told.lines().count() == 1, "{told}");
+    assert_eq!(
+        (values(&text, "packetSequenceNo"), code),
+        (vec!["1"], Some(1))
+    );
+    assert!(
+        told.contains("frame 2: ") && told.lines().count() == 1,
+        "{told}"
+    );
 }
 
 #[test]
 fn files_without_datagrams_or_of_another_kind_are_told() {
     let (text, told, code) = Capture::new("none", &[frame(53, &datagram(1))], 0).decode(&[]);
     assert_eq!((text.as_str(), code), ("", Some(0)));
-    assert!(told.contains("none of its 1 frames") && told.contains("--port"), "{told}");
+    assert!(
+        told.contains("none of its 1 frames") && told.contains("--port"),
+        "{told}"
+    );
     let capture = Capture::new("other", &[], 0);
     std::fs::write(&capture.0, "once upon a time").unwrap();
     let (text, told, code) = capture.decode(&[]);
-    assert!(text.is_empty() && told.contains("not a capture file") && code == Some(1), "{told}");
+    assert!(
+        text.is_empty() && told.contains("not a capture file") && code == Some(1),
+        "{told}"
+    );
 }
 
 #[test]
 fn datagrams_of_the_network_are_printed_at_once() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(["sflow", "decode", "--listen", "127.0.0.1:0", "--format", "json"])
+        .args([
+            "sflow",
+            "decode",
+            "--listen",
+            "127.0.0.1:0",
+            "--format",
+            "json",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -140,7 +237,10 @@ fn datagrams_of_the_network_are_printed_at_once() {
     let mut told = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     told.read_line(&mut line).unwrap();
-    let address = line.strip_prefix("weir: listening on ").and_then(|rest| rest.split(';').next()).unwrap_or_else(|| panic!("{line}"));
+    let address = line
+        .strip_prefix("weir: listening on ")
+        .and_then(|rest| rest.split(';').next())
+        .unwrap_or_else(|| panic!("{line}"));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut printed = BufReader::new(child.stdout.take().unwrap());
     for number in [7, 8] {
@@ -155,7 +255,10 @@ fn datagrams_of_the_network_are_printed_at_once() {
     socket.send_to(b"nonsense", address).unwrap();
     line.clear();
     told.read_line(&mut line).unwrap();
-    assert!(line.starts_with("weir: datagram 3 from 127.0.0.1: "), "{line}");
+    assert!(
+        line.starts_with("weir: datagram 3 from 127.0.0.1: "),
+        "{line}"
+    );
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -169,8 +272,19 @@ fn flow_datagram(number: u32, sample: u32, header: &[u8]) -> Vec<u8> {
     let padded = header.len().next_multiple_of(4);
     let record = 16 + padded as u32;
     let head = [5, 1, 0xc000_0207, 3, number, 5000, 1, sample];
-    let fixed: &[u32] = if sample == 3 { &[number, 0, 3, 100, 100 * number, 0, 0, 3, 0, 4, 1] } else { &[number, 0, 3, 0, 3, 4, 258, 1] };
-    let raw = [1, record, 1, header.len() as u32 + 4, 4, header.len() as u32];
+    let fixed: &[u32] = if sample == 3 {
+        &[number, 0, 3, 100, 100 * number, 0, 0, 3, 0, 4, 1]
+    } else {
+        &[number, 0, 3, 0, 3, 4, 258, 1]
+    };
+    let raw = [
+        1,
+        record,
+        1,
+        header.len() as u32 + 4,
+        4,
+        header.len() as u32,
+    ];
     let length = [4 * fixed.len() as u32 + 8 + record];
     let words = head.iter().chain(&length).chain(fixed).chain(&raw);
     let mut datagram: Vec<u8> = words.flat_map(|word| word.to_be_bytes()).collect();
@@ -189,7 +303,9 @@ fn sampled() -> Vec<u8> {
 /// A socket that hears what is passed on.
 fn listener() -> (UdpSocket, String) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    socket
+        .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+        .unwrap();
     let port = socket.local_addr().unwrap().port();
     (socket, port.to_string())
 }
@@ -206,8 +322,16 @@ fn lines_columns_and_json_are_chosen_as_with_sflowtool() {
     let capture = Capture::new("forms", &[frame(6343, &flow_datagram(1, 3, &sampled()))], 0);
     let line = "FLOW,192.0.2.7,3,4,020000000002,020000000001,0x0800,0,0,192.0.2.1,198.51.100.2,17,0x00,64,9999,6000,0x00,96,78,100\n";
     assert_eq!(capture.decode(&["-l"]).0, line);
-    assert_eq!(capture.decode(&["-L", "srcIP,UDPDstPort,agent"]).0, "192.0.2.1,6000,192.0.2.7\n");
-    assert!(capture.decode(&["-g"]).0.contains("2023-11-14T22:13:20+0000 192.0.2.7 3 1 0:3 0:3 0:1 srcIP 192.0.2.1\n"));
+    assert_eq!(
+        capture.decode(&["-L", "srcIP,UDPDstPort,agent"]).0,
+        "192.0.2.1,6000,192.0.2.7\n"
+    );
+    assert!(
+        capture
+            .decode(&["-g"])
+            .0
+            .contains("2023-11-14T22:13:20+0000 192.0.2.7 3 1 0:3 0:3 0:1 srcIP 192.0.2.1\n")
+    );
     assert_eq!(capture.decode(&["-j"]).0.lines().count(), 1);
     let pretty = capture.decode(&["-J"]).0;
     let object: serde_json::Value = serde_json::from_str(&pretty).unwrap();
@@ -217,33 +341,66 @@ fn lines_columns_and_json_are_chosen_as_with_sflowtool() {
 
 #[test]
 fn packets_discards_and_datagrams_are_written_as_captures() {
-    let (flow, discard) = (flow_datagram(1, 3, &sampled()), flow_datagram(2, 5, &sampled()[..60]));
+    let (flow, discard) = (
+        flow_datagram(1, 3, &sampled()),
+        flow_datagram(2, 5, &sampled()[..60]),
+    );
     let capture = Capture::new("packets", &[frame(6343, &flow), frame(6343, &discard)], 0);
     let frames = |option: &str| -> Vec<(u32, u64, Vec<u8>)> {
         let program = env!("CARGO_BIN_EXE_weir");
-        let output = Command::new(program).args(["sflow", "decode", option, "-r"]).arg(&capture.0).output().unwrap();
+        let output = Command::new(program)
+            .args(["sflow", "decode", option, "-r"])
+            .arg(&capture.0)
+            .output()
+            .unwrap();
         assert!(output.status.success());
         let reader = weir_pcap::file::Reader::new(std::io::Cursor::new(output.stdout)).unwrap();
-        reader.map(|frame| frame.map(|frame| (frame.orig_len, frame.timestamp_ns, frame.data)).unwrap()).collect()
+        reader
+            .map(|frame| {
+                frame
+                    .map(|frame| (frame.orig_len, frame.timestamp_ns, frame.data))
+                    .unwrap()
+            })
+            .collect()
     };
     let time = 1_700_000_000_000_000_000;
     assert_eq!(frames("-t"), [(92, time, sampled())]);
     assert_eq!(frames("-T"), [(60, time, sampled()[..60].to_vec())]);
     let datagrams = frames("-M");
     let found = |bytes: &[u8]| {
-        weir_flowfmt::sflow::capture::udp_payload(ETHERNET, bytes).map(|found| (found.source.to_string(), found.payload.to_vec()))
+        weir_flowfmt::sflow::capture::udp_payload(ETHERNET, bytes)
+            .map(|found| (found.source.to_string(), found.payload.to_vec()))
     };
     assert_eq!(datagrams.len(), 2);
-    assert_eq!(found(&datagrams[0].2), Some(("198.51.100.9:9999".to_owned(), flow)));
-    assert_eq!(found(&datagrams[1].2), Some(("198.51.100.9:9999".to_owned(), discard)));
+    assert_eq!(
+        found(&datagrams[0].2),
+        Some(("198.51.100.9:9999".to_owned(), flow))
+    );
+    assert_eq!(
+        found(&datagrams[1].2),
+        Some(("198.51.100.9:9999".to_owned(), discard))
+    );
 }
 
 #[test]
 fn datagrams_are_passed_on_as_they_are_even_broken_ones() {
     let ((first, first_port), (second, second_port)) = (listener(), listener());
-    let sent = [datagram(1), b"nonsense".to_vec(), flow_datagram(2, 3, &sampled())];
-    let capture = Capture::new("forward", &sent.clone().map(|datagram| frame(6343, &datagram)), 0);
-    let (text, told, code) = capture.decode(&["-f", &format!("127.0.0.1/{first_port}"), "-f", &format!("127.0.0.1/{second_port}")]);
+    let sent = [
+        datagram(1),
+        b"nonsense".to_vec(),
+        flow_datagram(2, 3, &sampled()),
+    ];
+    let capture = Capture::new(
+        "forward",
+        &sent.clone().map(|datagram| frame(6343, &datagram)),
+        0,
+    );
+    let (text, told, code) = capture.decode(&[
+        "-f",
+        &format!("127.0.0.1/{first_port}"),
+        "-f",
+        &format!("127.0.0.1/{second_port}"),
+    ]);
     assert_eq!((text.as_str(), told.as_str(), code), ("", "", Some(0)));
     for socket in [first, second] {
         assert_eq!(sent.clone().map(|_| heard(&socket)), sent);
@@ -257,7 +414,13 @@ fn a_capture_is_replayed_at_its_own_pace_or_faster() {
     let mut writer = Writer::new(Vec::new(), ETHERNET).unwrap();
     for (number, milliseconds) in [(1, 0), (2, 400), (3, 300), (4, 800)] {
         let frame = frame(6343, &datagram(number));
-        writer.write(1_700_000_000_000_000_000 + milliseconds * 1_000_000, frame.len() as u32, &frame).unwrap();
+        writer
+            .write(
+                1_700_000_000_000_000_000 + milliseconds * 1_000_000,
+                frame.len() as u32,
+                &frame,
+            )
+            .unwrap();
     }
     std::fs::write(&capture.0, writer.into_inner()).unwrap();
     let (socket, port) = listener();
@@ -267,19 +430,29 @@ fn a_capture_is_replayed_at_its_own_pace_or_faster() {
         let (_, told, code) = capture.decode(&[&["-f", &destination], arguments].concat());
         assert_eq!((told.as_str(), code), ("", Some(0)));
         let took = began.elapsed().as_millis();
-        assert_eq!([1, 2, 3, 4].map(|_| heard(&socket)), [1, 2, 3, 4].map(datagram));
+        assert_eq!(
+            [1, 2, 3, 4].map(|_| heard(&socket)),
+            [1, 2, 3, 4].map(datagram)
+        );
         took
     };
     assert!(took(&["-P", "1"]) >= 800);
     let twice = took(&["-P", "4"]);
-    assert!((200..800).contains(&twice) || twice >= 800, "never faster than asked: {twice}");
+    assert!(
+        (200..800).contains(&twice) || twice >= 800,
+        "never faster than asked: {twice}"
+    );
     took(&[]);
 }
 
 #[test]
 fn netflow_version_5_is_sent() {
     let (socket, port) = listener();
-    let capture = Capture::new("netflow", &[frame(6343, &flow_datagram(1, 3, &sampled()))], 0);
+    let capture = Capture::new(
+        "netflow",
+        &[frame(6343, &flow_datagram(1, 3, &sampled()))],
+        0,
+    );
     let (text, told, code) = capture.decode(&["-c", "127.0.0.1", "-d", &port]);
     assert_eq!((text.as_str(), told.as_str(), code), ("", "", Some(0)));
     let packet = heard(&socket);
@@ -296,11 +469,30 @@ fn agents_and_their_losses_are_shown() {
     let (text, told, code) = capture.decode(&["--agents"]);
     assert_eq!((told.as_str(), code), ("", Some(0)));
     let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(row, ["192.0.2.7", "3", "4", "1", "20.000", "1", "0", "0", "4", "0", "0"], "{text}");
+    assert_eq!(
+        row,
+        [
+            "192.0.2.7",
+            "3",
+            "4",
+            "1",
+            "20.000",
+            "1",
+            "0",
+            "0",
+            "4",
+            "0",
+            "0"
+        ],
+        "{text}"
+    );
     let (json, _, _) = capture.decode(&["--agents", "--json"]);
     let object: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(object["agents"][0]["datagrams"]["lost"], 1);
-    assert_eq!(object["agents"][0]["sources"][0]["flow_samples"]["reordered"], 1);
+    assert_eq!(
+        object["agents"][0]["sources"][0]["flow_samples"]["reordered"],
+        1
+    );
 }
 
 /// nfdump's collector takes our NetFlow, and sees the packets that the samples stand for.
@@ -322,13 +514,23 @@ fn nfcapd_reads_what_is_converted() {
         let _ = std::fs::remove_dir_all(&folder);
         return;
     };
-    let capture = Capture::new("nfcapd", &[frame(6343, &flow_datagram(1, 3, &sampled()))], 0);
+    let capture = Capture::new(
+        "nfcapd",
+        &[frame(6343, &flow_datagram(1, 3, &sampled()))],
+        0,
+    );
     // It listens, and it has read all that came, when the kernel's table says so.
     let local = format!(":{:04X} ", port.parse::<u16>().unwrap());
     let mut idle = || {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        let listening = |table: String| table.lines().any(|line| line.contains(&local) && line.contains(":00000000 "));
-        while !listening(std::fs::read_to_string("/proc/net/udp").unwrap_or_default()) && std::time::Instant::now() < deadline {
+        let listening = |table: String| {
+            table
+                .lines()
+                .any(|line| line.contains(&local) && line.contains(":00000000 "))
+        };
+        while !listening(std::fs::read_to_string("/proc/net/udp").unwrap_or_default())
+            && std::time::Instant::now() < deadline
+        {
             assert!(child.try_wait().unwrap().is_none(), "nfcapd ended");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -340,10 +542,18 @@ fn nfcapd_reads_what_is_converted() {
     let id = rustix::process::Pid::from_child(&child);
     let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
     child.wait().unwrap();
-    let dumped = Command::new("nfdump").args(["-q", "-o", "csv", "-R"]).arg(&folder).output().unwrap();
+    let dumped = Command::new("nfdump")
+        .args(["-q", "-o", "csv", "-R"])
+        .arg(&folder)
+        .output()
+        .unwrap();
     let _ = std::fs::remove_dir_all(&folder);
     let text = String::from_utf8_lossy(&dumped.stdout).into_owned();
     assert_eq!((told.as_str(), code), ("", Some(0)));
-    assert!(text.contains("192.0.2.1,198.51.100.2,9999,6000,UDP"), "{text} {}", String::from_utf8_lossy(&dumped.stderr));
+    assert!(
+        text.contains("192.0.2.1,198.51.100.2,9999,6000,UDP"),
+        "{text} {}",
+        String::from_utf8_lossy(&dumped.stderr)
+    );
     assert!(text.contains(",100,7800,"), "{text}");
 }

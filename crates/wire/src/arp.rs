@@ -6,7 +6,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::{EtherType, MacAddr, header};
 
 /// An ARP packet whose addresses are Ethernet's and IPv4's; see [`ArpPacket::is_ethernet_ipv4`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct ArpPacket {
     hardware: U16,
@@ -33,7 +45,13 @@ impl ArpPacket {
     /// A packet of these fields.
     #[inline]
     #[must_use]
-    pub const fn new(operation: u16, sender_mac: MacAddr, sender: u32, target_mac: MacAddr, target: u32) -> ArpPacket {
+    pub const fn new(
+        operation: u16,
+        sender_mac: MacAddr,
+        sender: u32,
+        target_mac: MacAddr,
+        target: u32,
+    ) -> ArpPacket {
         ArpPacket {
             hardware: U16::new(ArpPacket::ETHERNET),
             protocol: U16::new(EtherType::IPV4.0),

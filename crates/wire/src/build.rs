@@ -11,7 +11,8 @@
 use zerocopy::IntoBytes;
 
 use crate::{
-    ArpPacket, EtherType, EthernetHeader, IcmpHeader, IpProtocol, Ipv4Header, Ipv6Header, MacAddr, TcpHeader, UdpHeader, VlanTag, checksum,
+    ArpPacket, EtherType, EthernetHeader, IcmpHeader, IpProtocol, Ipv4Header, Ipv6Header, MacAddr,
+    TcpHeader, UdpHeader, VlanTag, checksum,
 };
 
 /// Bytes of an Ethernet frame with an ARP packet, unpadded.
@@ -60,7 +61,10 @@ impl Default for Ends {
 
 /// Writes a header at the start of `bytes`; gives what follows.
 #[inline(always)]
-fn put<'a, H: IntoBytes + zerocopy::Immutable>(bytes: &'a mut [u8], header: &H) -> Option<&'a mut [u8]> {
+fn put<'a, H: IntoBytes + zerocopy::Immutable>(
+    bytes: &'a mut [u8],
+    header: &H,
+) -> Option<&'a mut [u8]> {
     let (place, rest) = bytes.split_at_mut_checked(size_of::<H>())?;
     place.copy_from_slice(header.as_bytes());
     Some(rest)
@@ -69,17 +73,30 @@ fn put<'a, H: IntoBytes + zerocopy::Immutable>(bytes: &'a mut [u8], header: &H) 
 /// Writes an Ethernet header whose addresses are still to come (both zero); gives what follows.
 #[inline]
 pub fn ethernet_blank(frame: &mut [u8], ethertype: EtherType) -> Option<&mut [u8]> {
-    put(frame, &EthernetHeader::new(MacAddr::ZERO, MacAddr::ZERO, ethertype))
+    put(
+        frame,
+        &EthernetHeader::new(MacAddr::ZERO, MacAddr::ZERO, ethertype),
+    )
 }
 
 /// Writes Ethernet and IPv4 headers of a frame whose packet fills it; `length` bytes of transport
 /// header must fit behind.
 fn headers4(frame: &mut [u8], ends: &Ends, protocol: IpProtocol, length: usize) -> bool {
-    let Some(total) = frame.len().checked_sub(IP4_AT).filter(|&total| total >= Ipv4Header::LEN + length) else { return false };
-    let Ok(total) = u16::try_from(total) else { return false };
+    let Some(total) = frame
+        .len()
+        .checked_sub(IP4_AT)
+        .filter(|&total| total >= Ipv4Header::LEN + length)
+    else {
+        return false;
+    };
+    let Ok(total) = u16::try_from(total) else {
+        return false;
+    };
     let ethernet = EthernetHeader::new(ends.destination_mac, ends.source_mac, EtherType::IPV4);
     let header = Ipv4Header::new(ends.source, ends.destination, protocol, ends.ttl, total);
-    let Some(l3) = put(frame, &ethernet) else { return false };
+    let Some(l3) = put(frame, &ethernet) else {
+        return false;
+    };
     put(l3, &header);
     checksum::ipv4_header_set(l3);
     true
@@ -90,8 +107,17 @@ pub fn udp4_into(frame: &mut [u8], ends: &Ends) -> bool {
     if !headers4(frame, ends, IpProtocol::UDP, UdpHeader::LEN) {
         return false;
     }
-    let Some(datagram) = frame.get_mut(L4_AT..) else { return false };
-    put(datagram, &UdpHeader::new(ends.source_port, ends.destination_port, datagram.len() as u16));
+    let Some(datagram) = frame.get_mut(L4_AT..) else {
+        return false;
+    };
+    put(
+        datagram,
+        &UdpHeader::new(
+            ends.source_port,
+            ends.destination_port,
+            datagram.len() as u16,
+        ),
+    );
     let sum = checksum::udp4(ends.source, ends.destination, datagram);
     if let Some((udp, _)) = UdpHeader::read_mut(datagram) {
         udp.set_checksum(sum);
@@ -104,8 +130,13 @@ pub fn tcp4_into(frame: &mut [u8], ends: &Ends, flags: u8) -> bool {
     if !headers4(frame, ends, IpProtocol::TCP, TcpHeader::LEN) {
         return false;
     }
-    let Some(segment) = frame.get_mut(L4_AT..) else { return false };
-    put(segment, &TcpHeader::new(ends.source_port, ends.destination_port, 1, 0, flags, 0xffff));
+    let Some(segment) = frame.get_mut(L4_AT..) else {
+        return false;
+    };
+    put(
+        segment,
+        &TcpHeader::new(ends.source_port, ends.destination_port, 1, 0, flags, 0xffff),
+    );
     let sum = checksum::tcp4(ends.source, ends.destination, segment);
     if let Some((tcp, _)) = TcpHeader::read_mut(segment) {
         tcp.set_checksum(sum);
@@ -119,8 +150,13 @@ pub fn echo4_into(frame: &mut [u8], ends: &Ends, kind: u8, identifier: u16, sequ
     if !headers4(frame, ends, IpProtocol::ICMP, IcmpHeader::LEN) {
         return false;
     }
-    let Some(message) = frame.get_mut(L4_AT..) else { return false };
-    put(message, &IcmpHeader::new(kind, 0, u32::from(identifier) << 16 | u32::from(sequence)));
+    let Some(message) = frame.get_mut(L4_AT..) else {
+        return false;
+    };
+    put(
+        message,
+        &IcmpHeader::new(kind, 0, u32::from(identifier) << 16 | u32::from(sequence)),
+    );
     icmp_checksum_set(message);
     true
 }
@@ -135,12 +171,33 @@ fn icmp_checksum_set(message: &mut [u8]) {
 
 /// Writes an IPv4 packet with an ICMP message at the start of `packet`: `argument` is the message's
 /// second word, `quote` what it quotes.
-#[expect(clippy::too_many_arguments, reason = "the fields of two headers, each used once")]
-pub fn icmp4(packet: &mut [u8], source: u32, destination: u32, ttl: u8, kind: u8, code: u8, argument: u32, quote: &[u8]) -> bool {
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the fields of two headers, each used once"
+)]
+pub fn icmp4(
+    packet: &mut [u8],
+    source: u32,
+    destination: u32,
+    ttl: u8,
+    kind: u8,
+    code: u8,
+    argument: u32,
+    quote: &[u8],
+) -> bool {
     let total = Ipv4Header::LEN + IcmpHeader::LEN + quote.len();
-    let (Ok(length), Some(packet)) = (u16::try_from(total), packet.get_mut(..total)) else { return false };
-    let Some(message) = put(packet, &Ipv4Header::new(source, destination, IpProtocol::ICMP, ttl, length)) else { return false };
-    let Some(place) = put(message, &IcmpHeader::new(kind, code, argument)) else { return false };
+    let (Ok(length), Some(packet)) = (u16::try_from(total), packet.get_mut(..total)) else {
+        return false;
+    };
+    let Some(message) = put(
+        packet,
+        &Ipv4Header::new(source, destination, IpProtocol::ICMP, ttl, length),
+    ) else {
+        return false;
+    };
+    let Some(place) = put(message, &IcmpHeader::new(kind, code, argument)) else {
+        return false;
+    };
     place.copy_from_slice(quote);
     icmp_checksum_set(message);
     checksum::ipv4_header_set(packet);
@@ -152,20 +209,41 @@ pub fn arp_into(frame: &mut [u8], destination: MacAddr, packet: &ArpPacket) -> b
     if frame.len() < ARP_FRAME {
         return false;
     }
-    let Some(rest) = put(frame, &EthernetHeader::new(destination, packet.sender_mac, EtherType::ARP)) else { return false };
-    let Some(padding) = put(rest, packet) else { return false };
+    let Some(rest) = put(
+        frame,
+        &EthernetHeader::new(destination, packet.sender_mac, EtherType::ARP),
+    ) else {
+        return false;
+    };
+    let Some(padding) = put(rest, packet) else {
+        return false;
+    };
     padding.fill(0);
     true
 }
 
 /// Writes the question who has `wanted`, asked by `source` to everybody.
 pub fn arp_request(frame: &mut [u8], mac: MacAddr, source: u32, wanted: u32) -> bool {
-    arp_into(frame, MacAddr::BROADCAST, &ArpPacket::new(ArpPacket::REQUEST, mac, source, MacAddr::ZERO, wanted))
+    arp_into(
+        frame,
+        MacAddr::BROADCAST,
+        &ArpPacket::new(ArpPacket::REQUEST, mac, source, MacAddr::ZERO, wanted),
+    )
 }
 
 /// Writes the answer that `address` is at `mac`, to the one who asked.
-pub fn arp_reply(frame: &mut [u8], mac: MacAddr, address: u32, asker_mac: MacAddr, asker: u32) -> bool {
-    arp_into(frame, asker_mac, &ArpPacket::new(ArpPacket::REPLY, mac, address, asker_mac, asker))
+pub fn arp_reply(
+    frame: &mut [u8],
+    mac: MacAddr,
+    address: u32,
+    asker_mac: MacAddr,
+    asker: u32,
+) -> bool {
+    arp_into(
+        frame,
+        asker_mac,
+        &ArpPacket::new(ArpPacket::REPLY, mac, address, asker_mac, asker),
+    )
 }
 
 /// A frame with room for headers of `headers` bytes and the payload behind.
@@ -179,21 +257,33 @@ fn around(headers: usize, payload: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn udp4(ends: &Ends, payload: &[u8]) -> Vec<u8> {
     let mut frame = around(L4_AT + UdpHeader::LEN, payload);
-    if udp4_into(&mut frame, ends) { frame } else { Vec::new() }
+    if udp4_into(&mut frame, ends) {
+        frame
+    } else {
+        Vec::new()
+    }
 }
 
 /// A TCP segment over IPv4; empty when the payload is longer than a packet can be.
 #[must_use]
 pub fn tcp4(ends: &Ends, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = around(L4_AT + TcpHeader::LEN, payload);
-    if tcp4_into(&mut frame, ends, flags) { frame } else { Vec::new() }
+    if tcp4_into(&mut frame, ends, flags) {
+        frame
+    } else {
+        Vec::new()
+    }
 }
 
 /// An ICMP echo request or reply; empty when the payload is longer than a packet can be.
 #[must_use]
 pub fn echo4(ends: &Ends, kind: u8, identifier: u16, sequence: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = around(L4_AT + IcmpHeader::LEN, payload);
-    if echo4_into(&mut frame, ends, kind, identifier, sequence) { frame } else { Vec::new() }
+    if echo4_into(&mut frame, ends, kind, identifier, sequence) {
+        frame
+    } else {
+        Vec::new()
+    }
 }
 
 /// An ARP packet from its sender to `destination`, unpadded.
@@ -207,7 +297,9 @@ pub fn arp(destination: MacAddr, packet: &ArpPacket) -> Vec<u8> {
 /// The frame with a VLAN tag put in; frames shorter than an Ethernet header stay as they are.
 #[must_use]
 pub fn tagged(frame: &[u8], vlan: u16, priority: u8) -> Vec<u8> {
-    let Some((header, payload)) = EthernetHeader::read(frame) else { return frame.to_vec() };
+    let Some((header, payload)) = EthernetHeader::read(frame) else {
+        return frame.to_vec();
+    };
     let tag = VlanTag::new(vlan, priority, header.ethertype());
     let outer = EthernetHeader::new(header.destination, header.source, EtherType::VLAN);
     [outer.as_bytes(), tag.as_bytes(), payload].concat()
@@ -252,17 +344,46 @@ impl Default for Ends6 {
 
 /// Writes Ethernet and IPv6 headers of a frame whose packet fills it; `length` bytes of transport header
 /// must fit behind, and what is behind is given.
-fn headers6<'a>(frame: &'a mut [u8], ends: &Ends6, protocol: IpProtocol, length: usize) -> Option<&'a mut [u8]> {
-    let payload = frame.len().checked_sub(EthernetHeader::LEN + Ipv6Header::LEN).filter(|&payload| payload >= length)?;
-    let mut header = Ipv6Header::new(ends.source, ends.destination, protocol, ends.hop_limit, u16::try_from(payload).ok()?);
+fn headers6<'a>(
+    frame: &'a mut [u8],
+    ends: &Ends6,
+    protocol: IpProtocol,
+    length: usize,
+) -> Option<&'a mut [u8]> {
+    let payload = frame
+        .len()
+        .checked_sub(EthernetHeader::LEN + Ipv6Header::LEN)
+        .filter(|&payload| payload >= length)?;
+    let mut header = Ipv6Header::new(
+        ends.source,
+        ends.destination,
+        protocol,
+        ends.hop_limit,
+        u16::try_from(payload).ok()?,
+    );
     header.set_flow_label(ends.flow_label);
-    put(put(frame, &EthernetHeader::new(ends.destination_mac, ends.source_mac, EtherType::IPV6))?, &header)
+    put(
+        put(
+            frame,
+            &EthernetHeader::new(ends.destination_mac, ends.source_mac, EtherType::IPV6),
+        )?,
+        &header,
+    )
 }
 
 /// Makes the whole frame a UDP datagram over IPv6, around the payload that is in it.
 pub fn udp6_into(frame: &mut [u8], ends: &Ends6) -> bool {
-    let Some(datagram) = headers6(frame, ends, IpProtocol::UDP, UdpHeader::LEN) else { return false };
-    put(datagram, &UdpHeader::new(ends.source_port, ends.destination_port, datagram.len() as u16));
+    let Some(datagram) = headers6(frame, ends, IpProtocol::UDP, UdpHeader::LEN) else {
+        return false;
+    };
+    put(
+        datagram,
+        &UdpHeader::new(
+            ends.source_port,
+            ends.destination_port,
+            datagram.len() as u16,
+        ),
+    );
     let sum = checksum::udp6(&ends.source, &ends.destination, datagram);
     if let Some((udp, _)) = UdpHeader::read_mut(datagram) {
         udp.set_checksum(sum);
@@ -272,8 +393,13 @@ pub fn udp6_into(frame: &mut [u8], ends: &Ends6) -> bool {
 
 /// Makes the whole frame a TCP segment over IPv6, around the payload that is in it.
 pub fn tcp6_into(frame: &mut [u8], ends: &Ends6, flags: u8) -> bool {
-    let Some(segment) = headers6(frame, ends, IpProtocol::TCP, TcpHeader::LEN) else { return false };
-    put(segment, &TcpHeader::new(ends.source_port, ends.destination_port, 1, 0, flags, 0xffff));
+    let Some(segment) = headers6(frame, ends, IpProtocol::TCP, TcpHeader::LEN) else {
+        return false;
+    };
+    put(
+        segment,
+        &TcpHeader::new(ends.source_port, ends.destination_port, 1, 0, flags, 0xffff),
+    );
     let sum = checksum::tcp6(&ends.source, &ends.destination, segment);
     if let Some((tcp, _)) = TcpHeader::read_mut(segment) {
         tcp.set_checksum(sum);
@@ -283,9 +409,20 @@ pub fn tcp6_into(frame: &mut [u8], ends: &Ends6, flags: u8) -> bool {
 
 /// Makes the whole frame an ICMPv6 echo request or reply, around the payload that is in it. The ports of
 /// `ends` mean nothing here.
-pub fn echo6_into(frame: &mut [u8], ends: &Ends6, kind: u8, identifier: u16, sequence: u16) -> bool {
-    let Some(message) = headers6(frame, ends, IpProtocol::ICMP6, IcmpHeader::LEN) else { return false };
-    put(message, &IcmpHeader::new(kind, 0, u32::from(identifier) << 16 | u32::from(sequence)));
+pub fn echo6_into(
+    frame: &mut [u8],
+    ends: &Ends6,
+    kind: u8,
+    identifier: u16,
+    sequence: u16,
+) -> bool {
+    let Some(message) = headers6(frame, ends, IpProtocol::ICMP6, IcmpHeader::LEN) else {
+        return false;
+    };
+    put(
+        message,
+        &IcmpHeader::new(kind, 0, u32::from(identifier) << 16 | u32::from(sequence)),
+    );
     let sum = checksum::icmp6(&ends.source, &ends.destination, message);
     if let Some((icmp, _)) = IcmpHeader::read_mut(message) {
         icmp.set_checksum(sum);
@@ -296,20 +433,41 @@ pub fn echo6_into(frame: &mut [u8], ends: &Ends6, kind: u8, identifier: u16, seq
 /// A UDP datagram over IPv6; empty when the payload is longer than a packet can be.
 #[must_use]
 pub fn udp6(ends: &Ends6, payload: &[u8]) -> Vec<u8> {
-    let mut frame = around(EthernetHeader::LEN + Ipv6Header::LEN + UdpHeader::LEN, payload);
-    if udp6_into(&mut frame, ends) { frame } else { Vec::new() }
+    let mut frame = around(
+        EthernetHeader::LEN + Ipv6Header::LEN + UdpHeader::LEN,
+        payload,
+    );
+    if udp6_into(&mut frame, ends) {
+        frame
+    } else {
+        Vec::new()
+    }
 }
 
 /// A TCP segment over IPv6; empty when the payload is longer than a packet can be.
 #[must_use]
 pub fn tcp6(ends: &Ends6, flags: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = around(EthernetHeader::LEN + Ipv6Header::LEN + TcpHeader::LEN, payload);
-    if tcp6_into(&mut frame, ends, flags) { frame } else { Vec::new() }
+    let mut frame = around(
+        EthernetHeader::LEN + Ipv6Header::LEN + TcpHeader::LEN,
+        payload,
+    );
+    if tcp6_into(&mut frame, ends, flags) {
+        frame
+    } else {
+        Vec::new()
+    }
 }
 
 /// An ICMPv6 echo request or reply; empty when the payload is longer than a packet can be.
 #[must_use]
 pub fn echo6(ends: &Ends6, kind: u8, identifier: u16, sequence: u16, payload: &[u8]) -> Vec<u8> {
-    let mut frame = around(EthernetHeader::LEN + Ipv6Header::LEN + IcmpHeader::LEN, payload);
-    if echo6_into(&mut frame, ends, kind, identifier, sequence) { frame } else { Vec::new() }
+    let mut frame = around(
+        EthernetHeader::LEN + Ipv6Header::LEN + IcmpHeader::LEN,
+        payload,
+    );
+    if echo6_into(&mut frame, ends, kind, identifier, sequence) {
+        frame
+    } else {
+        Vec::new()
+    }
 }

@@ -25,10 +25,14 @@ impl Sum {
     pub fn add_bytes(self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<4>();
         // Words of 32 bits in a sum of 64: no carry is lost below 2^32 words.
-        let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+        let sum: u64 = words
+            .iter()
+            .map(|word| u64::from(u32::from_ne_bytes(*word)))
+            .sum();
         let mut last = [0; 4];
         last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        self.add_raw(sum).add_raw(u64::from(u32::from_ne_bytes(last)))
+        self.add_raw(sum)
+            .add_raw(u64::from(u32::from_ne_bytes(last)))
     }
 
     /// Adds a number of 16 bits as it is on the wire.
@@ -77,7 +81,11 @@ pub fn internet(bytes: &[u8]) -> u16 {
 fn ipv4_header_sum(header: &Ipv4Header) -> u16 {
     let words: &[[u8; 4]; 5] = transmute_ref!(header);
     let word = |n: usize| u64::from(u32::from_ne_bytes(words[n]));
-    sum_of_words(word(0) | word(1) << 32, word(2) | word(3) << 32, word(4) as u32)
+    sum_of_words(
+        word(0) | word(1) << 32,
+        word(2) | word(3) << 32,
+        word(4) as u32,
+    )
 }
 
 /// The folded sum of 20 bytes that were read as two words of eight and one of four, all in one order.
@@ -107,13 +115,17 @@ pub fn ipv4_header_ok(header: &Ipv4Header) -> bool {
 /// when the header is not all there.
 #[inline]
 pub fn ipv4_header_set(packet: &mut [u8]) {
-    let Some((header, _)) = Ipv4Header::read_mut(packet) else { return };
+    let Some((header, _)) = Ipv4Header::read_mut(packet) else {
+        return;
+    };
     let length = header.header_len();
     if length == Ipv4Header::LEN {
         header.set_checksum(0);
         return header.set_checksum(!ipv4_header_sum(header).to_be());
     }
-    let Some(bytes) = packet.get_mut(..length) else { return };
+    let Some(bytes) = packet.get_mut(..length) else {
+        return;
+    };
     if let Some((header, _)) = Ipv4Header::read_mut(bytes) {
         header.set_checksum(0);
     }
@@ -146,13 +158,26 @@ pub fn changed(checksum: u16, old: u16, new: u16) -> u16 {
 /// The pseudo-header of UDP and TCP over IPv4 (RFC 768, RFC 9293 section 3.1).
 #[inline]
 pub fn pseudo4(source: u32, destination: u32, protocol: IpProtocol, length: u16) -> Sum {
-    Sum::EMPTY.add_u32(source).add_u32(destination).add_u16(u16::from(protocol.0)).add_u16(length)
+    Sum::EMPTY
+        .add_u32(source)
+        .add_u32(destination)
+        .add_u16(u16::from(protocol.0))
+        .add_u16(length)
 }
 
 /// The pseudo-header of protocols over IPv6 (RFC 8200 section 8.1).
 #[inline]
-pub fn pseudo6(source: &[u8; 16], destination: &[u8; 16], protocol: IpProtocol, length: u32) -> Sum {
-    Sum::EMPTY.add_bytes(source).add_bytes(destination).add_u32(length).add_u16(u16::from(protocol.0))
+pub fn pseudo6(
+    source: &[u8; 16],
+    destination: &[u8; 16],
+    protocol: IpProtocol,
+    length: u32,
+) -> Sum {
+    Sum::EMPTY
+        .add_bytes(source)
+        .add_bytes(destination)
+        .add_u32(length)
+        .add_u16(u16::from(protocol.0))
 }
 
 /// The checksum of a UDP datagram whose checksum field is 0. A sum of 0 is sent as 0xffff, since 0
@@ -160,7 +185,10 @@ pub fn pseudo6(source: &[u8; 16], destination: &[u8; 16], protocol: IpProtocol, 
 #[inline]
 #[must_use]
 pub fn udp4(source: u32, destination: u32, datagram: &[u8]) -> u16 {
-    match pseudo4(source, destination, IpProtocol::UDP, datagram.len() as u16).add_bytes(datagram).finish() {
+    match pseudo4(source, destination, IpProtocol::UDP, datagram.len() as u16)
+        .add_bytes(datagram)
+        .finish()
+    {
         0 => 0xffff,
         sum => sum,
     }
@@ -170,7 +198,9 @@ pub fn udp4(source: u32, destination: u32, datagram: &[u8]) -> u16 {
 #[inline]
 #[must_use]
 pub fn tcp4(source: u32, destination: u32, segment: &[u8]) -> u16 {
-    pseudo4(source, destination, IpProtocol::TCP, segment.len() as u16).add_bytes(segment).finish()
+    pseudo4(source, destination, IpProtocol::TCP, segment.len() as u16)
+        .add_bytes(segment)
+        .finish()
 }
 
 /// The checksum of a UDP datagram over IPv6 whose checksum field is 0. It must not be left out here, so
@@ -200,5 +230,7 @@ pub fn icmp6(source: &[u8; 16], destination: &[u8; 16], message: &[u8]) -> u16 {
 }
 
 fn upper6(source: &[u8; 16], destination: &[u8; 16], protocol: IpProtocol, bytes: &[u8]) -> u16 {
-    pseudo6(source, destination, protocol, bytes.len() as u32).add_bytes(bytes).finish()
+    pseudo6(source, destination, protocol, bytes.len() as u32)
+        .add_bytes(bytes)
+        .finish()
 }

@@ -59,7 +59,19 @@ impl fmt::Debug for EtherType {
 }
 
 /// The header of an Ethernet II frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct EthernetHeader {
     /// The station or group that the frame is for.
@@ -74,8 +86,16 @@ impl EthernetHeader {
     /// A header of these fields.
     #[inline]
     #[must_use]
-    pub const fn new(destination: MacAddr, source: MacAddr, ethertype: EtherType) -> EthernetHeader {
-        EthernetHeader { destination, source, ethertype: U16::new(ethertype.0) }
+    pub const fn new(
+        destination: MacAddr,
+        source: MacAddr,
+        ethertype: EtherType,
+    ) -> EthernetHeader {
+        EthernetHeader {
+            destination,
+            source,
+            ethertype: U16::new(ethertype.0),
+        }
     }
 
     /// What follows; below 1536 it would be a length (802.3), which nothing here takes for a type.
@@ -93,7 +113,19 @@ impl EthernetHeader {
 }
 
 /// The four bytes of a VLAN tag after its own ethertype.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct VlanTag {
     control: U16,
@@ -106,7 +138,10 @@ impl VlanTag {
     #[inline]
     #[must_use]
     pub const fn new(vlan: u16, priority: u8, ethertype: EtherType) -> VlanTag {
-        VlanTag { control: U16::new(((priority & 7) as u16) << 13 | (vlan & 0xfff)), ethertype: U16::new(ethertype.0) }
+        VlanTag {
+            control: U16::new(((priority & 7) as u16) << 13 | (vlan & 0xfff)),
+            ethertype: U16::new(ethertype.0),
+        }
     }
 
     /// The VLAN, 0 to 4095; 0 means only a priority (802.1Q table 9-2).

@@ -18,7 +18,19 @@ pub const MPLS_STACK: u8 = 1;
 pub const MPLS_INCOMING: u8 = 1;
 
 /// Begins the extensions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 struct Head {
     version: u8,
@@ -27,7 +39,19 @@ struct Head {
 }
 
 /// Begins an object; its length counts these four bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 struct ObjectHead {
     length: U16,
@@ -72,7 +96,13 @@ pub struct Written {
 /// Writes a quote and a label stack: `stack` is the entries as they came in, top first (RFC 4950 section
 /// 3), `quote` the packet under them, cut to `most` bytes if it is longer. `None` when there is no room,
 /// or `most` is below [`QUOTE`].
-pub fn write(body: &mut [u8], version: Version, quote: &[u8], most: usize, stack: &[u8]) -> Option<Written> {
+pub fn write(
+    body: &mut [u8],
+    version: Version,
+    quote: &[u8],
+    most: usize,
+    stack: &[u8],
+) -> Option<Written> {
     let word = version.word();
     // Whole words only, and as many as the length field can count.
     let most = (most / word).min(255) * word;
@@ -87,14 +117,30 @@ pub fn write(body: &mut [u8], version: Version, quote: &[u8], most: usize, stack
     let (start, padding) = place.split_at_mut_checked(quote.len())?;
     start.copy_from_slice(quote);
     padding.fill(0);
-    let head = ObjectHead { length: U16::new(u16::try_from(object).ok()?), class: MPLS_STACK, kind: MPLS_INCOMING };
-    let extensions = [Head { version: 2 << 4, ..Head::default() }.as_bytes(), head.as_bytes(), stack].concat();
+    let head = ObjectHead {
+        length: U16::new(u16::try_from(object).ok()?),
+        class: MPLS_STACK,
+        kind: MPLS_INCOMING,
+    };
+    let extensions = [
+        Head {
+            version: 2 << 4,
+            ..Head::default()
+        }
+        .as_bytes(),
+        head.as_bytes(),
+        stack,
+    ]
+    .concat();
     rest.copy_from_slice(&extensions);
     let sum = checksum::internet(rest);
     if let Ok((head, _)) = Head::mut_from_prefix(rest) {
         head.checksum = U16::new(sum);
     }
-    Some(Written { length, argument: ((quoted / word) as u32) << version.shift() })
+    Some(Written {
+        length,
+        argument: ((quoted / word) as u32) << version.shift(),
+    })
 }
 
 /// What was wrong with extensions.
@@ -142,9 +188,14 @@ pub struct Parts<'a> {
 pub fn read(version: Version, argument: u32, body: &[u8]) -> Result<Parts<'_>, ExtensionError> {
     let quoted = ((argument >> version.shift()) & 0xff) as usize * version.word();
     if quoted == 0 {
-        return Ok(Parts { quote: body, objects: &[] });
+        return Ok(Parts {
+            quote: body,
+            objects: &[],
+        });
     }
-    let (quote, rest) = body.split_at_checked(quoted).ok_or(ExtensionError::Truncated)?;
+    let (quote, rest) = body
+        .split_at_checked(quoted)
+        .ok_or(ExtensionError::Truncated)?;
     let (head, objects) = Head::ref_from_prefix(rest).map_err(|_| ExtensionError::Truncated)?;
     if head.version >> 4 != 2 {
         return Err(ExtensionError::Version(head.version >> 4));
@@ -175,7 +226,10 @@ impl<'a> Parts<'a> {
     /// The label stack that the packet came with, as bytes on the wire; `None` without one.
     #[must_use]
     pub fn label_stack(&self) -> Option<&'a [u8]> {
-        let found = self.objects().map_while(Result::ok).find(|object| (object.class, object.kind) == (MPLS_STACK, MPLS_INCOMING));
+        let found = self
+            .objects()
+            .map_while(Result::ok)
+            .find(|object| (object.class, object.kind) == (MPLS_STACK, MPLS_INCOMING));
         found.map(|object| object.payload)
     }
 }
@@ -183,8 +237,14 @@ impl<'a> Parts<'a> {
 fn object<'a>(rest: &mut &'a [u8]) -> Result<Object<'a>, ExtensionError> {
     let (head, _) = ObjectHead::ref_from_prefix(rest).map_err(|_| ExtensionError::Truncated)?;
     let wrong = ExtensionError::Object(head.length.get());
-    let (object, behind) = rest.split_at_checked(usize::from(head.length.get())).ok_or(wrong)?;
+    let (object, behind) = rest
+        .split_at_checked(usize::from(head.length.get()))
+        .ok_or(wrong)?;
     let payload = object.get(size_of::<ObjectHead>()..).ok_or(wrong)?;
     *rest = behind;
-    Ok(Object { class: head.class, kind: head.kind, payload })
+    Ok(Object {
+        class: head.class,
+        kind: head.kind,
+        payload,
+    })
 }

@@ -6,7 +6,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::header;
 
 /// The eight bytes that begin every ICMP message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct IcmpHeader {
     /// What message it is: 0 echo reply, 3 unreachable, 8 echo, 11 time exceeded, and others.
@@ -23,7 +35,12 @@ impl IcmpHeader {
     #[inline]
     #[must_use]
     pub const fn new(kind: u8, code: u8, argument: u32) -> IcmpHeader {
-        IcmpHeader { kind, code, checksum: U16::ZERO, argument: U32::new(argument) }
+        IcmpHeader {
+            kind,
+            code,
+            checksum: U16::ZERO,
+            argument: U32::new(argument),
+        }
     }
 
     /// The checksum over the whole message.

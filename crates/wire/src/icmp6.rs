@@ -79,21 +79,53 @@ pub struct Way {
 
 /// Writes an ICMPv6 message as a whole IPv6 packet at the start of `packet`; gives its length. `None`, and
 /// nothing written, when there is too little room.
-pub fn message(packet: &mut [u8], way: &Way, kind: u8, code: u8, argument: u32, body: &[u8]) -> Option<usize> {
+pub fn message(
+    packet: &mut [u8],
+    way: &Way,
+    kind: u8,
+    code: u8,
+    argument: u32,
+    body: &[u8],
+) -> Option<usize> {
     write(packet, way, &IcmpHeader::new(kind, code, argument), &[body])
 }
 
 /// Writes an error about `offender`, a whole IPv6 packet or its beginning, of which as much is quoted as
 /// may be. Else as [`message`].
-pub fn error(packet: &mut [u8], way: &Way, kind: u8, code: u8, argument: u32, offender: &[u8]) -> Option<usize> {
-    message(packet, way, kind, code, argument, offender.get(..QUOTE).unwrap_or(offender))
+pub fn error(
+    packet: &mut [u8],
+    way: &Way,
+    kind: u8,
+    code: u8,
+    argument: u32,
+    offender: &[u8],
+) -> Option<usize> {
+    message(
+        packet,
+        way,
+        kind,
+        code,
+        argument,
+        offender.get(..QUOTE).unwrap_or(offender),
+    )
 }
 
 /// Writes a message whose body is in parts.
-pub(crate) fn write(packet: &mut [u8], way: &Way, header: &IcmpHeader, body: &[&[u8]]) -> Option<usize> {
+pub(crate) fn write(
+    packet: &mut [u8],
+    way: &Way,
+    header: &IcmpHeader,
+    body: &[&[u8]],
+) -> Option<usize> {
     let length = IcmpHeader::LEN + body.iter().map(|part| part.len()).sum::<usize>();
     let packet = packet.get_mut(..Ipv6Header::LEN + length)?;
-    let fixed = Ipv6Header::new(way.source, way.destination, IpProtocol::ICMP6, way.hop_limit, u16::try_from(length).ok()?);
+    let fixed = Ipv6Header::new(
+        way.source,
+        way.destination,
+        IpProtocol::ICMP6,
+        way.hop_limit,
+        u16::try_from(length).ok()?,
+    );
     let mut rest = &mut *packet;
     for part in [fixed.as_bytes(), header.as_bytes()].iter().chain(body) {
         let (place, behind) = rest.split_at_mut_checked(part.len())?;
@@ -107,7 +139,9 @@ pub(crate) fn write(packet: &mut [u8], way: &Way, header: &IcmpHeader, body: &[&
 /// Writes the checksum of the ICMPv6 message right behind the fixed header of `packet`, which is as long
 /// as the slice. Does nothing when the headers are not all there.
 pub fn checksum_set(packet: &mut [u8]) {
-    let Some((fixed, rest)) = Ipv6Header::read_mut(packet) else { return };
+    let Some((fixed, rest)) = Ipv6Header::read_mut(packet) else {
+        return;
+    };
     if let Some((icmp, _)) = IcmpHeader::read_mut(rest) {
         icmp.set_checksum(0);
     }

@@ -62,7 +62,19 @@ impl fmt::Debug for IpProtocol {
 /// The 20 bytes that every IPv4 header has; options are the bytes behind.
 ///
 /// Setters leave the checksum as it is; see [`crate::checksum`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct Ipv4Header {
     /// Version in the upper four bits, header length in words of 32 bits in the lower: 0x45 as a rule.
@@ -89,7 +101,13 @@ impl Ipv4Header {
     /// A header without options, whose checksum is still to be set.
     #[inline]
     #[must_use]
-    pub const fn new(source: u32, destination: u32, protocol: IpProtocol, ttl: u8, total_len: u16) -> Ipv4Header {
+    pub const fn new(
+        source: u32,
+        destination: u32,
+        protocol: IpProtocol,
+        ttl: u8,
+        total_len: u16,
+    ) -> Ipv4Header {
         Ipv4Header {
             version_ihl: 0x45,
             tos: 0,
@@ -230,7 +248,8 @@ impl Ipv4Header {
     #[inline]
     pub fn set_fragment(&mut self, offset: u16, more: bool) {
         let more = if more { MORE_FRAGMENTS } else { 0 };
-        self.fragment = U16::new((self.fragment.get() & !(OFFSET | MORE_FRAGMENTS)) | (offset & OFFSET) | more);
+        self.fragment =
+            U16::new((self.fragment.get() & !(OFFSET | MORE_FRAGMENTS)) | (offset & OFFSET) | more);
     }
 
     /// Forbids or allows to cut it.

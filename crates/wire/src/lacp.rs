@@ -19,7 +19,20 @@ pub const SUBTYPE_LACP: u8 = 1;
 pub const SUBTYPE_MARKER: u8 = 2;
 
 /// The bits of an actor's or partner's state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(transparent)]
 pub struct State(pub u8);
 
@@ -50,7 +63,11 @@ impl State {
     /// With all bits of `other` set or cleared.
     #[must_use]
     pub const fn with(self, other: State, set: bool) -> State {
-        if set { State(self.0 | other.0) } else { State(self.0 & !other.0) }
+        if set {
+            State(self.0 | other.0)
+        } else {
+            State(self.0 & !other.0)
+        }
     }
 }
 
@@ -63,7 +80,19 @@ impl std::ops::BitOr for State {
 }
 
 /// One end of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct End {
     system_priority: U16,
@@ -80,10 +109,25 @@ pub struct End {
 impl End {
     /// An end of these fields.
     #[must_use]
-    pub const fn new(system_priority: u16, system: MacAddr, key: u16, port_priority: u16, port: u16, state: State) -> End {
+    pub const fn new(
+        system_priority: u16,
+        system: MacAddr,
+        key: u16,
+        port_priority: u16,
+        port: u16,
+        state: State,
+    ) -> End {
         let (system_priority, key) = (U16::new(system_priority), U16::new(key));
         let (port_priority, port) = (U16::new(port_priority), U16::new(port));
-        End { system_priority, system, key, port_priority, port, state, reserved: [0; 3] }
+        End {
+            system_priority,
+            system,
+            key,
+            port_priority,
+            port,
+            state,
+            reserved: [0; 3],
+        }
     }
 
     /// The system's priority; lower decides.
@@ -112,7 +156,9 @@ impl End {
 }
 
 /// A LACP PDU, from the subtype on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
 #[repr(C)]
 pub struct Pdu {
     subtype: u8,
@@ -162,7 +208,8 @@ impl Pdu {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<&Pdu> {
         let (pdu, _) = <Pdu as FromBytes>::ref_from_prefix(bytes).ok()?;
-        let parts = pdu.actor_tlv == ACTOR && pdu.partner_tlv == PARTNER && pdu.collector_tlv == COLLECTOR;
+        let parts =
+            pdu.actor_tlv == ACTOR && pdu.partner_tlv == PARTNER && pdu.collector_tlv == COLLECTOR;
         (pdu.subtype == SUBTYPE_LACP && pdu.version >= 1 && parts).then_some(pdu)
     }
 
@@ -176,7 +223,9 @@ impl Pdu {
 const _: () = assert!(size_of::<Pdu>() == Pdu::LEN);
 
 /// A marker or the answer to one, from the subtype on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
 #[repr(C)]
 pub struct Marker {
     subtype: u8,

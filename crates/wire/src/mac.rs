@@ -6,7 +6,21 @@ use std::str::FromStr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// A MAC address, as on the wire and in text as `aa:bb:cc:dd:ee:ff`.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(transparent)]
 pub struct MacAddr(pub [u8; 6]);
 
@@ -85,10 +99,17 @@ impl FromStr for MacAddr {
         let mut bytes = [0; 6];
         let mut pairs = text.split(':');
         for byte in &mut bytes {
-            let pair = pairs.next().filter(|pair| pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
-            *byte = u8::from_str_radix(pair.ok_or(MacParseError)?, 16).map_err(|_| MacParseError)?;
+            let pair = pairs.next().filter(|pair| {
+                pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit())
+            });
+            *byte =
+                u8::from_str_radix(pair.ok_or(MacParseError)?, 16).map_err(|_| MacParseError)?;
         }
-        if pairs.next().is_some() { Err(MacParseError) } else { Ok(MacAddr(bytes)) }
+        if pairs.next().is_some() {
+            Err(MacParseError)
+        } else {
+            Ok(MacAddr(bytes))
+        }
     }
 }
 

@@ -79,7 +79,19 @@ impl fmt::Debug for Label {
 }
 
 /// A label stack entry: label (20 bits), traffic class (3), bottom of stack (1), time to live (8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(transparent)]
 pub struct Entry(U32);
 header!(Entry, 4);
@@ -92,7 +104,9 @@ impl Entry {
     #[must_use]
     pub const fn new(label: Label, class: u8, bottom: bool, ttl: u8) -> Entry {
         let bottom = if bottom { BOTTOM } else { 0 };
-        Entry(U32::new(label.0 << 12 | ((class & 7) as u32) << 9 | bottom | ttl as u32))
+        Entry(U32::new(
+            label.0 << 12 | ((class & 7) as u32) << 9 | bottom | ttl as u32,
+        ))
     }
 
     /// The label.
@@ -181,7 +195,11 @@ impl<'a> Stack<'a> {
 
     /// Its entries, top first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &'a Entry> + use<'a> {
-        self.bytes.as_chunks::<{ Entry::LEN }>().0.iter().map(|bytes| zerocopy::transmute_ref!(bytes))
+        self.bytes
+            .as_chunks::<{ Entry::LEN }>()
+            .0
+            .iter()
+            .map(|bytes| zerocopy::transmute_ref!(bytes))
     }
 
     /// Its bytes, as an ICMP extension quotes them.
@@ -207,8 +225,15 @@ pub fn read_stack(bytes: &[u8], most: usize) -> Result<Stack<'_>, StackError> {
         }
         indicated = entry.label() == Label::ENTROPY_INDICATOR;
         if entry.is_bottom() {
-            let (stack, payload) = bytes.split_at_checked(depth * Entry::LEN).ok_or(StackError::NoBottom)?;
-            return Ok(Stack { bytes: stack, payload, beyond: 0, entropy });
+            let (stack, payload) = bytes
+                .split_at_checked(depth * Entry::LEN)
+                .ok_or(StackError::NoBottom)?;
+            return Ok(Stack {
+                bytes: stack,
+                payload,
+                beyond: 0,
+                entropy,
+            });
         }
     }
     Err(StackError::TooDeep(most))
@@ -259,7 +284,10 @@ const PADDING: usize = 46;
 
 fn agrees4(header: &Ipv4Header, there: usize) -> bool {
     let total = usize::from(header.total_len());
-    header.header_len() >= Ipv4Header::LEN && total >= header.header_len() && total <= there && there - total <= PADDING
+    header.header_len() >= Ipv4Header::LEN
+        && total >= header.header_len()
+        && total <= there
+        && there - total <= PADDING
 }
 
 fn agrees6(header: &Ipv6Header, behind: usize) -> bool {
@@ -268,7 +296,19 @@ fn agrees6(header: &Ipv6Header, behind: usize) -> bool {
 }
 
 /// The control word of an Ethernet pseudowire (RFC 4385 section 3, RFC 4448 section 4.6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct ControlWord {
     first: u8,
@@ -281,13 +321,21 @@ impl ControlWord {
     /// A control word whose sequence number is 0: frames are not numbered.
     #[must_use]
     pub const fn new() -> ControlWord {
-        ControlWord { first: 0, length: 0, sequence: U16::ZERO }
+        ControlWord {
+            first: 0,
+            length: 0,
+            sequence: U16::ZERO,
+        }
     }
 
     /// A control word of a numbered frame.
     #[must_use]
     pub const fn numbered(sequence: u16) -> ControlWord {
-        ControlWord { first: 0, length: 0, sequence: U16::new(sequence) }
+        ControlWord {
+            first: 0,
+            length: 0,
+            sequence: U16::new(sequence),
+        }
     }
 
     /// Whether user data follows: the first nibble is 0.

@@ -12,7 +12,9 @@ use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::icmp6::{self, Way};
-use crate::ipv6::{ALL_NODES, ALL_ROUTERS, UNSPECIFIED, is_link_local, is_multicast, solicited_node};
+use crate::ipv6::{
+    ALL_NODES, ALL_ROUTERS, UNSPECIFIED, is_link_local, is_multicast, solicited_node,
+};
 use crate::{IcmpHeader, IpProtocol, Ipv6Header, MacAddr, checksum, header};
 
 /// Is there a router?
@@ -44,12 +46,18 @@ struct LinkLayer {
 
 impl LinkLayer {
     const fn new(kind: u8, mac: MacAddr) -> LinkLayer {
-        LinkLayer { kind, length: 1, mac }
+        LinkLayer {
+            kind,
+            length: 1,
+            mac,
+        }
     }
 }
 
 /// A prefix of the link (section 4.6.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
 #[repr(C)]
 pub struct Prefix {
     kind: u8,
@@ -68,10 +76,26 @@ header!(Prefix, 32);
 impl Prefix {
     /// A prefix of these fields; lifetimes are in seconds, and `u32::MAX` means forever.
     #[must_use]
-    pub const fn new(prefix: [u8; 16], length: u8, on_link: bool, autonomous: bool, valid: u32, preferred: u32) -> Prefix {
+    pub const fn new(
+        prefix: [u8; 16],
+        length: u8,
+        on_link: bool,
+        autonomous: bool,
+        valid: u32,
+        preferred: u32,
+    ) -> Prefix {
         let flags = (on_link as u8) << 7 | (autonomous as u8) << 6;
         let (valid, preferred) = (U32::new(valid), U32::new(preferred));
-        Prefix { kind: PREFIX, units: 4, length, flags, valid, preferred, reserved: U32::ZERO, prefix }
+        Prefix {
+            kind: PREFIX,
+            units: 4,
+            length,
+            flags,
+            valid,
+            preferred,
+            reserved: U32::ZERO,
+            prefix,
+        }
     }
 
     /// Whether its addresses are reached without a router.
@@ -177,9 +201,17 @@ pub enum Message<'a> {
 impl Message<'_> {
     /// The prefixes of a router advertisement, at most [`MAX_PREFIXES`]; none of other messages.
     pub fn prefixes(&self) -> impl Iterator<Item = &Prefix> {
-        let options = if let Message::RouterAdvertisement { options, .. } = self { *options } else { &[] };
-        let found = Options(options).map_while(Result::ok).filter(|option| option.first() == Some(&PREFIX));
-        found.filter_map(|option| Prefix::read(option).map(|(prefix, _)| prefix)).take(MAX_PREFIXES)
+        let options = if let Message::RouterAdvertisement { options, .. } = self {
+            *options
+        } else {
+            &[]
+        };
+        let found = Options(options)
+            .map_while(Result::ok)
+            .filter(|option| option.first() == Some(&PREFIX));
+        found
+            .filter_map(|option| Prefix::read(option).map(|(prefix, _)| prefix))
+            .take(MAX_PREFIXES)
     }
 }
 
@@ -226,7 +258,11 @@ impl<'a> Iterator for Options<'a> {
         let split = self.0.split_at_checked(length).filter(|_| length > 0);
         let (option, rest) = split.unwrap_or((&[], &[]));
         self.0 = rest;
-        Some(if option.is_empty() { Err(NdError::Option) } else { Ok(option) })
+        Some(if option.is_empty() {
+            Err(NdError::Option)
+        } else {
+            Ok(option)
+        })
     }
 }
 
@@ -246,7 +282,11 @@ fn known(options: &[u8]) -> Result<Known, NdError> {
         match option.first() {
             Some(&SOURCE_LINK_LAYER) => known.source = known.source.or_else(mac),
             Some(&TARGET_LINK_LAYER) => known.target = known.target.or_else(mac),
-            Some(&MTU) => known.mtu = known.mtu.or_else(|| Mtu::ref_from_bytes(option).ok().map(|mtu| mtu.mtu.get())),
+            Some(&MTU) => {
+                known.mtu = known
+                    .mtu
+                    .or_else(|| Mtu::ref_from_bytes(option).ok().map(|mtu| mtu.mtu.get()))
+            }
             _ => {}
         }
     }
@@ -259,7 +299,9 @@ fn known(options: &[u8]) -> Result<Known, NdError> {
 /// Why it is not believed.
 pub fn read<'a>(header: &Ipv6Header, message: &'a [u8]) -> Result<Message<'a>, NdError> {
     let (icmp, body) = IcmpHeader::read(message).ok_or(NdError::Truncated)?;
-    if header.next_header() != IpProtocol::ICMP6 || !matches!(icmp.kind, ROUTER_SOLICITATION..=NEIGHBOR_ADVERTISEMENT) {
+    if header.next_header() != IpProtocol::ICMP6
+        || !matches!(icmp.kind, ROUTER_SOLICITATION..=NEIGHBOR_ADVERTISEMENT)
+    {
         return Err(NdError::Other);
     }
     if header.hop_limit != HOPS {
@@ -289,7 +331,11 @@ fn router_solicited<'a>(header: &Ipv6Header, options: &[u8]) -> Result<Message<'
 }
 
 /// Section 6.1.2.
-fn router_advertised<'a>(header: &Ipv6Header, icmp: &IcmpHeader, body: &'a [u8]) -> Result<Message<'a>, NdError> {
+fn router_advertised<'a>(
+    header: &Ipv6Header,
+    icmp: &IcmpHeader,
+    body: &'a [u8],
+) -> Result<Message<'a>, NdError> {
     let (times, options) = Times::ref_from_prefix(body).map_err(|_| NdError::Truncated)?;
     if !is_link_local(&header.source) {
         return Err(NdError::Addresses);
@@ -321,11 +367,18 @@ fn neighbor_solicited<'a>(header: &Ipv6Header, body: &[u8]) -> Result<Message<'a
     if probe && (!group || known.source.is_some()) {
         return Err(NdError::Addresses);
     }
-    Ok(Message::NeighborSolicitation { target: *target, mac: known.source })
+    Ok(Message::NeighborSolicitation {
+        target: *target,
+        mac: known.source,
+    })
 }
 
 /// Section 7.1.2.
-fn neighbor_advertised<'a>(header: &Ipv6Header, icmp: &IcmpHeader, body: &[u8]) -> Result<Message<'a>, NdError> {
+fn neighbor_advertised<'a>(
+    header: &Ipv6Header,
+    icmp: &IcmpHeader,
+    body: &[u8],
+) -> Result<Message<'a>, NdError> {
     let (target, options) = body.split_first_chunk::<16>().ok_or(NdError::Truncated)?;
     if is_multicast(target) {
         return Err(NdError::Target);
@@ -337,33 +390,69 @@ fn neighbor_advertised<'a>(header: &Ipv6Header, icmp: &IcmpHeader, body: &[u8]) 
         return Err(NdError::Addresses);
     }
     let (router, override_known) = (flags & 0x80 != 0, flags & 0x20 != 0);
-    Ok(Message::NeighborAdvertisement { target: *target, mac: known.target, router, solicited, override_known })
+    Ok(Message::NeighborAdvertisement {
+        target: *target,
+        mac: known.target,
+        router,
+        solicited,
+        override_known,
+    })
 }
 
 fn way(source: [u8; 16], destination: [u8; 16]) -> Way {
-    Way { source, destination, hop_limit: HOPS }
+    Way {
+        source,
+        destination,
+        hop_limit: HOPS,
+    }
 }
 
 /// Writes the question who has `target`, to everybody whose address could be that; gives the packet's
 /// length. `None`, and nothing written, when there is too little room; so do all that follow.
-pub fn neighbor_solicitation(packet: &mut [u8], source: [u8; 16], mac: MacAddr, target: [u8; 16]) -> Option<usize> {
+pub fn neighbor_solicitation(
+    packet: &mut [u8],
+    source: [u8; 16],
+    mac: MacAddr,
+    target: [u8; 16],
+) -> Option<usize> {
     solicit(packet, source, solicited_node(&target), mac, target)
 }
 
 /// Writes the question whether `target` is still where it was, to itself (section 7.3.3).
-pub fn neighbor_probe(packet: &mut [u8], source: [u8; 16], mac: MacAddr, target: [u8; 16]) -> Option<usize> {
+pub fn neighbor_probe(
+    packet: &mut [u8],
+    source: [u8; 16],
+    mac: MacAddr,
+    target: [u8; 16],
+) -> Option<usize> {
     solicit(packet, source, target, mac, target)
 }
 
-fn solicit(packet: &mut [u8], source: [u8; 16], destination: [u8; 16], mac: MacAddr, target: [u8; 16]) -> Option<usize> {
+fn solicit(
+    packet: &mut [u8],
+    source: [u8; 16],
+    destination: [u8; 16],
+    mac: MacAddr,
+    target: [u8; 16],
+) -> Option<usize> {
     let option = LinkLayer::new(SOURCE_LINK_LAYER, mac);
-    icmp6::write(packet, &way(source, destination), &IcmpHeader::new(NEIGHBOR_SOLICITATION, 0, 0), &[&target, option.as_bytes()])
+    icmp6::write(
+        packet,
+        &way(source, destination),
+        &IcmpHeader::new(NEIGHBOR_SOLICITATION, 0, 0),
+        &[&target, option.as_bytes()],
+    )
 }
 
 /// Writes the question whether `target` is free, from nobody (RFC 4862 section 5.4.2).
 pub fn duplicate_solicitation(packet: &mut [u8], target: [u8; 16]) -> Option<usize> {
     let way = way(UNSPECIFIED, solicited_node(&target));
-    icmp6::write(packet, &way, &IcmpHeader::new(NEIGHBOR_SOLICITATION, 0, 0), &[&target])
+    icmp6::write(
+        packet,
+        &way,
+        &IcmpHeader::new(NEIGHBOR_SOLICITATION, 0, 0),
+        &[&target],
+    )
 }
 
 /// What an advertisement says beside address and place.
@@ -387,19 +476,39 @@ pub fn neighbor_advertisement(
     mac: MacAddr,
     claim: Claim,
 ) -> Option<usize> {
-    let destination = if asker == UNSPECIFIED { ALL_NODES } else { asker };
+    let destination = if asker == UNSPECIFIED {
+        ALL_NODES
+    } else {
+        asker
+    };
     let solicited = claim.solicited && !is_multicast(&destination);
-    let flags = u32::from(claim.router) << 31 | u32::from(solicited) << 30 | u32::from(claim.override_known) << 29;
+    let flags = u32::from(claim.router) << 31
+        | u32::from(solicited) << 30
+        | u32::from(claim.override_known) << 29;
     let option = LinkLayer::new(TARGET_LINK_LAYER, mac);
     let header = IcmpHeader::new(NEIGHBOR_ADVERTISEMENT, 0, flags);
-    icmp6::write(packet, &way(source, destination), &header, &[&target, option.as_bytes()])
+    icmp6::write(
+        packet,
+        &way(source, destination),
+        &header,
+        &[&target, option.as_bytes()],
+    )
 }
 
 /// Writes the question for routers; an unspecified source says no MAC address.
 pub fn router_solicitation(packet: &mut [u8], source: [u8; 16], mac: MacAddr) -> Option<usize> {
     let option = LinkLayer::new(SOURCE_LINK_LAYER, mac);
-    let option = if source == UNSPECIFIED { &[] } else { option.as_bytes() };
-    icmp6::write(packet, &way(source, ALL_ROUTERS), &IcmpHeader::new(ROUTER_SOLICITATION, 0, 0), &[option])
+    let option = if source == UNSPECIFIED {
+        &[]
+    } else {
+        option.as_bytes()
+    };
+    icmp6::write(
+        packet,
+        &way(source, ALL_ROUTERS),
+        &IcmpHeader::new(ROUTER_SOLICITATION, 0, 0),
+        &[option],
+    )
 }
 
 /// Writes a router advertisement from a link-local address to all nodes or to who asked.
@@ -413,11 +522,24 @@ pub fn router_advertisement(
     let flags = u8::from(router.managed) << 7 | u8::from(router.other) << 6;
     let [high, low] = router.lifetime.to_be_bytes();
     let argument = u32::from_be_bytes([router.hop_limit, flags, high, low]);
-    let times = Times { reachable: U32::new(router.reachable), retransmit: U32::new(router.retransmit) };
+    let times = Times {
+        reachable: U32::new(router.reachable),
+        retransmit: U32::new(router.retransmit),
+    };
     let mac = router.mac.map(|mac| LinkLayer::new(SOURCE_LINK_LAYER, mac));
-    let mtu = router.mtu.map(|mtu| Mtu { kind: MTU, length: 1, reserved: U16::ZERO, mtu: U32::new(mtu) });
+    let mtu = router.mtu.map(|mtu| Mtu {
+        kind: MTU,
+        length: 1,
+        reserved: U16::ZERO,
+        mtu: U32::new(mtu),
+    });
     let mac = mac.as_ref().map_or(&[][..], IntoBytes::as_bytes);
     let mtu = mtu.as_ref().map_or(&[][..], IntoBytes::as_bytes);
     let header = IcmpHeader::new(ROUTER_ADVERTISEMENT, 0, argument);
-    icmp6::write(packet, &way(source, destination), &header, &[times.as_bytes(), mac, mtu, prefixes.as_bytes()])
+    icmp6::write(
+        packet,
+        &way(source, destination),
+        &header,
+        &[times.as_bytes(), mac, mtu, prefixes.as_bytes()],
+    )
 }

@@ -6,7 +6,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::header;
 
 /// A UDP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct UdpHeader {
     source: U16,
@@ -21,7 +33,12 @@ impl UdpHeader {
     #[inline]
     #[must_use]
     pub const fn new(source: u16, destination: u16, length: u16) -> UdpHeader {
-        UdpHeader { source: U16::new(source), destination: U16::new(destination), length: U16::new(length), checksum: U16::ZERO }
+        UdpHeader {
+            source: U16::new(source),
+            destination: U16::new(destination),
+            length: U16::new(length),
+            checksum: U16::ZERO,
+        }
     }
 
     /// The sender's port.
@@ -78,7 +95,19 @@ impl UdpHeader {
 }
 
 /// The fixed part of a TCP header; options are the bytes behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct TcpHeader {
     source: U16,
@@ -109,7 +138,14 @@ impl TcpHeader {
     /// A header without options, whose checksum is still to be set.
     #[inline]
     #[must_use]
-    pub const fn new(source: u16, destination: u16, sequence: u32, acknowledgement: u32, flags: u8, window: u16) -> TcpHeader {
+    pub const fn new(
+        source: u16,
+        destination: u16,
+        sequence: u32,
+        acknowledgement: u32,
+        flags: u8,
+        window: u16,
+    ) -> TcpHeader {
         TcpHeader {
             source: U16::new(source),
             destination: U16::new(destination),

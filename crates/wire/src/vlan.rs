@@ -55,7 +55,11 @@ pub struct Tags<'a> {
 /// When the frame is shorter than an Ethernet header.
 pub fn tags(frame: &[u8], most: usize) -> Result<Tags<'_>, CutTag> {
     let (header, rest) = EthernetHeader::read(frame).ok_or(CutTag)?;
-    Ok(Tags { ethertype: header.ethertype(), rest, left: most })
+    Ok(Tags {
+        ethertype: header.ethertype(),
+        rest,
+        left: most,
+    })
 }
 
 impl<'a> Tags<'a> {
@@ -84,7 +88,10 @@ impl Iterator for Tags<'_> {
             self.left = 0;
             return Some(Err(CutTag));
         };
-        let found = Tag { announced: self.ethertype, tag: *tag };
+        let found = Tag {
+            announced: self.ethertype,
+            tag: *tag,
+        };
         (self.ethertype, self.rest, self.left) = (tag.ethertype(), rest, self.left - 1);
         Some(Ok(found))
     }
@@ -112,6 +119,11 @@ impl Outer {
     pub fn read(frame: &[u8]) -> Result<Outer, CutTag> {
         let mut tags = tags(frame, 2)?;
         let (outer, inner) = (tags.next().transpose()?, tags.next().transpose()?);
-        Ok(Outer { outer, inner, ethertype: tags.ethertype, payload_at: frame.len() - tags.rest.len() })
+        Ok(Outer {
+            outer,
+            inner,
+            ethertype: tags.ethertype,
+            payload_at: frame.len() - tags.rest.len(),
+        })
     }
 }

@@ -6,7 +6,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::header;
 
 /// The eight bytes between UDP and the inner frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct VxlanHeader {
     flags: U32,
@@ -25,7 +37,10 @@ impl VxlanHeader {
     #[inline]
     #[must_use]
     pub const fn new(vni: u32) -> VxlanHeader {
-        VxlanHeader { flags: U32::new(VALID), vni: U32::new(vni << 8) }
+        VxlanHeader {
+            flags: U32::new(VALID),
+            vni: U32::new(vni << 8),
+        }
     }
 
     /// Whether it names a segment at all. All other flags are to be ignored (RFC 7348 section 5).

@@ -17,8 +17,10 @@ fn naive(bytes: &[u8]) -> u16 {
 }
 
 /// The header of RFC 1071's time, from a capture: 172.16.10.99 to 172.16.10.12, checksum 0xb1e6.
-const KNOWN: [u8; 20] =
-    [0x45, 0x00, 0x00, 0x3c, 0x1c, 0x46, 0x40, 0x00, 0x40, 0x06, 0xb1, 0xe6, 0xac, 0x10, 0x0a, 0x63, 0xac, 0x10, 0x0a, 0x0c];
+const KNOWN: [u8; 20] = [
+    0x45, 0x00, 0x00, 0x3c, 0x1c, 0x46, 0x40, 0x00, 0x40, 0x06, 0xb1, 0xe6, 0xac, 0x10, 0x0a, 0x63,
+    0xac, 0x10, 0x0a, 0x0c,
+];
 
 #[test]
 fn a_known_header() {
@@ -29,7 +31,10 @@ fn a_known_header() {
         for bit in 0..8 {
             let mut broken = KNOWN;
             broken[byte] ^= 1 << bit;
-            assert!(!checksum::ipv4_header_ok(Ipv4Header::read(&broken).unwrap().0), "byte {byte} bit {bit}");
+            assert!(
+                !checksum::ipv4_header_ok(Ipv4Header::read(&broken).unwrap().0),
+                "byte {byte} bit {bit}"
+            );
         }
     }
     let mut blank = KNOWN;
@@ -41,14 +46,19 @@ fn a_known_header() {
 #[test]
 fn rfc_1071_example() {
     // RFC 1071 section 3: the sum of these bytes is 0xddf2.
-    assert_eq!(checksum::internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    assert_eq!(
+        checksum::internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
+        !0xddf2
+    );
     assert_eq!(checksum::internet(&[]), 0xffff);
 }
 
 #[test]
 fn all_zero_and_all_one_headers() {
     assert!(!checksum::ipv4_header_ok(&Ipv4Header::default()));
-    assert!(checksum::ipv4_header_ok(Ipv4Header::read(&[0xff; 20]).unwrap().0));
+    assert!(checksum::ipv4_header_ok(
+        Ipv4Header::read(&[0xff; 20]).unwrap().0
+    ));
 }
 
 #[test]
@@ -69,9 +79,16 @@ fn a_header_that_is_not_all_there_stays() {
 fn udp_never_sends_zero() {
     // A datagram whose sum comes to 0xffff: its checksum would be 0, which means none.
     let mut datagram = [0x04, 0x00, 0x00, 0x35, 0x00, 0x0a, 0, 0, 0, 0];
-    let rest = checksum::pseudo4(1, 2, IpProtocol::UDP, 10).add_bytes(&datagram).finish();
+    let rest = checksum::pseudo4(1, 2, IpProtocol::UDP, 10)
+        .add_bytes(&datagram)
+        .finish();
     datagram[8..].copy_from_slice(&rest.to_be_bytes());
-    assert_eq!(checksum::pseudo4(1, 2, IpProtocol::UDP, 10).add_bytes(&datagram).finish(), 0);
+    assert_eq!(
+        checksum::pseudo4(1, 2, IpProtocol::UDP, 10)
+            .add_bytes(&datagram)
+            .finish(),
+        0
+    );
     assert_eq!(checksum::udp4(1, 2, &datagram), 0xffff);
 }
 
@@ -88,7 +105,13 @@ fn ttl_of_zero_stays() {
 #[test]
 fn incremental_equals_whole_everywhere() {
     for identification in 0..=u16::MAX {
-        let mut header = Ipv4Header::new(0x0a00_0001, 0x0a00_0002, IpProtocol(0), 1 + (identification % 255) as u8, 20);
+        let mut header = Ipv4Header::new(
+            0x0a00_0001,
+            0x0a00_0002,
+            IpProtocol(0),
+            1 + (identification % 255) as u8,
+            20,
+        );
         header.set_identification(identification);
         let mut bytes = zerocopy::transmute!(header);
         set_naively(&mut bytes);

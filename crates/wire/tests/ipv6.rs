@@ -16,7 +16,13 @@ fn address(text: &str) -> [u8; 16] {
 
 /// A packet of these extension headers and payload; `next` is the first one's number.
 fn packet(next: u8, behind: &[u8]) -> Vec<u8> {
-    let header = Ipv6Header::new(address("2001:db8::1"), address("2001:db8::2"), IpProtocol(next), 64, behind.len() as u16);
+    let header = Ipv6Header::new(
+        address("2001:db8::1"),
+        address("2001:db8::2"),
+        IpProtocol(next),
+        64,
+        behind.len() as u16,
+    );
     [header.as_bytes(), behind].concat()
 }
 
@@ -37,13 +43,31 @@ fn a_chain_of_every_kind() {
     // Authentication: length 4 in words of 4 bytes less 2 makes 24 bytes (RFC 4302 section 2.2).
     let mut authentication = vec![60, 4];
     authentication.resize(24, 7);
-    let chain = [&options(43, 2), &options(44, 1), fragment.as_bytes(), &authentication, &options(TCP, 3), &[1; 20][..]].concat();
+    let chain = [
+        &options(43, 2),
+        &options(44, 1),
+        fragment.as_bytes(),
+        &authentication,
+        &options(TCP, 3),
+        &[1; 20][..],
+    ]
+    .concat();
     let found = walk(&packet(0, &chain)).unwrap();
-    assert_eq!((found.protocol, found.offset, found.headers), (IpProtocol::TCP, 40 + 16 + 8 + 8 + 24 + 24, 5));
+    assert_eq!(
+        (found.protocol, found.offset, found.headers),
+        (IpProtocol::TCP, 40 + 16 + 8 + 8 + 24 + 24, 5)
+    );
     assert!(found.hop_by_hop && found.is_fragment() && !found.is_later_fragment());
     assert_eq!(found.named_at, 40 + 16 + 8 + 8 + 24);
     let fragment = found.fragment.unwrap();
-    assert_eq!((fragment.identification(), fragment.more(), fragment.offset()), (0xdead_beef, true, 0));
+    assert_eq!(
+        (
+            fragment.identification(),
+            fragment.more(),
+            fragment.offset()
+        ),
+        (0xdead_beef, true, 0)
+    );
 }
 
 #[test]
@@ -51,7 +75,10 @@ fn a_later_fragment_ends_the_walk() {
     // 44: next 60 (options), offset 185 (0x5c8 in bytes), more; RFC 8200 section 4.5.
     let bytes = [&[60, 0, 0x05, 0xc9, 0, 0, 0, 9][..], &[0xff; 40]].concat();
     let found = walk(&packet(44, &bytes)).unwrap();
-    assert_eq!((found.protocol, found.offset, found.headers), (IpProtocol::DESTINATION_OPTIONS, 48, 1));
+    assert_eq!(
+        (found.protocol, found.offset, found.headers),
+        (IpProtocol::DESTINATION_OPTIONS, 48, 1)
+    );
     assert!(found.is_later_fragment());
     assert_eq!(found.fragment.unwrap().offset(), 185);
     let atomic = FragmentHeader::new(IpProtocol::UDP, 0, false, 3);
@@ -64,15 +91,36 @@ fn a_later_fragment_ends_the_walk() {
 fn chains_that_lie() {
     let fault = |packet: &[u8]| walk(packet).map_err(|error| (error.fault, error.at));
     // Hop-by-hop options behind destination options, blamed on the octet that names them.
-    assert_eq!(fault(&packet(60, &[options(0, 1), options(TCP, 1)].concat())), Err((Fault::Misplaced, 40)));
-    assert_eq!(fault(&packet(0, &[options(0, 1), options(TCP, 1)].concat())), Err((Fault::Misplaced, 40)));
-    let twice = [FragmentHeader::new(IpProtocol::FRAGMENT, 0, true, 1), FragmentHeader::new(IpProtocol::UDP, 0, true, 1)];
-    assert_eq!(fault(&packet(44, twice.as_bytes())), Err((Fault::Refragmented, 40)));
-    let many: Vec<u8> = std::iter::repeat_with(|| options(60, 1)).take(9).flatten().collect();
+    assert_eq!(
+        fault(&packet(60, &[options(0, 1), options(TCP, 1)].concat())),
+        Err((Fault::Misplaced, 40))
+    );
+    assert_eq!(
+        fault(&packet(0, &[options(0, 1), options(TCP, 1)].concat())),
+        Err((Fault::Misplaced, 40))
+    );
+    let twice = [
+        FragmentHeader::new(IpProtocol::FRAGMENT, 0, true, 1),
+        FragmentHeader::new(IpProtocol::UDP, 0, true, 1),
+    ];
+    assert_eq!(
+        fault(&packet(44, twice.as_bytes())),
+        Err((Fault::Refragmented, 40))
+    );
+    let many: Vec<u8> = std::iter::repeat_with(|| options(60, 1))
+        .take(9)
+        .flatten()
+        .collect();
     assert_eq!(fault(&packet(60, &many)), Err((Fault::TooMany, 40 + 7 * 8)));
-    assert_eq!(fault(&packet(60, &options(TCP, 65))), Err((Fault::TooLong, 41)));
+    assert_eq!(
+        fault(&packet(60, &options(TCP, 65))),
+        Err((Fault::TooLong, 41))
+    );
     assert!(walk(&packet(60, &options(TCP, 64))).is_ok());
-    assert_eq!(fault(&packet(60, &options(TCP, 4)[..31])), Err((Fault::Truncated, 71)));
+    assert_eq!(
+        fault(&packet(60, &options(TCP, 4)[..31])),
+        Err((Fault::Truncated, 71))
+    );
     // Nothing, something unknown, and ESP end a chain; so does a chain that ends just so.
     for last in [59, 50, 253, TCP] {
         let found = walk(&packet(60, &options(last, 1))).unwrap();
@@ -86,7 +134,11 @@ fn every_truncation() {
     let behind = [&options(60, 2), &options(44, 1), fragment.as_bytes()].concat();
     let whole = packet(0, &behind);
     for length in 0..whole.len() {
-        assert_eq!(walk(&whole[..length]).map_err(|error| error.fault), Err(Fault::Truncated), "{length}");
+        assert_eq!(
+            walk(&whole[..length]).map_err(|error| error.fault),
+            Err(Fault::Truncated),
+            "{length}"
+        );
     }
     assert_eq!(walk(&whole).unwrap().offset, whole.len());
 }
@@ -139,9 +191,19 @@ fn fields_of_the_fixed_header() {
     header.set_flow_label(0xfff_1234_u32);
     header.set_traffic_class(0xb9);
     header.set_next_header(IpProtocol::UDP);
-    assert_eq!(header.as_bytes()[..8], [0x6b, 0x9f, 0x12, 0x34, 0, 20, 17, 64]);
+    assert_eq!(
+        header.as_bytes()[..8],
+        [0x6b, 0x9f, 0x12, 0x34, 0, 20, 17, 64]
+    );
     header.set_traffic_class(0);
-    assert_eq!((header.version(), header.traffic_class(), header.flow_label()), (6, 0, 0xf_1234));
+    assert_eq!(
+        (
+            header.version(),
+            header.traffic_class(),
+            header.flow_label()
+        ),
+        (6, 0, 0xf_1234)
+    );
 }
 
 #[test]
@@ -168,17 +230,38 @@ fn kinds_of_addresses() {
     ] {
         let bytes = address(text);
         assert_eq!(ipv6::class(&bytes), class, "{text}");
-        assert_eq!(ipv6::is_link_local(&bytes), class == Class::LinkLocal, "{text}");
-        assert_eq!(ipv6::is_multicast(&bytes), matches!(class, Class::Multicast(_)), "{text}");
-        assert_eq!(ipv6::scope(&bytes).map(Class::Multicast), Some(class).filter(|_| bytes[0] == 0xff), "{text}");
+        assert_eq!(
+            ipv6::is_link_local(&bytes),
+            class == Class::LinkLocal,
+            "{text}"
+        );
+        assert_eq!(
+            ipv6::is_multicast(&bytes),
+            matches!(class, Class::Multicast(_)),
+            "{text}"
+        );
+        assert_eq!(
+            ipv6::scope(&bytes).map(Class::Multicast),
+            Some(class).filter(|_| bytes[0] == 0xff),
+            "{text}"
+        );
     }
     // RFC 4291 section 2.7.1 gives this very example; RFC 2464 section 7 the MAC address.
     let group = ipv6::solicited_node(&address("4037::1:800:200e:8c6c"));
     assert_eq!(group, address("ff02::1:ff0e:8c6c"));
-    assert_eq!(ipv6::multicast_mac(&group), MacAddr([0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c]));
+    assert_eq!(
+        ipv6::multicast_mac(&group),
+        MacAddr([0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c])
+    );
     // RFC 2464 section 5: 34-56-78-9A-BC-DE becomes 36-56-78-FF-FE-9A-BC-DE.
-    assert_eq!(ipv6::link_local(MacAddr([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde])), address("fe80::3656:78ff:fe9a:bcde"));
-    assert_eq!(ipv6::mapped_ipv4(&address("::ffff:192.0.2.1")), Some(0xc000_0201));
+    assert_eq!(
+        ipv6::link_local(MacAddr([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde])),
+        address("fe80::3656:78ff:fe9a:bcde")
+    );
+    assert_eq!(
+        ipv6::mapped_ipv4(&address("::ffff:192.0.2.1")),
+        Some(0xc000_0201)
+    );
     assert_eq!(ipv6::mapped_ipv4(&address("::192.0.2.1")), None);
 }
 
@@ -196,7 +279,14 @@ fn addresses_that_go_nowhere() {
         ("2001:db8::1", false, false),
     ] {
         let bytes = address(text);
-        assert_eq!((ipv6::is_forbidden_source(&bytes), ipv6::is_forbidden_destination(&bytes)), (source, destination), "{text}");
+        assert_eq!(
+            (
+                ipv6::is_forbidden_source(&bytes),
+                ipv6::is_forbidden_destination(&bytes)
+            ),
+            (source, destination),
+            "{text}"
+        );
     }
 }
 
@@ -204,36 +294,92 @@ fn addresses_that_go_nowhere() {
 fn what_tells_flows_apart() {
     let flow = |ends: &Ends6| Flow::read(&build::udp6(ends, b"hello")[14..]).unwrap();
     let plain = Ends6::default();
-    let labelled = Ends6 { flow_label: 77, ..plain };
-    assert_eq!((flow(&plain).protocol, flow(&plain).ports), (IpProtocol::UDP, 1024 << 16 | 53));
-    assert_eq!((flow(&labelled).protocol, flow(&labelled).ports, flow(&labelled).label), (IpProtocol(0), 0, 77));
+    let labelled = Ends6 {
+        flow_label: 77,
+        ..plain
+    };
+    assert_eq!(
+        (flow(&plain).protocol, flow(&plain).ports),
+        (IpProtocol::UDP, 1024 << 16 | 53)
+    );
+    assert_eq!(
+        (
+            flow(&labelled).protocol,
+            flow(&labelled).ports,
+            flow(&labelled).label
+        ),
+        (IpProtocol(0), 0, 77)
+    );
     // All pieces of a packet are one flow.
     let pieces: Vec<Flow> = [(0, true), (1, true), (200, false)]
         .map(|(offset, more)| {
             let fragment = FragmentHeader::new(IpProtocol::UDP, offset, more, 5);
-            Flow::read(&packet(44, &[fragment.as_bytes(), &[offset as u8; 16]].concat())).unwrap()
+            Flow::read(&packet(
+                44,
+                &[fragment.as_bytes(), &[offset as u8; 16]].concat(),
+            ))
+            .unwrap()
         })
         .into();
-    assert!(pieces.iter().all(|piece| *piece == pieces[0] && piece.ports == 0));
+    assert!(
+        pieces
+            .iter()
+            .all(|piece| *piece == pieces[0] && piece.ports == 0)
+    );
     let base = flow(&plain);
-    let mut others = vec![Flow { label: 1, ..base }, Flow { ports: 1, ..base }, Flow { protocol: IpProtocol::TCP, ..base }];
+    let mut others = vec![
+        Flow { label: 1, ..base },
+        Flow { ports: 1, ..base },
+        Flow {
+            protocol: IpProtocol::TCP,
+            ..base
+        },
+    ];
     for bit in 0..128 {
         let flip = |address: [u8; 16]| (u128::from_be_bytes(address) ^ 1 << bit).to_be_bytes();
-        others.extend([Flow { source: flip(base.source), ..base }, Flow { destination: flip(base.destination), ..base }]);
+        others.extend([
+            Flow {
+                source: flip(base.source),
+                ..base
+            },
+            Flow {
+                destination: flip(base.destination),
+                ..base
+            },
+        ]);
     }
-    let hashes: std::collections::HashSet<u32> = others.iter().map(|flow| flow.hash(1)).chain([base.hash(1), base.hash(2)]).collect();
+    let hashes: std::collections::HashSet<u32> = others
+        .iter()
+        .map(|flow| flow.hash(1))
+        .chain([base.hash(1), base.hash(2)])
+        .collect();
     assert_eq!(hashes.len(), others.len() + 2);
     // Neighbouring ports spread over sixteen paths about evenly, by upper bits and by lower.
     for shift in [0, 28] {
         let mut paths = [0u32; 16];
-        (0..16_000).for_each(|port| paths[(Flow { ports: port, ..base }.hash(3) >> shift & 15) as usize] += 1);
-        assert!(paths.iter().all(|count| (850..1150).contains(count)), "{paths:?}");
+        (0..16_000).for_each(|port| {
+            paths[(Flow {
+                ports: port,
+                ..base
+            }
+            .hash(3)
+                >> shift
+                & 15) as usize] += 1
+        });
+        assert!(
+            paths.iter().all(|count| (850..1150).contains(count)),
+            "{paths:?}"
+        );
     }
 }
 
 #[test]
 fn errors_quote_as_much_as_fits() {
-    let way = Way { source: address("2001:db8::ff"), destination: address("2001:db8::1"), hop_limit: 64 };
+    let way = Way {
+        source: address("2001:db8::ff"),
+        destination: address("2001:db8::1"),
+        hop_limit: 64,
+    };
     let offender = build::udp6(&Ends6::default(), &[9; 1400])[14..].to_vec();
     let mut room = [0xee; 1300];
     let length = icmp6::error(&mut room, &way, icmp6::TOO_BIG, 0, 1400, &offender).unwrap();
@@ -241,15 +387,37 @@ fn errors_quote_as_much_as_fits() {
     assert_eq!(room[1280..], [0xee; 20]);
     let first = room;
     let sliced = other::SlicedPacket::from_ip(&first[..length]).unwrap();
-    let Some(other::TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("no ICMPv6") };
-    assert_eq!(icmp.icmp_type(), other::Icmpv6Type::PacketTooBig { mtu: 1400 });
+    let Some(other::TransportSlice::Icmpv6(icmp)) = sliced.transport else {
+        panic!("no ICMPv6")
+    };
+    assert_eq!(
+        icmp.icmp_type(),
+        other::Icmpv6Type::PacketTooBig { mtu: 1400 }
+    );
     assert_eq!(icmp.payload(), &offender[..1232]);
     assert!(icmp.is_checksum_valid(way.source, way.destination));
     // A short offender is quoted whole; too little room writes nothing.
-    let length = icmp6::error(&mut room, &way, icmp6::TIME_EXCEEDED, 0, 0, &offender[..50]).unwrap();
-    assert_eq!((length, checksum::icmp6(&way.source, &way.destination, &room[40..98])), (98, 0));
+    let length =
+        icmp6::error(&mut room, &way, icmp6::TIME_EXCEEDED, 0, 0, &offender[..50]).unwrap();
+    assert_eq!(
+        (
+            length,
+            checksum::icmp6(&way.source, &way.destination, &room[40..98])
+        ),
+        (98, 0)
+    );
     let mut small = [0xee; 97];
-    assert_eq!(icmp6::error(&mut small, &way, icmp6::TIME_EXCEEDED, 0, 0, &offender[..50]), None);
+    assert_eq!(
+        icmp6::error(
+            &mut small,
+            &way,
+            icmp6::TIME_EXCEEDED,
+            0,
+            0,
+            &offender[..50]
+        ),
+        None
+    );
     assert_eq!(small, [0xee; 97]);
     assert_eq!(icmp6::QUOTE, 1232);
     assert!(icmp6::is_error(icmp6::PARAMETER_PROBLEM) && !icmp6::is_error(icmp6::ECHO_REQUEST));

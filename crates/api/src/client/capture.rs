@@ -27,7 +27,10 @@ impl Iterator for CapturePieces {
             Some(Ok(frame)) => Some(Ok(frame.into_data().unwrap_or_default().to_vec())),
             Some(Err(error)) => {
                 self.body = None;
-                Some(Err(ClientError::Broken { router: self.router.clone(), reason: error.to_string() }))
+                Some(Err(ClientError::Broken {
+                    router: self.router.clone(),
+                    reason: error.to_string(),
+                }))
             }
             None => {
                 self.body = None;

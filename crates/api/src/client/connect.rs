@@ -49,16 +49,28 @@ impl std::fmt::Debug for Target {
 impl Target {
     /// A router at `address` (`host:port`) with a certificate that `ca` vouches for.
     pub(super) fn tls(address: &str, ca: &Path, token: Option<&str>) -> Result<Self, ClientError> {
-        let broken = |reason: String| ClientError::Broken { router: address.to_owned(), reason };
-        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| broken(error.to_string()))?;
-        let roots = tls::roots(ca).map_err(|reason| broken(format!("{}: {reason}", ca.display())))?;
+        let broken = |reason: String| ClientError::Broken {
+            router: address.to_owned(),
+            reason,
+        };
+        let host = address
+            .rsplit_once(':')
+            .map_or(address, |(host, _)| host)
+            .trim_matches(['[', ']']);
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| broken(error.to_string()))?;
+        let roots =
+            tls::roots(ca).map_err(|reason| broken(format!("{}: {reason}", ca.display())))?;
         let config = ClientConfig::builder_with_provider(tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| broken(error.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self::Tcp { address: address.to_owned(), token: token.map(str::to_owned), tls: Some((Arc::new(config), name)) })
+        Ok(Self::Tcp {
+            address: address.to_owned(),
+            token: token.map(str::to_owned),
+            tls: Some((Arc::new(config), name)),
+        })
     }
 
     pub(super) fn token(&self) -> Option<&str> {
@@ -71,10 +83,20 @@ impl Target {
     pub(super) async fn connect(&self) -> io::Result<Pin<Box<dyn Wire>>> {
         match self {
             Self::Unix(path) => Ok(Box::pin(UnixStream::connect(path).await?)),
-            Self::Tcp { address, tls: None, .. } => Ok(Box::pin(TcpStream::connect(address).await?)),
-            Self::Tcp { address, tls: Some((config, name)), .. } => {
+            Self::Tcp {
+                address, tls: None, ..
+            } => Ok(Box::pin(TcpStream::connect(address).await?)),
+            Self::Tcp {
+                address,
+                tls: Some((config, name)),
+                ..
+            } => {
                 let stream = TcpStream::connect(address).await?;
-                Ok(Box::pin(TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await?))
+                Ok(Box::pin(
+                    TlsConnector::from(Arc::clone(config))
+                        .connect(name.clone(), stream)
+                        .await?,
+                ))
             }
         }
     }

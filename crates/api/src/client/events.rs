@@ -31,7 +31,13 @@ pub struct EventRequest {
 
 impl EventRequest {
     pub(super) fn topics(&self) -> Option<String> {
-        (!self.topics.is_empty()).then(|| self.topics.iter().map(|topic| topic.word()).collect::<Vec<_>>().join(","))
+        (!self.topics.is_empty()).then(|| {
+            self.topics
+                .iter()
+                .map(|topic| topic.word())
+                .collect::<Vec<_>>()
+                .join(",")
+        })
     }
 }
 
@@ -60,7 +66,10 @@ impl Iterator for Events {
                     Some(Ok(event)) => return Some(Ok(event)),
                     Some(Err(error)) => {
                         self.body = None;
-                        return Some(Err(ClientError::NotUnderstood { router: self.router.clone(), reason: error.to_string() }));
+                        return Some(Err(ClientError::NotUnderstood {
+                            router: self.router.clone(),
+                            reason: error.to_string(),
+                        }));
                     }
                 }
             }
@@ -90,11 +99,19 @@ impl Events {
 
     fn read(&mut self) -> Option<Result<Bytes, ClientError>> {
         let body = self.body.as_mut()?;
-        let broken = |reason: String| Some(Err(ClientError::Broken { router: self.router.clone(), reason }));
+        let broken = |reason: String| {
+            Some(Err(ClientError::Broken {
+                router: self.router.clone(),
+                reason,
+            }))
+        };
         if self.rest.len() > LONGEST {
             return broken("an event is too long".to_owned());
         }
-        match self.runtime.block_on(async { timeout(SILENCE, body.frame()).await }) {
+        match self
+            .runtime
+            .block_on(async { timeout(SILENCE, body.frame()).await })
+        {
             Err(_) => broken(format!("it says nothing for {} s", SILENCE.as_secs())),
             Ok(None) => {
                 self.body = None;
@@ -109,7 +126,10 @@ impl Events {
 /// The lines of a block that begin with `data:` (HTML 9.2.6).
 fn data(block: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(block);
-    let lines: Vec<_> =
-        text.lines().filter_map(|line| line.strip_prefix("data:")).map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    let lines: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

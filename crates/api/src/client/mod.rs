@@ -25,10 +25,12 @@ use tokio::time::timeout;
 
 use crate::client::connect::Target;
 use crate::{
-    Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture, CaptureRequest, Captures, Clear, Cleared,
-    ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware,
-    History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText, RollbackRequest, Routes,
-    Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest, Version, VxlanTunnels,
+    Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture,
+    CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
+    ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
+    InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText,
+    RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest,
+    Version, VxlanTunnels,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -49,10 +51,14 @@ const PAGE: u32 = 10_000;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("no weir answers on {0} (is it running? start it with `weir run -c FILE`, or say --socket)")]
+    #[error(
+        "no weir answers on {0} (is it running? start it with `weir run -c FILE`, or say --socket)"
+    )]
     NotRunning(String),
     /// The socket's permissions.
-    #[error("not allowed to talk to the weir on {0} (its owner and group are: try sudo, or join the group)")]
+    #[error(
+        "not allowed to talk to the weir on {0} (its owner and group are: try sudo, or join the group)"
+    )]
     NotAllowed(String),
     /// It took too long.
     #[error("the weir on {0} does not answer in time")]
@@ -69,7 +75,9 @@ pub enum ClientError {
     #[error("{}", sentence(.0))]
     Refused(Box<ApiError>),
     /// It answered with something else than this client understands.
-    #[error("the weir on {router} answers what this version does not understand: {reason} (is it of the same version?)")]
+    #[error(
+        "the weir on {router} answers what this version does not understand: {reason} (is it of the same version?)"
+    )]
     NotUnderstood {
         /// The router.
         router: String,
@@ -82,12 +90,20 @@ impl ClientError {
     /// What the router refused with, if it did.
     #[must_use]
     pub fn refusal(&self) -> Option<&ApiError> {
-        if let Self::Refused(error) = self { Some(error) } else { None }
+        if let Self::Refused(error) = self {
+            Some(error)
+        } else {
+            None
+        }
     }
 }
 
 fn sentence(error: &ApiError) -> String {
-    if error.help.is_empty() { error.message.clone() } else { format!("{} ({})", error.message, error.help) }
+    if error.help.is_empty() {
+        error.message.clone()
+    } else {
+        format!("{} ({})", error.message, error.help)
+    }
 }
 
 /// Asks one router.
@@ -100,7 +116,9 @@ impl Client {
     /// A client of the router at `socket`. Nothing happens before the first call.
     #[must_use]
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { target: Target::Unix(socket.into()) }
+        Self {
+            target: Target::Unix(socket.into()),
+        }
     }
 
     /// A client of the router at `address` (`host:port`), whose certificate the CA in the file
@@ -116,7 +134,13 @@ impl Client {
     /// loopback addresses only.
     #[must_use]
     pub fn tcp(address: impl Into<String>, token: Option<&str>) -> Self {
-        Self { target: Target::Tcp { address: address.into(), token: token.map(str::to_owned), tls: None } }
+        Self {
+            target: Target::Tcp {
+                address: address.into(),
+                token: token.map(str::to_owned),
+                tls: None,
+            },
+        }
     }
 
     /// Who answers, and since when.
@@ -136,7 +160,9 @@ impl Client {
             return self.read("/v1/interfaces", &[("name", name)]);
         }
         let mut all = Interfaces::default();
-        self.pages::<Interfaces>("/v1/interfaces", &[], |mut part| all.interfaces.append(&mut part.interfaces))?;
+        self.pages::<Interfaces>("/v1/interfaces", &[], |mut part| {
+            all.interfaces.append(&mut part.interfaces)
+        })?;
         Ok(all)
     }
 
@@ -202,7 +228,9 @@ impl Client {
     /// See [`ClientError`].
     pub fn l2fib(&self, bridge: Option<&str>) -> Result<L2fib, ClientError> {
         let mut all = L2fib::default();
-        self.pages::<L2fib>("/v1/l2fib", &[("bridge", bridge)], |mut part| all.stations.append(&mut part.stations))?;
+        self.pages::<L2fib>("/v1/l2fib", &[("bridge", bridge)], |mut part| {
+            all.stations.append(&mut part.stations)
+        })?;
         Ok(all)
     }
 
@@ -219,7 +247,13 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn errors(&self, interface: Option<&str>, by_worker: bool) -> Result<Errors, ClientError> {
-        self.read("/v1/errors", &[("interface", interface), ("by_worker", by_worker.then_some("true"))])
+        self.read(
+            "/v1/errors",
+            &[
+                ("interface", interface),
+                ("by_worker", by_worker.then_some("true")),
+            ],
+        )
     }
 
     /// Neighbours: all, or those of one interface.
@@ -242,10 +276,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn acls(&self, acl: Option<&str>, interface: Option<&str>) -> Result<Acls, ClientError> {
         let mut all = Acls::default();
-        self.pages::<Acls>("/v1/acls", &[("acl", acl), ("interface", interface)], |mut part| {
-            all.bindings.append(&mut part.bindings);
-            all.terms.append(&mut part.terms);
-        })?;
+        self.pages::<Acls>(
+            "/v1/acls",
+            &[("acl", acl), ("interface", interface)],
+            |mut part| {
+                all.bindings.append(&mut part.bindings);
+                all.terms.append(&mut part.terms);
+            },
+        )?;
         Ok(all)
     }
 
@@ -255,7 +293,11 @@ impl Client {
     /// See [`ClientError`].
     pub fn mpls_fib(&self, label: Option<u32>) -> Result<MplsFib, ClientError> {
         let (mut all, label) = (MplsFib::default(), label.map(|label| label.to_string()));
-        self.pages::<MplsFib>("/v1/mpls-fib", &[("label", label.as_deref())], |mut part| all.labels.append(&mut part.labels))?;
+        self.pages::<MplsFib>(
+            "/v1/mpls-fib",
+            &[("label", label.as_deref())],
+            |mut part| all.labels.append(&mut part.labels),
+        )?;
         Ok(all)
     }
 
@@ -266,7 +308,9 @@ impl Client {
     pub fn adjacencies(&self, interface: Option<&str>) -> Result<Adjacencies, ClientError> {
         let mut all = Adjacencies::default();
         let of = [("interface", interface)];
-        self.pages::<Adjacencies>("/v1/adjacencies", &of, |mut part| all.adjacencies.append(&mut part.adjacencies))?;
+        self.pages::<Adjacencies>("/v1/adjacencies", &of, |mut part| {
+            all.adjacencies.append(&mut part.adjacencies)
+        })?;
         Ok(all)
     }
 
@@ -276,7 +320,9 @@ impl Client {
     /// See [`ClientError`].
     pub fn routes(&self, prefix: Option<&str>, table: Option<u32>) -> Result<Routes, ClientError> {
         let mut all = Routes::default();
-        self.each_routes(prefix, table, None, |mut part| all.routes.append(&mut part.routes))?;
+        self.each_routes(prefix, table, None, |mut part| {
+            all.routes.append(&mut part.routes)
+        })?;
         Ok(all)
     }
 
@@ -291,17 +337,37 @@ impl Client {
         family: Option<Family>,
         take: impl FnMut(Routes),
     ) -> Result<(), ClientError> {
-        let (table, family) = (table.map(|table| table.to_string()), family.map(Family::word));
-        self.pages("/v1/routes", &[("prefix", prefix), ("table", table.as_deref()), ("family", family)], take)
+        let (table, family) = (
+            table.map(|table| table.to_string()),
+            family.map(Family::word),
+        );
+        self.pages(
+            "/v1/routes",
+            &[
+                ("prefix", prefix),
+                ("table", table.as_deref()),
+                ("family", family),
+            ],
+            take,
+        )
     }
 
     /// The first routes, at most so many; and whether there are more.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub fn first_routes(&self, table: Option<u32>, family: Option<Family>, most: u32) -> Result<(Routes, bool), ClientError> {
+    pub fn first_routes(
+        &self,
+        table: Option<u32>,
+        family: Option<Family>,
+        most: u32,
+    ) -> Result<(Routes, bool), ClientError> {
         let (table, limit) = (table.map(|table| table.to_string()), most.to_string());
-        let query = [("table", table.as_deref()), ("family", family.map(Family::word)), ("limit", Some(limit.as_str()))];
+        let query = [
+            ("table", table.as_deref()),
+            ("family", family.map(Family::word)),
+            ("limit", Some(limit.as_str())),
+        ];
         let Page { part, next } = self.read::<Page<Routes>>("/v1/routes", &query)?;
         Ok((part, next.is_some()))
     }
@@ -351,7 +417,8 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn trace_clear(&self) -> Result<(), ClientError> {
-        self.ask::<serde_json::Value>(Method::DELETE, "/v1/trace", None).map(drop)
+        self.ask::<serde_json::Value>(Method::DELETE, "/v1/trace", None)
+            .map(drop)
     }
 
     /// Begins a capture; its pieces are pcapng. It ends when what is returned is dropped, too.
@@ -361,9 +428,17 @@ impl Client {
     pub fn capture(&self, request: &CaptureRequest) -> Result<CapturePieces, ClientError> {
         let body = serde_json::to_string(request).map_err(|error| self.not_understood(&error))?;
         let (runtime, head, body) = self.open(Method::POST, "/v1/pcap", Some(body))?;
-        let number = head.get(crate::http::CAPTURE_NUMBER).and_then(|text| text.to_str().ok()).and_then(|text| text.parse().ok());
+        let number = head
+            .get(crate::http::CAPTURE_NUMBER)
+            .and_then(|text| text.to_str().ok())
+            .and_then(|text| text.parse().ok());
         let number = number.ok_or_else(|| self.not_understood(&"the capture has no number"))?;
-        Ok(CapturePieces { number, router: self.target.to_string(), runtime, body: Some(body) })
+        Ok(CapturePieces {
+            number,
+            router: self.target.to_string(),
+            runtime,
+            body: Some(body),
+        })
     }
 
     /// Captures that are under way.
@@ -474,9 +549,19 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub fn config_history(&self, limit: Option<u32>, before: Option<u64>) -> Result<History, ClientError> {
-        let (limit, before) = (limit.map(|it| it.to_string()), before.map(|it| it.to_string()));
-        self.read("/v1/config/history", &[("limit", limit.as_deref()), ("before", before.as_deref())])
+    pub fn config_history(
+        &self,
+        limit: Option<u32>,
+        before: Option<u64>,
+    ) -> Result<History, ClientError> {
+        let (limit, before) = (
+            limit.map(|it| it.to_string()),
+            before.map(|it| it.to_string()),
+        );
+        self.read(
+            "/v1/config/history",
+            &[("limit", limit.as_deref()), ("before", before.as_deref())],
+        )
     }
 
     /// One applied configuration with its text.
@@ -515,8 +600,16 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub fn interface_patch(&self, name: &str, patch: &InterfacePatch) -> Result<Applied, ClientError> {
-        self.send(Method::PATCH, &format!("/v1/interfaces/{}", percent_encoded(name)), patch)
+    pub fn interface_patch(
+        &self,
+        name: &str,
+        patch: &InterfacePatch,
+    ) -> Result<Applied, ClientError> {
+        self.send(
+            Method::PATCH,
+            &format!("/v1/interfaces/{}", percent_encoded(name)),
+            patch,
+        )
     }
 
     /// All counters as OpenMetrics text.
@@ -541,17 +634,33 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn events(&self, request: &EventRequest) -> Result<Events, ClientError> {
-        let (topics, interval) = (request.topics(), request.interval_ms.map(|it| it.to_string()));
-        let query = [("topics", topics.as_deref()), ("interval_ms", interval.as_deref()), ("interface", request.interface.as_deref())];
+        let (topics, interval) = (
+            request.topics(),
+            request.interval_ms.map(|it| it.to_string()),
+        );
+        let query = [
+            ("topics", topics.as_deref()),
+            ("interval_ms", interval.as_deref()),
+            ("interface", request.interface.as_deref()),
+        ];
         self.subscribe(&target("/v1/events", &query))
     }
 
-    fn read<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<&str>)]) -> Result<T, ClientError> {
+    fn read<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, Option<&str>)],
+    ) -> Result<T, ClientError> {
         self.ask(Method::GET, &target(path, query), None)
     }
 
     /// Reads a long list to its end.
-    fn pages<T: DeserializeOwned>(&self, path: &str, query: &[(&str, Option<&str>)], mut take: impl FnMut(T)) -> Result<(), ClientError> {
+    fn pages<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, Option<&str>)],
+        mut take: impl FnMut(T),
+    ) -> Result<(), ClientError> {
         let limit = PAGE.to_string();
         let mut after: Option<String> = None;
         loop {
@@ -566,37 +675,69 @@ impl Client {
         }
     }
 
-    fn send<T: DeserializeOwned>(&self, method: Method, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+    fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let body = serde_json::to_string(body).map_err(|error| self.not_understood(&error))?;
         self.ask(method, path, Some(body))
     }
 
-    fn ask<T: DeserializeOwned>(&self, method: Method, target: &str, body: Option<String>) -> Result<T, ClientError> {
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<String>,
+    ) -> Result<T, ClientError> {
         let text = self.text(method, target, body)?;
         serde_json::from_slice(&text).map_err(|error| self.not_understood(&error))
     }
 
-    fn text(&self, method: Method, target: &str, body: Option<String>) -> Result<Vec<u8>, ClientError> {
+    fn text(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<String>,
+    ) -> Result<Vec<u8>, ClientError> {
         let is_long = method == Method::PATCH || target.starts_with("/v1/config/");
         let patience = if is_long { LONG_PATIENCE } else { PATIENCE };
         let runtime = self.tokio()?;
         let exchange = async {
             let response = self.exchange(method, target, body).await?;
             let status = response.status();
-            self.read_whole(response.into_body()).await.map(|text| (status, text))
+            self.read_whole(response.into_body())
+                .await
+                .map(|text| (status, text))
         };
         let asked = runtime.block_on(async { timeout(patience, exchange).await });
         let (status, text) = asked.map_err(|_| self.late())??;
-        if status.is_success() { Ok(text) } else { Err(self.refused(status, &text)) }
+        if status.is_success() {
+            Ok(text)
+        } else {
+            Err(self.refused(status, &text))
+        }
     }
 
     fn subscribe(&self, target: &str) -> Result<Events, ClientError> {
         let (runtime, _, body) = self.open(Method::GET, target, None)?;
-        Ok(Events { router: self.target.to_string(), runtime, body: Some(body), rest: Vec::new(), searched: 0 })
+        Ok(Events {
+            router: self.target.to_string(),
+            runtime,
+            body: Some(body),
+            rest: Vec::new(),
+            searched: 0,
+        })
     }
 
     /// Opens a stream: what reads it, its head and its body.
-    fn open(&self, method: Method, target: &str, body: Option<String>) -> Result<(Tokio, header::HeaderMap, Incoming), ClientError> {
+    fn open(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<String>,
+    ) -> Result<(Tokio, header::HeaderMap, Incoming), ClientError> {
         let runtime = self.tokio()?;
         let opened = async {
             let response = self.exchange(method, target, body).await?;
@@ -607,17 +748,33 @@ impl Client {
             let status = response.status();
             Err(self.refused(status, &self.read_whole(response.into_body()).await?))
         };
-        let (head, body) = runtime.block_on(async { timeout(PATIENCE, opened).await }).map_err(|_| self.late())??;
+        let (head, body) = runtime
+            .block_on(async { timeout(PATIENCE, opened).await })
+            .map_err(|_| self.late())??;
         Ok((runtime, head, body))
     }
 
     fn tokio(&self) -> Result<Tokio, ClientError> {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| self.broken(&error))
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| self.broken(&error))
     }
 
-    async fn exchange(&self, method: Method, target: &str, body: Option<String>) -> Result<Response<Incoming>, ClientError> {
-        let stream = self.target.connect().await.map_err(|error| self.not_connected(&error))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.broken(&error))?;
+    async fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<String>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let stream = self
+            .target
+            .connect()
+            .await
+            .map_err(|error| self.not_connected(&error))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.broken(&error))?;
         // It ends with the connection, or with the runtime.
         tokio::spawn(connection);
         let mut request = Request::builder()
@@ -629,15 +786,27 @@ impl Client {
         if let Some(token) = self.target.token() {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        let request = request.body(body.map_or_else(Body::empty, Body::from)).map_err(|error| self.broken(&error))?;
-        sender.send_request(request).await.map_err(|error| self.broken(&error))
+        let request = request
+            .body(body.map_or_else(Body::empty, Body::from))
+            .map_err(|error| self.broken(&error))?;
+        sender
+            .send_request(request)
+            .await
+            .map_err(|error| self.broken(&error))
     }
 
     async fn read_whole(&self, body: Incoming) -> Result<Vec<u8>, ClientError> {
-        let collected = Limited::new(body, LARGEST_REPLY).collect().await.map_err(|error| {
-            let reason = if error.is::<LengthLimitError>() { "the reply is too large".to_owned() } else { error.to_string() };
-            self.broken(&reason)
-        })?;
+        let collected = Limited::new(body, LARGEST_REPLY)
+            .collect()
+            .await
+            .map_err(|error| {
+                let reason = if error.is::<LengthLimitError>() {
+                    "the reply is too large".to_owned()
+                } else {
+                    error.to_string()
+                };
+                self.broken(&reason)
+            })?;
         Ok(collected.to_bytes().to_vec())
     }
 
@@ -663,19 +832,31 @@ impl Client {
     }
 
     fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
-        ClientError::Broken { router: self.target.to_string(), reason: error.to_string() }
+        ClientError::Broken {
+            router: self.target.to_string(),
+            reason: error.to_string(),
+        }
     }
 
     fn not_understood(&self, error: &dyn std::fmt::Display) -> ClientError {
-        ClientError::NotUnderstood { router: self.target.to_string(), reason: error.to_string() }
+        ClientError::NotUnderstood {
+            router: self.target.to_string(),
+            reason: error.to_string(),
+        }
     }
 }
 
 /// Path and query as they stand in the request.
 fn target(path: &str, query: &[(&str, Option<&str>)]) -> String {
-    let given = query.iter().filter_map(|(key, value)| value.map(|value| format!("{key}={}", percent_encoded(value))));
+    let given = query
+        .iter()
+        .filter_map(|(key, value)| value.map(|value| format!("{key}={}", percent_encoded(value))));
     let query = given.collect::<Vec<_>>().join("&");
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+    if query.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{query}")
+    }
 }
 
 /// RFC 3986 2.1: everything but the unreserved characters as `%XX`.
@@ -683,7 +864,9 @@ fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
             _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }

@@ -7,19 +7,26 @@ use serde::Serialize;
 
 use crate::endpoints::Request;
 use crate::endpoints::parameters::{
-    AclsQuery, BridgeQuery, ErrorsQuery, FlowsQuery, HistoryQuery, InterfacesQuery, L2fibAsked, MplsFibQuery, NeighborsQuery, NoQuery,
-    OfInterfaceQuery, RoutesQuery, number_in_path, place, query,
+    AclsQuery, BridgeQuery, ErrorsQuery, FlowsQuery, HistoryQuery, InterfacesQuery, L2fibAsked,
+    MplsFibQuery, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery, number_in_path, place,
+    query,
 };
 use crate::{
-    AclQuery, AclTermKey, AdjacencyQuery, ApiError, Destinations, DropCounter, ErrorCode, Errors, InterfaceQuery, L2fibKey, L2fibQuery,
-    NeighborKey, NeighborQuery, Page, RouteKey, RouteQuery, Router,
+    AclQuery, AclTermKey, AdjacencyQuery, ApiError, Destinations, DropCounter, ErrorCode, Errors,
+    InterfaceQuery, L2fibKey, L2fibQuery, NeighborKey, NeighborQuery, Page, RouteKey, RouteQuery,
+    Router,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
 
 pub(super) fn json(value: &impl Serialize) -> Text {
-    let mut text = serde_json::to_vec(value)
-        .map_err(|error| ApiError::new(ErrorCode::Internal, format!("the reply cannot be written as JSON: {error}"), ""))?;
+    let mut text = serde_json::to_vec(value).map_err(|error| {
+        ApiError::new(
+            ErrorCode::Internal,
+            format!("the reply cannot be written as JSON: {error}"),
+            "",
+        )
+    })?;
     text.push(b'\n');
     Ok(text)
 }
@@ -31,14 +38,25 @@ pub(super) fn must_exist(router: &dyn Router, name: Option<&str>) -> Result<(), 
     if all.iter().any(|interface| interface.name == name) {
         return Ok(());
     }
-    Err(ApiError::unknown("interface", name, all.iter().map(|interface| interface.name.as_str())))
+    Err(ApiError::unknown(
+        "interface",
+        name,
+        all.iter().map(|interface| interface.name.as_str()),
+    ))
 }
 
 /// Cuts a list of at most `limit` + 1 entries to `limit`, and says where it goes on.
-fn cut<T, K: ToString>(entries: &mut Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> Option<String> {
+fn cut<T, K: ToString>(
+    entries: &mut Vec<T>,
+    limit: usize,
+    key: impl Fn(&T) -> K,
+) -> Option<String> {
     let more = entries.len() > limit;
     entries.truncate(limit);
-    entries.last().filter(|_| more).map(|last| key(last).to_string())
+    entries
+        .last()
+        .filter(|_| more)
+        .map(|last| key(last).to_string())
 }
 
 pub(super) fn version(router: &dyn Router, request: &Request) -> Text {
@@ -51,13 +69,23 @@ pub(super) fn interfaces(router: &dyn Router, request: &Request) -> Text {
     let limit = asked.limit()?;
     if let Some(name) = asked.name {
         let mut part = router.interfaces()?;
-        let found = part.interfaces.iter().position(|interface| interface.name == name);
-        let known = || part.interfaces.iter().map(|interface| interface.name.as_str());
+        let found = part
+            .interfaces
+            .iter()
+            .position(|interface| interface.name == name);
+        let known = || {
+            part.interfaces
+                .iter()
+                .map(|interface| interface.name.as_str())
+        };
         let place = found.ok_or_else(|| ApiError::unknown("interface", &name, known()))?;
         part.interfaces = vec![part.interfaces.swap_remove(place)];
         return json(&Page { part, next: None });
     }
-    let mut part = router.interfaces_where(&InterfaceQuery { after: asked.after, most: limit + 1 })?;
+    let mut part = router.interfaces_where(&InterfaceQuery {
+        after: asked.after,
+        most: limit + 1,
+    })?;
     let next = cut(&mut part.interfaces, limit, |interface| interface.index);
     json(&Page { part, next })
 }
@@ -66,7 +94,11 @@ pub(super) fn hardware(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.hardware()?;
-    reply.ports.retain(|port| interface.as_ref().is_none_or(|name| *name == port.interface));
+    reply.ports.retain(|port| {
+        interface
+            .as_ref()
+            .is_none_or(|name| *name == port.interface)
+    });
     json(&reply)
 }
 
@@ -74,7 +106,11 @@ pub(super) fn rx_placement(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.rx_placement()?;
-    reply.queues.retain(|queue| interface.as_ref().is_none_or(|name| *name == queue.interface));
+    reply.queues.retain(|queue| {
+        interface
+            .as_ref()
+            .is_none_or(|name| *name == queue.interface)
+    });
     json(&reply)
 }
 
@@ -82,7 +118,11 @@ pub(super) fn bonds(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.bonds()?;
-    reply.bonds.retain(|bond| interface.as_ref().is_none_or(|name| *name == bond.interface));
+    reply.bonds.retain(|bond| {
+        interface
+            .as_ref()
+            .is_none_or(|name| *name == bond.interface)
+    });
     json(&reply)
 }
 
@@ -90,7 +130,9 @@ pub(super) fn pseudowires(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.pseudowires()?;
-    reply.pseudowires.retain(|it| interface.as_ref().is_none_or(|name| *name == it.interface));
+    reply
+        .pseudowires
+        .retain(|it| interface.as_ref().is_none_or(|name| *name == it.interface));
     json(&reply)
 }
 
@@ -98,7 +140,11 @@ pub(super) fn vxlan_tunnels(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.vxlan_tunnels()?;
-    reply.tunnels.retain(|tunnel| interface.as_ref().is_none_or(|name| *name == tunnel.interface));
+    reply.tunnels.retain(|tunnel| {
+        interface
+            .as_ref()
+            .is_none_or(|name| *name == tunnel.interface)
+    });
     json(&reply)
 }
 
@@ -106,14 +152,20 @@ pub(super) fn memif(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.memif()?;
-    reply.ports.retain(|port| interface.as_ref().is_none_or(|name| *name == port.interface));
+    reply.ports.retain(|port| {
+        interface
+            .as_ref()
+            .is_none_or(|name| *name == port.interface)
+    });
     json(&reply)
 }
 
 pub(super) fn bridge_domains(router: &dyn Router, request: &Request) -> Text {
     let BridgeQuery { bridge } = query(request)?;
     let mut reply = router.bridge_domains()?;
-    reply.bridges.retain(|it| bridge.as_ref().is_none_or(|name| *name == it.name));
+    reply
+        .bridges
+        .retain(|it| bridge.as_ref().is_none_or(|name| *name == it.name));
     match bridge {
         Some(name) if reply.bridges.is_empty() => Err(no_bridge(&name)),
         _ => json(&reply),
@@ -121,7 +173,11 @@ pub(super) fn bridge_domains(router: &dyn Router, request: &Request) -> Text {
 }
 
 fn no_bridge(name: &str) -> ApiError {
-    ApiError::new(ErrorCode::NotFound, format!("there is no bridge domain \"{name}\""), "`weir show bridge-domain` lists them")
+    ApiError::new(
+        ErrorCode::NotFound,
+        format!("there is no bridge domain \"{name}\""),
+        "`weir show bridge-domain` lists them",
+    )
 }
 
 pub(super) fn l2fib(router: &dyn Router, request: &Request) -> Text {
@@ -129,11 +185,19 @@ pub(super) fn l2fib(router: &dyn Router, request: &Request) -> Text {
     let limit = asked.limit()?;
     let after = place::<L2fibKey>(asked.after.as_deref())?;
     if let Some(name) = &asked.bridge
-        && !router.bridge_domains()?.bridges.iter().any(|it| it.name == *name)
+        && !router
+            .bridge_domains()?
+            .bridges
+            .iter()
+            .any(|it| it.name == *name)
     {
         return Err(no_bridge(name));
     }
-    let mut part = router.l2fib_where(&L2fibQuery { bridge: asked.bridge, after, most: limit + 1 })?;
+    let mut part = router.l2fib_where(&L2fibQuery {
+        bridge: asked.bridge,
+        after,
+        most: limit + 1,
+    })?;
     let next = cut(&mut part.stations, limit, |station| L2fibKey::from(station));
     json(&Page { part, next })
 }
@@ -144,10 +208,15 @@ pub(super) fn runtime(router: &dyn Router, request: &Request) -> Text {
 }
 
 pub(super) fn errors(router: &dyn Router, request: &Request) -> Text {
-    let ErrorsQuery { interface, by_worker } = query(request)?;
+    let ErrorsQuery {
+        interface,
+        by_worker,
+    } = query(request)?;
     must_exist(router, interface.as_deref())?;
     let mut reply = router.errors()?;
-    reply.errors.retain(|error| interface.is_none() || error.interface == interface);
+    reply
+        .errors
+        .retain(|error| interface.is_none() || error.interface == interface);
     if !by_worker {
         reply = summed_over_workers(reply);
     }
@@ -157,15 +226,27 @@ pub(super) fn errors(router: &dyn Router, request: &Request) -> Text {
 pub(crate) fn summed_over_workers(errors: Errors) -> Errors {
     let mut sums: BTreeMap<_, DropCounter> = BTreeMap::new();
     for error in errors.errors {
-        let place = (error.node.clone(), error.reason.clone(), error.interface.clone());
+        let place = (
+            error.node.clone(),
+            error.reason.clone(),
+            error.interface.clone(),
+        );
         match sums.get_mut(&place) {
             Some(sum) => sum.count = sum.count.saturating_add(error.count),
             None => {
-                sums.insert(place, DropCounter { worker: None, ..error });
+                sums.insert(
+                    place,
+                    DropCounter {
+                        worker: None,
+                        ..error
+                    },
+                );
             }
         }
     }
-    Errors { errors: sums.into_values().collect() }
+    Errors {
+        errors: sums.into_values().collect(),
+    }
 }
 
 pub(super) fn neighbors(router: &dyn Router, request: &Request) -> Text {
@@ -173,8 +254,14 @@ pub(super) fn neighbors(router: &dyn Router, request: &Request) -> Text {
     let limit = asked.limit()?;
     let after = place::<NeighborKey>(asked.after.as_deref())?;
     must_exist(router, asked.interface.as_deref())?;
-    let mut part = router.neighbors_where(&NeighborQuery { interface: asked.interface, after, most: limit + 1 })?;
-    let next = cut(&mut part.neighbors, limit, |neighbor| NeighborKey::from(neighbor));
+    let mut part = router.neighbors_where(&NeighborQuery {
+        interface: asked.interface,
+        after,
+        most: limit + 1,
+    })?;
+    let next = cut(&mut part.neighbors, limit, |neighbor| {
+        NeighborKey::from(neighbor)
+    });
     json(&Page { part, next })
 }
 
@@ -183,7 +270,11 @@ pub(super) fn adjacencies(router: &dyn Router, request: &Request) -> Text {
     let limit = asked.limit()?;
     let after = place::<u32>(asked.after.as_deref())?;
     must_exist(router, asked.interface.as_deref())?;
-    let mut part = router.adjacencies_where(&AdjacencyQuery { interface: asked.interface, after, most: limit + 1 })?;
+    let mut part = router.adjacencies_where(&AdjacencyQuery {
+        interface: asked.interface,
+        after,
+        most: limit + 1,
+    })?;
     let next = cut(&mut part.adjacencies, limit, |it| it.number);
     json(&Page { part, next })
 }
@@ -193,7 +284,12 @@ pub(super) fn acls(router: &dyn Router, request: &Request) -> Text {
     let limit = asked.limit()?;
     let after = place::<AclTermKey>(asked.after.as_deref())?;
     must_exist(router, asked.interface.as_deref())?;
-    let mut part = router.acls_where(&AclQuery { acl: asked.acl, interface: asked.interface, after, most: limit + 1 })?;
+    let mut part = router.acls_where(&AclQuery {
+        acl: asked.acl,
+        interface: asked.interface,
+        after,
+        most: limit + 1,
+    })?;
     let next = cut(&mut part.terms, limit, |term| AclTermKey::from(term));
     json(&Page { part, next })
 }
@@ -202,8 +298,17 @@ pub(super) fn routes(router: &dyn Router, request: &Request) -> Text {
     let asked: RoutesQuery = query(request)?;
     let limit = asked.limit()?;
     let after = place::<RouteKey>(asked.after.as_deref())?;
-    let destinations = asked.prefix.as_deref().map_or(Ok(Destinations::All), destinations)?;
-    let mut part = router.routes_where(&RouteQuery { table: asked.table, family: asked.family, destinations, after, most: limit + 1 })?;
+    let destinations = asked
+        .prefix
+        .as_deref()
+        .map_or(Ok(Destinations::All), destinations)?;
+    let mut part = router.routes_where(&RouteQuery {
+        table: asked.table,
+        family: asked.family,
+        destinations,
+        after,
+        most: limit + 1,
+    })?;
     let next = cut(&mut part.routes, limit, |route| RouteKey::from(route));
     json(&Page { part, next })
 }
@@ -214,7 +319,11 @@ fn destinations(text: &str) -> Result<Destinations, ApiError> {
     }
     text.parse().map(Destinations::Prefix).map_err(|_| {
         let message = format!("\"{text}\" is neither a prefix nor an address");
-        ApiError::new(ErrorCode::BadRequest, message, "a prefix is written as 192.0.2.0/24, an address as 192.0.2.7")
+        ApiError::new(
+            ErrorCode::BadRequest,
+            message,
+            "a prefix is written as 192.0.2.0/24, an address as 192.0.2.7",
+        )
     })
 }
 
@@ -289,7 +398,11 @@ pub(super) fn config_history(router: &dyn Router, request: &Request) -> Text {
     let mut history = router.config_history(limit + 1, asked.before()?)?;
     let more = history.revisions.len() > limit;
     history.revisions.truncate(limit);
-    history.next = history.revisions.last().filter(|_| more).map(|last| last.revision);
+    history.next = history
+        .revisions
+        .last()
+        .filter(|_| more)
+        .map(|last| last.revision);
     json(&history)
 }
 

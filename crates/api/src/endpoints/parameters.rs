@@ -55,21 +55,46 @@ const SLOWEST_MS: u32 = 3_600_000;
 const USUAL_MS: u32 = 1000;
 
 const fn text(name: &'static str, sentence: &'static str) -> Parameter {
-    Parameter { name, sentence, kind: ParameterKind::Text }
+    Parameter {
+        name,
+        sentence,
+        kind: ParameterKind::Text,
+    }
 }
 
-const fn number(name: &'static str, sentence: &'static str, bounds: (u32, u32), default: Option<u32>) -> Parameter {
+const fn number(
+    name: &'static str,
+    sentence: &'static str,
+    bounds: (u32, u32),
+    default: Option<u32>,
+) -> Parameter {
     let (least, most) = (bounds.0 as u64, bounds.1 as u64);
     let default = match default {
         Some(default) => Some(default as u64),
         None => None,
     };
-    Parameter { name, sentence, kind: ParameterKind::Number { least, most, default } }
+    Parameter {
+        name,
+        sentence,
+        kind: ParameterKind::Number {
+            least,
+            most,
+            default,
+        },
+    }
 }
 
 const INTERFACE: Parameter = text("interface", "Only what belongs to this interface.");
-const LIMIT: Parameter = number("limit", "The most entries of the page.", (1, LARGEST_PAGE), Some(PAGE));
-const AFTER: Parameter = text("after", "The page behind this place: the `next` of the page before.");
+const LIMIT: Parameter = number(
+    "limit",
+    "The most entries of the page.",
+    (1, LARGEST_PAGE),
+    Some(PAGE),
+);
+const AFTER: Parameter = text(
+    "after",
+    "The page behind this place: the `next` of the page before.",
+);
 
 pub(super) const INTERFACES: &[Parameter] = &[text("name", "Only this interface."), LIMIT, AFTER];
 pub(super) const OF_INTERFACE: &[Parameter] = &[INTERFACE];
@@ -78,32 +103,78 @@ pub(super) const BRIDGE_DOMAINS: &[Parameter] = &[BRIDGE];
 pub(super) const L2FIB: &[Parameter] = &[BRIDGE, LIMIT, AFTER];
 pub(super) const ERRORS: &[Parameter] = &[
     INTERFACE,
-    Parameter { name: "by_worker", sentence: "One counter for each worker instead of their sum.", kind: ParameterKind::Switch },
+    Parameter {
+        name: "by_worker",
+        sentence: "One counter for each worker instead of their sum.",
+        kind: ParameterKind::Switch,
+    },
 ];
 pub(super) const NEIGHBORS: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
 pub(super) const ADJACENCIES: &[Parameter] = &[INTERFACE, LIMIT, AFTER];
-pub(super) const ACLS: &[Parameter] = &[text("acl", "Only the terms of this access list."), INTERFACE, LIMIT, AFTER];
-pub(super) const MPLS_FIB: &[Parameter] = &[number("label", "Only this label.", (0, 1_048_575), None), LIMIT, AFTER];
+pub(super) const ACLS: &[Parameter] = &[
+    text("acl", "Only the terms of this access list."),
+    INTERFACE,
+    LIMIT,
+    AFTER,
+];
+pub(super) const MPLS_FIB: &[Parameter] = &[
+    number("label", "Only this label.", (0, 1_048_575), None),
+    LIMIT,
+    AFTER,
+];
 pub(super) const ROUTES: &[Parameter] = &[
-    text("prefix", "Only this prefix; an address means the longest match in each table."),
+    text(
+        "prefix",
+        "Only this prefix; an address means the longest match in each table.",
+    ),
     number("table", "Only this table (VRF).", (0, u32::MAX), None),
-    Parameter { name: "family", sentence: "Only routes of this family.", kind: ParameterKind::Words(&["ipv4", "ipv6"]) },
+    Parameter {
+        name: "family",
+        sentence: "Only routes of this family.",
+        kind: ParameterKind::Words(&["ipv4", "ipv6"]),
+    },
     LIMIT,
     AFTER,
 ];
 pub(super) const FLOWS: &[Parameter] = &[
-    text("prefix", "Only flows with source or destination in this prefix, or with this address."),
+    text(
+        "prefix",
+        "Only flows with source or destination in this prefix, or with this address.",
+    ),
     text("interface", "Only flows in or out by this interface."),
-    number("port", "Only flows with this source or destination port.", (0, 65_535), None),
-    Parameter { name: "top", sentence: "Those with the most of it first.", kind: ParameterKind::Words(&["octets", "packets"]) },
-    number("limit", "The most flows of the answer.", (1, MOST_FLOWS), Some(FLOWS_USUAL)),
+    number(
+        "port",
+        "Only flows with this source or destination port.",
+        (0, 65_535),
+        None,
+    ),
+    Parameter {
+        name: "top",
+        sentence: "Those with the most of it first.",
+        kind: ParameterKind::Words(&["octets", "packets"]),
+    },
+    number(
+        "limit",
+        "The most flows of the answer.",
+        (1, MOST_FLOWS),
+        Some(FLOWS_USUAL),
+    ),
 ];
 pub(super) const HISTORY: &[Parameter] = &[
-    number("limit", "The most revisions of the page.", (1, 1000), Some(HISTORY_PAGE)),
+    number(
+        "limit",
+        "The most revisions of the page.",
+        (1, 1000),
+        Some(HISTORY_PAGE),
+    ),
     Parameter {
         name: "before",
         sentence: "Revisions older than this one: the `next` of the page before.",
-        kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
+        kind: ParameterKind::Number {
+            least: 0,
+            most: MOST_REVISIONS,
+            default: None,
+        },
     },
 ];
 pub(super) const EVENTS: &[Parameter] = &[
@@ -112,8 +183,16 @@ pub(super) const EVENTS: &[Parameter] = &[
         sentence: "What to tell, with commas between; all when absent.",
         kind: ParameterKind::Words(&["counters", "log", "config", "link"]),
     },
-    number("interval_ms", "Milliseconds between two `counters`.", (FASTEST_MS, SLOWEST_MS), Some(USUAL_MS)),
-    text("interface", "Counters and link events of this interface only."),
+    number(
+        "interval_ms",
+        "Milliseconds between two `counters`.",
+        (FASTEST_MS, SLOWEST_MS),
+        Some(USUAL_MS),
+    ),
+    text(
+        "interface",
+        "Counters and link events of this interface only.",
+    ),
 ];
 pub(super) const NAME_IN_PATH: &[Parameter] = &[text("name", "The interface.")];
 /// JSON numbers are exact up to here (RFC 8259 6).
@@ -121,13 +200,21 @@ const MOST_REVISIONS: u64 = (1 << 53) - 1;
 pub(super) const REVISION_IN_PATH: &[Parameter] = &[Parameter {
     name: "revision",
     sentence: "The revision's number.",
-    kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
+    kind: ParameterKind::Number {
+        least: 0,
+        most: MOST_REVISIONS,
+        default: None,
+    },
 }];
 
 pub(super) const CAPTURE_IN_PATH: &[Parameter] = &[Parameter {
     name: "number",
     sentence: "The capture's number.",
-    kind: ParameterKind::Number { least: 0, most: MOST_REVISIONS, default: None },
+    kind: ParameterKind::Number {
+        least: 0,
+        most: MOST_REVISIONS,
+        default: None,
+    },
 }];
 
 #[derive(Deserialize)]
@@ -157,20 +244,42 @@ impl FlowsQuery {
         let limit = self.limit.unwrap_or(FLOWS_USUAL);
         if !(1..=MOST_FLOWS).contains(&limit) {
             let message = format!("limit is {limit}");
-            return Err(ApiError::new(ErrorCode::BadRequest, message, format!("a whole number from 1 to {MOST_FLOWS}")));
+            return Err(ApiError::new(
+                ErrorCode::BadRequest,
+                message,
+                format!("a whole number from 1 to {MOST_FLOWS}"),
+            ));
         }
         let prefix = |text: &String| {
-            let (address, length) = text.split_once('/').map_or((text.as_str(), None), |(address, length)| (address, Some(length)));
+            let (address, length) = text
+                .split_once('/')
+                .map_or((text.as_str(), None), |(address, length)| {
+                    (address, Some(length))
+                });
             let address: std::net::IpAddr = address.parse().ok()?;
             let width = if address.is_ipv4() { 32 } else { 128 };
-            let length = length.map_or(Some(width), |length| length.parse().ok().filter(|length| *length <= width))?;
+            let length = length.map_or(Some(width), |length| {
+                length.parse().ok().filter(|length| *length <= width)
+            })?;
             Some((address, length))
         };
         let read = self.prefix.as_ref().map(|text| {
-            let wrong = || ApiError::new(ErrorCode::BadRequest, format!("`{text}` is no prefix"), "as 192.0.2.0/24, or an address");
+            let wrong = || {
+                ApiError::new(
+                    ErrorCode::BadRequest,
+                    format!("`{text}` is no prefix"),
+                    "as 192.0.2.0/24, or an address",
+                )
+            };
             prefix(text).ok_or_else(wrong)
         });
-        Ok(FlowQuery { prefix: read.transpose()?, interface: self.interface, port: self.port, top: self.top, most: limit as usize })
+        Ok(FlowQuery {
+            prefix: read.transpose()?,
+            interface: self.interface,
+            port: self.port,
+            top: self.top,
+            most: limit as usize,
+        })
     }
 }
 
@@ -286,15 +395,25 @@ impl HistoryQuery {
     }
 
     pub(super) fn before(&self) -> Result<Option<u64>, ApiError> {
-        self.before.map(|before| bounded("before", before, (0, MOST_REVISIONS))).transpose()
+        self.before
+            .map(|before| bounded("before", before, (0, MOST_REVISIONS)))
+            .transpose()
     }
 }
 
-fn bounded<T: PartialOrd + std::fmt::Display>(name: &str, value: T, (least, most): (T, T)) -> Result<T, ApiError> {
+fn bounded<T: PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: T,
+    (least, most): (T, T),
+) -> Result<T, ApiError> {
     if least <= value && value <= most {
         return Ok(value);
     }
-    Err(ApiError::new(ErrorCode::BadRequest, format!("{name} cannot be {value}"), format!("{name} may be {least} to {most}")))
+    Err(ApiError::new(
+        ErrorCode::BadRequest,
+        format!("{name} cannot be {value}"),
+        format!("{name} may be {least} to {most}"),
+    ))
 }
 
 #[derive(Deserialize)]
@@ -315,35 +434,75 @@ pub(crate) struct EventParameters {
 
 /// Reads what a subscriber asks for.
 pub(crate) fn event_parameters(request: &Request) -> Result<EventParameters, ApiError> {
-    let EventsQuery { topics, interval_ms, interface } = query(request)?;
-    let interval_ms = bounded("interval_ms", interval_ms.unwrap_or(USUAL_MS), (FASTEST_MS, SLOWEST_MS))?;
+    let EventsQuery {
+        topics,
+        interval_ms,
+        interface,
+    } = query(request)?;
+    let interval_ms = bounded(
+        "interval_ms",
+        interval_ms.unwrap_or(USUAL_MS),
+        (FASTEST_MS, SLOWEST_MS),
+    )?;
     let mut wanted = Vec::new();
-    for word in topics.as_deref().unwrap_or("counters,log,config,link").split(',') {
+    for word in topics
+        .as_deref()
+        .unwrap_or("counters,log,config,link")
+        .split(',')
+    {
         let Some(topic) = Topic::ALL.into_iter().find(|topic| topic.word() == word) else {
             let known = Topic::ALL.map(Topic::word).join(", ");
-            return Err(ApiError::new(ErrorCode::BadRequest, format!("no topic {word:?}"), format!("known: {known}")));
+            return Err(ApiError::new(
+                ErrorCode::BadRequest,
+                format!("no topic {word:?}"),
+                format!("known: {known}"),
+            ));
         };
         if !wanted.contains(&topic) {
             wanted.push(topic);
         }
     }
-    Ok(EventParameters { topics: wanted, interval_ms, interface })
+    Ok(EventParameters {
+        topics: wanted,
+        interval_ms,
+        interface,
+    })
 }
 
 /// Reads the query.
 pub(super) fn query<T: DeserializeOwned>(request: &Request) -> Result<T, ApiError> {
     let help = || match request.endpoint.query {
         [] => "this path takes no query".to_owned(),
-        keys => format!("this path's query may have: {}", keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")),
+        keys => format!(
+            "this path's query may have: {}",
+            keys.iter()
+                .map(|key| key.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     };
-    let refused = |error: axum::extract::rejection::QueryRejection| ApiError::new(ErrorCode::BadRequest, error.body_text(), help());
-    Query::<T>::try_from_uri(&request.uri).map(|Query(value)| value).map_err(refused)
+    let refused = |error: axum::extract::rejection::QueryRejection| {
+        ApiError::new(ErrorCode::BadRequest, error.body_text(), help())
+    };
+    Query::<T>::try_from_uri(&request.uri)
+        .map(|Query(value)| value)
+        .map_err(refused)
 }
 
 /// The only parameter in the path.
 pub(super) fn in_path(request: &Request) -> Result<&str, ApiError> {
-    let missing = || ApiError::new(ErrorCode::Internal, format!("{} has no parameter", request.endpoint.path), "");
-    request.in_path.first().map(String::as_str).ok_or_else(missing)
+    let missing = || {
+        ApiError::new(
+            ErrorCode::Internal,
+            format!("{} has no parameter", request.endpoint.path),
+            "",
+        )
+    };
+    request
+        .in_path
+        .first()
+        .map(String::as_str)
+        .ok_or_else(missing)
 }
 
 /// A number in the path.
@@ -352,14 +511,25 @@ pub(super) fn number_in_path(request: &Request, of: &str) -> Result<u64, ApiErro
     text.parse()
         .ok()
         .filter(|number| *number <= MOST_REVISIONS)
-        .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, format!("{text:?} is not the number of a {of}"), "a whole number, as 17"))
+        .ok_or_else(|| {
+            ApiError::new(
+                ErrorCode::BadRequest,
+                format!("{text:?} is not the number of a {of}"),
+                "a whole number, as 17",
+            )
+        })
 }
 
 /// Refuses a place in a list that is none.
 pub(super) fn place<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, ApiError> {
     let refused = |text| {
         let message = format!("{text:?} is not a place in this list");
-        ApiError::new(ErrorCode::BadRequest, message, "`after` is the `next` of the page before")
+        ApiError::new(
+            ErrorCode::BadRequest,
+            message,
+            "`after` is the `next` of the page before",
+        )
     };
-    text.map(|text| text.parse().map_err(|_| refused(text))).transpose()
+    text.map(|text| text.parse().map_err(|_| refused(text)))
+        .transpose()
 }

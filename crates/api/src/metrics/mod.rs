@@ -17,8 +17,8 @@ pub use page::reference;
 pub use process::Process;
 
 use crate::{
-    AclQuery, Acls, ApiError, Bonds, BridgeDomains, Buffers, ErrorCode, Errors, FibSummary, Hardware, History, Interfaces, Neighbors,
-    Router, Runtime, Sflow, Totals, Version,
+    AclQuery, Acls, ApiError, Bonds, BridgeDomains, Buffers, ErrorCode, Errors, FibSummary,
+    Hardware, History, Interfaces, Neighbors, Router, Runtime, Sflow, Totals, Version,
 };
 
 /// OpenMetrics 1.0, "Content-Type".

@@ -25,7 +25,11 @@ A counter's samples end in `_total`, an info's in `_info`. Counters of interface
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     for family in METRICS {
-        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels: Vec<_> = family
+            .labels
+            .iter()
+            .map(|label| format!("`{label}`"))
+            .collect();
         // Writing to a string cannot fail.
         let _ = writeln!(
             page,

@@ -45,7 +45,9 @@ impl Process {
 /// The number behind a word at the beginning of a line; 0 when there is none.
 fn field(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|rest| rest.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
+    line.and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -55,8 +57,19 @@ mod tests {
     #[test]
     fn a_process_has_memory_threads_and_descriptors() {
         let process = Process::read().unwrap();
-        assert!(process.resident_bytes > 100_000 && process.virtual_bytes > process.resident_bytes, "{process:?}");
-        assert!(process.threads >= 1 && process.descriptors >= 3 && process.cpu_seconds > 0.0, "{process:?}");
-        assert!(process.most_descriptors.is_none_or(|most| most >= process.descriptors), "{process:?}");
+        assert!(
+            process.resident_bytes > 100_000 && process.virtual_bytes > process.resident_bytes,
+            "{process:?}"
+        );
+        assert!(
+            process.threads >= 1 && process.descriptors >= 3 && process.cpu_seconds > 0.0,
+            "{process:?}"
+        );
+        assert!(
+            process
+                .most_descriptors
+                .is_none_or(|most| most >= process.descriptors),
+            "{process:?}"
+        );
     }
 }

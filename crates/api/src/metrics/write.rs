@@ -10,7 +10,10 @@ use crate::metrics::families::{METRICS, Metric, MetricKind};
 pub(super) fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for family in METRICS {
-        let mut samples = Samples { family, text: String::new() };
+        let mut samples = Samples {
+            family,
+            text: String::new(),
+        };
         (family.fill)(snapshot, &mut samples);
         if samples.text.is_empty() {
             continue;
@@ -36,12 +39,21 @@ pub(super) struct Samples {
 impl Samples {
     /// One sample; `labels` are the values of the family's labels, in their order.
     pub(super) fn put<const N: usize>(&mut self, labels: [&dyn Display; N], value: impl Value) {
-        debug_assert_eq!(labels.len(), self.family.labels.len(), "{}", self.family.name);
+        debug_assert_eq!(
+            labels.len(),
+            self.family.labels.len(),
+            "{}",
+            self.family.name
+        );
         self.text.push_str(self.family.name);
         self.text.push_str(self.family.kind.suffix());
         for (place, (name, value)) in self.family.labels.iter().zip(labels).enumerate() {
             let before = if place == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{before}{name}=\"{}\"", escaped(&value.to_string()));
+            let _ = write!(
+                self.text,
+                "{before}{name}=\"{}\"",
+                escaped(&value.to_string())
+            );
         }
         if !self.family.labels.is_empty() {
             self.text.push('}');

@@ -23,7 +23,8 @@ impl Place {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = std::env::temp_dir().join(format!("weir-api-{}-{number}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("weir-api-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         Self(directory)
     }
@@ -69,16 +70,27 @@ pub(crate) struct TestRouter {
 impl TestRouter {
     pub(crate) fn new(mood: Mood) -> Self {
         let events = EventBus::with_capacity(16);
-        Self { mood, events, changes: Mutex::default(), armed: Mutex::default(), cleared: Mutex::default() }
+        Self {
+            mood,
+            events,
+            changes: Mutex::default(),
+            armed: Mutex::default(),
+            cleared: Mutex::default(),
+        }
     }
 
     fn changed(&self, what: impl std::fmt::Debug, caller: &Caller) {
-        self.changes.lock().unwrap().push((format!("{what:?}"), caller.clone()));
+        self.changes
+            .lock()
+            .unwrap()
+            .push((format!("{what:?}"), caller.clone()));
     }
 
     /// Whether nothing at all was changed.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.changes.lock().unwrap().is_empty() && self.armed.lock().unwrap().is_empty() && self.cleared.lock().unwrap().is_empty()
+        self.changes.lock().unwrap().is_empty()
+            && self.armed.lock().unwrap().is_empty()
+            && self.cleared.lock().unwrap().is_empty()
     }
 }
 
@@ -97,9 +109,15 @@ impl Router for TestRouter {
 
     fn interfaces(&self) -> Result<Interfaces, ApiError> {
         if let Mood::Large(count) = self.mood {
-            return Ok(Interfaces { interfaces: (1..=count).map(|index| interface(&format!("i{index}"), index)).collect() });
+            return Ok(Interfaces {
+                interfaces: (1..=count)
+                    .map(|index| interface(&format!("i{index}"), index))
+                    .collect(),
+            });
         }
-        Ok(Interfaces { interfaces: vec![interface("wan", 1), interface("lan & co", 2)] })
+        Ok(Interfaces {
+            interfaces: vec![interface("wan", 1), interface("lan & co", 2)],
+        })
     }
 
     fn hardware(&self) -> Result<Hardware, ApiError> {
@@ -114,18 +132,36 @@ impl Router for TestRouter {
             rx_queues: 1,
             tx_queues: 1,
             max_frame: 1514,
-            counters: vec![HardwareCounter { name: "rx_dropped".to_owned(), value: 5, source: CounterSource::Xdp }],
+            counters: vec![HardwareCounter {
+                name: "rx_dropped".to_owned(),
+                value: 5,
+                source: CounterSource::Xdp,
+            }],
         };
-        Ok(Hardware { ports: vec![port("wan"), port("lan & co")] })
+        Ok(Hardware {
+            ports: vec![port("wan"), port("lan & co")],
+        })
     }
 
     fn rx_placement(&self) -> Result<RxPlacement, ApiError> {
-        let queue = |interface: &str, queue| RxQueuePlacement { interface: interface.to_owned(), queue, worker: 0, core: Some(1) };
-        Ok(RxPlacement { queues: vec![queue("wan", 0), queue("wan", 1), queue("lan & co", 0)] })
+        let queue = |interface: &str, queue| RxQueuePlacement {
+            interface: interface.to_owned(),
+            queue,
+            worker: 0,
+            core: Some(1),
+        };
+        Ok(RxPlacement {
+            queues: vec![queue("wan", 0), queue("wan", 1), queue("lan & co", 0)],
+        })
     }
 
     fn bridge_domains(&self) -> Result<BridgeDomains, ApiError> {
-        let member = |interface: &str, bvi| BridgeMember { interface: interface.to_owned(), bvi, group: u8::from(!bvi), can_send: true };
+        let member = |interface: &str, bvi| BridgeMember {
+            interface: interface.to_owned(),
+            bvi,
+            group: u8::from(!bvi),
+            can_send: true,
+        };
         let of = |name: &str| BridgeDomain {
             name: name.to_owned(),
             members: vec![member("wan", false), member("loop0", true)],
@@ -136,7 +172,9 @@ impl Router for TestRouter {
             moved: 7,
             ..BridgeDomain::default()
         };
-        Ok(BridgeDomains { bridges: vec![of("bd1"), of("bd2")] })
+        Ok(BridgeDomains {
+            bridges: vec![of("bd1"), of("bd2")],
+        })
     }
 
     fn l2fib_where(&self, query: &L2fibQuery) -> Result<L2fib, ApiError> {
@@ -147,7 +185,11 @@ impl Router for TestRouter {
             is_static: last == 1,
             age: (last != 1).then_some(4),
         };
-        Ok(query.narrow(L2fib { stations: (1..=5).flat_map(|last| [station("bd2", last), station("bd1", last)]).collect() }))
+        Ok(query.narrow(L2fib {
+            stations: (1..=5)
+                .flat_map(|last| [station("bd2", last), station("bd1", last)])
+                .collect(),
+        }))
     }
 
     fn pseudowires(&self) -> Result<Pseudowires, ApiError> {
@@ -173,7 +215,12 @@ impl Router for TestRouter {
             link: UpDown::Up,
             paths,
         };
-        Ok(Pseudowires { pseudowires: vec![pseudowire("wan", vec![path]), pseudowire("lan & co", Vec::new())] })
+        Ok(Pseudowires {
+            pseudowires: vec![
+                pseudowire("wan", vec![path]),
+                pseudowire("lan & co", Vec::new()),
+            ],
+        })
     }
 
     fn vxlan_tunnels(&self) -> Result<VxlanTunnels, ApiError> {
@@ -190,7 +237,9 @@ impl Router for TestRouter {
             route,
         };
         let route = self.routes()?.routes.into_iter().next();
-        Ok(VxlanTunnels { tunnels: vec![tunnel("wan", route), tunnel("lan & co", None)] })
+        Ok(VxlanTunnels {
+            tunnels: vec![tunnel("wan", route), tunnel("lan & co", None)],
+        })
     }
 
     fn bonds(&self) -> Result<Bonds, ApiError> {
@@ -213,8 +262,13 @@ impl Router for TestRouter {
             expired: 1,
             partner_changes: 2,
         };
-        let member =
-            BondMember { interface: "lan & co".to_owned(), link: UpDown::Up, collecting: true, distributing: false, lacp: Some(lacp) };
+        let member = BondMember {
+            interface: "lan & co".to_owned(),
+            link: UpDown::Up,
+            collecting: true,
+            distributing: false,
+            lacp: Some(lacp),
+        };
         let bond = |interface: &str, members| Bond {
             interface: interface.to_owned(),
             mode: "lacp".to_owned(),
@@ -223,10 +277,17 @@ impl Router for TestRouter {
             speed: 20_000_000_000,
             members,
         };
-        Ok(Bonds { bonds: vec![bond("wan", vec![member]), bond("lan & co", Vec::new())] })
+        Ok(Bonds {
+            bonds: vec![bond("wan", vec![member]), bond("lan & co", Vec::new())],
+        })
     }
 
-    fn mpls_fib(&self, label: Option<u32>, after: Option<u32>, most: usize) -> Result<MplsFib, ApiError> {
+    fn mpls_fib(
+        &self,
+        label: Option<u32>,
+        after: Option<u32>,
+        most: usize,
+    ) -> Result<MplsFib, ApiError> {
         let entry = |number: u32| LabelReply {
             label: number,
             source: LabelSource::Static,
@@ -237,8 +298,12 @@ impl Router for TestRouter {
             group: None,
             paths: vec![],
         };
-        let wanted = |number: &u32| label.is_none_or(|label| label == *number) && after.is_none_or(|after| *number > after);
-        Ok(MplsFib { labels: (16..20).filter(wanted).take(most).map(entry).collect() })
+        let wanted = |number: &u32| {
+            label.is_none_or(|label| label == *number) && after.is_none_or(|after| *number > after)
+        };
+        Ok(MplsFib {
+            labels: (16..20).filter(wanted).take(most).map(entry).collect(),
+        })
     }
 
     fn memif(&self) -> Result<Memifs, ApiError> {
@@ -260,9 +325,18 @@ impl Router for TestRouter {
             buffer_bytes: (role == MemifRole::Slave).then_some(2048),
             region_bytes: vec![4096, 65536],
             last_disconnect: Some("it left".to_owned()),
-            disconnects: vec![MemifDisconnects { reason: "peer_left".to_owned(), sentence: "it left".to_owned(), count: 1 }],
+            disconnects: vec![MemifDisconnects {
+                reason: "peer_left".to_owned(),
+                sentence: "it left".to_owned(),
+                count: 1,
+            }],
         };
-        Ok(Memifs { ports: vec![port("wan", MemifRole::Master), port("lan & co", MemifRole::Slave)] })
+        Ok(Memifs {
+            ports: vec![
+                port("wan", MemifRole::Master),
+                port("lan & co", MemifRole::Slave),
+            ],
+        })
     }
 
     fn acls_where(&self, query: &AclQuery) -> Result<Acls, ApiError> {
@@ -276,7 +350,12 @@ impl Router for TestRouter {
             bytes: 700,
         };
         let terms = vec![term(0, AclAction::Permit), term(1, AclAction::Deny)];
-        let behind = |term: &AclTerm| query.after.as_ref().is_none_or(|after| AclTermKey::from(term) > *after);
+        let behind = |term: &AclTerm| {
+            query
+                .after
+                .as_ref()
+                .is_none_or(|after| AclTermKey::from(term) > *after)
+        };
         let binding = AclBinding {
             interface: "wan".to_owned(),
             direction: AclDirection::Input,
@@ -287,8 +366,15 @@ impl Router for TestRouter {
             rules: 2,
             memory_bytes: 4096,
         };
-        let bindings = if query.after.is_none() { vec![binding] } else { Vec::new() };
-        Ok(Acls { bindings, terms: terms.into_iter().filter(behind).take(query.most).collect() })
+        let bindings = if query.after.is_none() {
+            vec![binding]
+        } else {
+            Vec::new()
+        };
+        Ok(Acls {
+            bindings,
+            terms: terms.into_iter().filter(behind).take(query.most).collect(),
+        })
     }
 
     fn runtime(&self) -> Result<Runtime, ApiError> {
@@ -297,13 +383,33 @@ impl Router for TestRouter {
             Mood::Slow(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
             _ => {}
         }
-        let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-local", 0, 0, 0)];
-        let worker = WorkerRuntime { worker: 0, core: None, idle: IdleMode::Sleep, turns: 9, busy_turns: 4, nodes };
-        Ok(Runtime { tsc_mhz: 2600.0, seconds: 1.5, workers: vec![worker] })
+        let nodes = vec![
+            NodeRuntime::new("eth-input", 4, 1000, 9000),
+            NodeRuntime::new("ip4-local", 0, 0, 0),
+        ];
+        let worker = WorkerRuntime {
+            worker: 0,
+            core: None,
+            idle: IdleMode::Sleep,
+            turns: 9,
+            busy_turns: 4,
+            nodes,
+        };
+        Ok(Runtime {
+            tsc_mhz: 2600.0,
+            seconds: 1.5,
+            workers: vec![worker],
+        })
     }
 
     fn errors(&self) -> Result<Errors, ApiError> {
-        Ok(Errors { errors: vec![drop_counter(0, "wan", 2), drop_counter(1, "wan", 3), drop_counter(1, "lan & co", 7)] })
+        Ok(Errors {
+            errors: vec![
+                drop_counter(0, "wan", 2),
+                drop_counter(1, "wan", 3),
+                drop_counter(1, "lan & co", 7),
+            ],
+        })
     }
 
     fn neighbors(&self) -> Result<Neighbors, ApiError> {
@@ -315,27 +421,60 @@ impl Router for TestRouter {
             age: Some(0.5),
         };
         if let Mood::Large(count) = self.mood {
-            let other = |number: u32| Neighbor { address: std::net::Ipv4Addr::from(number).into(), ..neighbor.clone() };
-            return Ok(Neighbors { neighbors: (0..count).rev().map(other).collect(), refused: 1, evicted: 7 });
+            let other = |number: u32| Neighbor {
+                address: std::net::Ipv4Addr::from(number).into(),
+                ..neighbor.clone()
+            };
+            return Ok(Neighbors {
+                neighbors: (0..count).rev().map(other).collect(),
+                refused: 1,
+                evicted: 7,
+            });
         }
-        Ok(Neighbors { neighbors: vec![neighbor], ..Neighbors::default() })
+        Ok(Neighbors {
+            neighbors: vec![neighbor],
+            ..Neighbors::default()
+        })
     }
 
     fn routes(&self) -> Result<Routes, ApiError> {
         if let Mood::Large(count) = self.mood {
             // 20,000 in each table.
-            let prefix = |number: u32| format!("10.{}.{}.0/24", number % 20_000 / 256, number % 20_000 % 256);
+            let prefix = |number: u32| {
+                format!(
+                    "10.{}.{}.0/24",
+                    number % 20_000 / 256,
+                    number % 20_000 % 256
+                )
+            };
             let route = |number: u32| route(&prefix(number), number / 20_000);
-            return Ok(Routes { routes: (0..count).rev().map(route).collect() });
+            return Ok(Routes {
+                routes: (0..count).rev().map(route).collect(),
+            });
         }
-        Ok(Routes { routes: vec![route("0.0.0.0/0", 0), route("10.0.0.0/8", 0), route("10.1.0.0/16", 0), route("10.0.0.0/8", 7)] })
+        Ok(Routes {
+            routes: vec![
+                route("0.0.0.0/0", 0),
+                route("10.0.0.0/8", 0),
+                route("10.1.0.0/16", 0),
+                route("10.0.0.0/8", 7),
+            ],
+        })
     }
 
     fn adjacencies_where(&self, query: &AdjacencyQuery) -> Result<Adjacencies, ApiError> {
         let adjacency = |number: u32, interface: Option<&str>| AdjacencyReply {
             number,
-            kind: if interface.is_some() { AdjacencyKind::Neighbor } else { AdjacencyKind::Blackhole },
-            state: if interface.is_some() { Adjacency::Complete } else { Adjacency::Drop },
+            kind: if interface.is_some() {
+                AdjacencyKind::Neighbor
+            } else {
+                AdjacencyKind::Blackhole
+            },
+            state: if interface.is_some() {
+                Adjacency::Complete
+            } else {
+                Adjacency::Drop
+            },
             interface: interface.map(str::to_owned),
             address: interface.and_then(|_| "192.0.2.9".parse().ok()),
             table: None,
@@ -346,7 +485,11 @@ impl Router for TestRouter {
             labels: vec![],
             groups: number,
         };
-        let all = vec![adjacency(7, Some("wan")), adjacency(1, None), adjacency(9, Some("lan & co"))];
+        let all = vec![
+            adjacency(7, Some("wan")),
+            adjacency(1, None),
+            adjacency(9, Some("lan & co")),
+        ];
         Ok(query.narrow(Adjacencies { adjacencies: all }))
     }
 
@@ -360,7 +503,9 @@ impl Router for TestRouter {
 
     fn flows_where(&self, query: &FlowQuery) -> Result<Flows, ApiError> {
         let mut all = flows();
-        all.flows.retain(|it| query.interface.is_none() || it.input == query.interface || it.output == query.interface);
+        all.flows.retain(|it| {
+            query.interface.is_none() || it.input == query.interface || it.output == query.interface
+        });
         all.flows.truncate(query.most);
         Ok(all)
     }
@@ -384,7 +529,11 @@ impl Router for TestRouter {
         Ok(())
     }
 
-    fn capture(&self, request: &CaptureRequest, _caller: &Caller) -> Result<CaptureStream, ApiError> {
+    fn capture(
+        &self,
+        request: &CaptureRequest,
+        _caller: &Caller,
+    ) -> Result<CaptureStream, ApiError> {
         let (sink, stream) = CaptureStream::new(7);
         let pieces = request.packets.unwrap_or(2);
         std::thread::spawn(move || {
@@ -404,21 +553,40 @@ impl Router for TestRouter {
     }
 
     fn captures(&self) -> Result<Captures, ApiError> {
-        Ok(Captures { captures: vec![capture()], most: 8 })
+        Ok(Captures {
+            captures: vec![capture()],
+            most: 8,
+        })
     }
 
     fn capture_end(&self, number: u64) -> Result<Capture, ApiError> {
         let unknown = || ApiError::new(ErrorCode::NotFound, format!("no capture {number}"), "");
-        if matches!(number, 3 | 7) { Ok(capture()) } else { Err(unknown()) }
+        if matches!(number, 3 | 7) {
+            Ok(capture())
+        } else {
+            Err(unknown())
+        }
     }
 
     fn totals(&self) -> Result<Totals, ApiError> {
         let drops = BTreeMap::from([("ttl-expired".to_owned(), 2), ("tx-full".to_owned(), 1)]);
-        Ok(Totals { packets_in: 10, packets_out: 8, originated: 2, replicated: 0, consumed: 1, held: 0, drops })
+        Ok(Totals {
+            packets_in: 10,
+            packets_out: 8,
+            originated: 2,
+            replicated: 0,
+            consumed: 1,
+            held: 0,
+            drops,
+        })
     }
 
     fn config(&self) -> Result<serde_json::Value, ApiError> {
-        let padding = if let Mood::Talks(bytes) = self.mood { "x".repeat(bytes) } else { String::new() };
+        let padding = if let Mood::Talks(bytes) = self.mood {
+            "x".repeat(bytes)
+        } else {
+            String::new()
+        };
         Ok(serde_json::json!({ "interfaces": { "wan": { "mtu": 1500 } }, "padding": padding }))
     }
 
@@ -428,26 +596,61 @@ impl Router for TestRouter {
     }
 
     fn buffers(&self) -> Result<Buffers, ApiError> {
-        let pool = BufferPool { pool: 0, buffers: 16384, free: 16000, buffer_bytes: 2496, hugepages: true, failures: 3 };
+        let pool = BufferPool {
+            pool: 0,
+            buffers: 16384,
+            free: 16000,
+            buffer_bytes: 2496,
+            hugepages: true,
+            failures: 3,
+        };
         Ok(Buffers { pools: vec![pool] })
     }
 
     fn fib_summary(&self) -> Result<FibSummary, ApiError> {
-        let routes = vec![RouteCount { source: RouteSource::Static, count: 3 }, RouteCount { source: RouteSource::Special, count: 1 }];
-        let table = FibTable { table: 0, vrf: None, family: Family::Ipv4, routes, memory_bytes: 0 };
-        Ok(FibSummary { tables: vec![table], adjacencies: 2, groups: 1, memory_bytes: 4096 })
+        let routes = vec![
+            RouteCount {
+                source: RouteSource::Static,
+                count: 3,
+            },
+            RouteCount {
+                source: RouteSource::Special,
+                count: 1,
+            },
+        ];
+        let table = FibTable {
+            table: 0,
+            vrf: None,
+            family: Family::Ipv4,
+            routes,
+            memory_bytes: 0,
+        };
+        Ok(FibSummary {
+            tables: vec![table],
+            adjacencies: 2,
+            groups: 1,
+            memory_bytes: 4096,
+        })
     }
 
     fn config_dump(&self) -> Result<ConfigDump, ApiError> {
-        Ok(ConfigDump { yaml: "interfaces: {}\n".to_owned() })
+        Ok(ConfigDump {
+            yaml: "interfaces: {}\n".to_owned(),
+        })
     }
 
     fn config_schema(&self) -> Result<serde_json::Value, ApiError> {
-        Ok(serde_json::json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object" }))
+        Ok(
+            serde_json::json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object" }),
+        )
     }
 
     fn config_check(&self, file: &ConfigText) -> Result<ConfigChecked, ApiError> {
-        let findings = if file.yaml.starts_with("bad") { vec![finding(file.file_name())] } else { vec![] };
+        let findings = if file.yaml.starts_with("bad") {
+            vec![finding(file.file_name())]
+        } else {
+            vec![]
+        };
         Ok(ConfigChecked::new(findings))
     }
 
@@ -455,22 +658,37 @@ impl Router for TestRouter {
         if file.yaml.starts_with("bad") {
             return Err(ApiError::invalid(vec![finding(file.file_name())]));
         }
-        Ok(ConfigPlan { steps: vec![step()], without_device: vec!["wan".to_owned()], ..ConfigPlan::default() })
+        Ok(ConfigPlan {
+            steps: vec![step()],
+            without_device: vec!["wan".to_owned()],
+            ..ConfigPlan::default()
+        })
     }
 
     fn config_diff(&self, request: &DiffRequest) -> Result<ConfigDiff, ApiError> {
-        Ok(ConfigDiff { diff: format!("{request:?}") })
+        Ok(ConfigDiff {
+            diff: format!("{request:?}"),
+        })
     }
 
     fn config_apply(&self, request: &ApplyRequest, caller: &Caller) -> Result<Applied, ApiError> {
         match self.mood {
             Mood::Locked => return Err(ApiError::locked(lock())),
             Mood::Full => return Err(ApiError::no_room("No space left on device")),
-            _ if request.yaml.starts_with("bad") => return Err(ApiError::invalid(vec![finding(request.file_name())])),
+            _ if request.yaml.starts_with("bad") => {
+                return Err(ApiError::invalid(vec![finding(request.file_name())]));
+            }
             _ => self.changed(request, caller),
         }
-        let confirm_by = request.confirm_seconds.map(|seconds| Timestamp::from_unix_ms(u64::from(seconds) * 1000));
-        Ok(Applied { revision: 17, steps: vec![step()], confirm_by, ..Applied::default() })
+        let confirm_by = request
+            .confirm_seconds
+            .map(|seconds| Timestamp::from_unix_ms(u64::from(seconds) * 1000));
+        Ok(Applied {
+            revision: 17,
+            steps: vec![step()],
+            confirm_by,
+            ..Applied::default()
+        })
     }
 
     fn config_confirm(&self, caller: &Caller) -> Result<Confirmed, ApiError> {
@@ -478,33 +696,62 @@ impl Router for TestRouter {
         Ok(Confirmed { revision: 17 })
     }
 
-    fn config_rollback(&self, request: &RollbackRequest, caller: &Caller) -> Result<Applied, ApiError> {
+    fn config_rollback(
+        &self,
+        request: &RollbackRequest,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         self.changed(request, caller);
-        Ok(Applied { revision: 18, ..Applied::default() })
+        Ok(Applied {
+            revision: 18,
+            ..Applied::default()
+        })
     }
 
     fn config_history(&self, limit: usize, before: Option<u64>) -> Result<History, ApiError> {
         let newest = before.unwrap_or(8).min(8);
         let revisions = (1..newest).rev().take(limit).map(revision).collect();
         let lock = (self.mood == Mood::Locked).then(lock);
-        Ok(History { revisions, lock, next: None })
+        Ok(History {
+            revisions,
+            lock,
+            next: None,
+        })
     }
 
     fn config_revision(&self, number: u64) -> Result<RevisionText, ApiError> {
         if (1..8).contains(&number) {
-            return Ok(RevisionText { revision: revision(number), yaml: "interfaces: {}\n".to_owned() });
+            return Ok(RevisionText {
+                revision: revision(number),
+                yaml: "interfaces: {}\n".to_owned(),
+            });
         }
-        Err(ApiError::unknown("revision", &number.to_string(), ["1", "7"]))
+        Err(ApiError::unknown(
+            "revision",
+            &number.to_string(),
+            ["1", "7"],
+        ))
     }
 
     fn sflow_patch(&self, patch: &SflowPatch, caller: &Caller) -> Result<Applied, ApiError> {
         self.changed(patch, caller);
-        Ok(Applied { revision: 19, ..Applied::default() })
+        Ok(Applied {
+            revision: 19,
+            ..Applied::default()
+        })
     }
 
-    fn interface_patch(&self, name: &str, patch: &InterfacePatch, caller: &Caller) -> Result<Applied, ApiError> {
+    fn interface_patch(
+        &self,
+        name: &str,
+        patch: &InterfacePatch,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         self.changed((name, patch), caller);
-        Ok(Applied { revision: 20, ..Applied::default() })
+        Ok(Applied {
+            revision: 20,
+            ..Applied::default()
+        })
     }
 
     fn events(&self) -> Option<EventBus> {

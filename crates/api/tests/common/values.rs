@@ -28,12 +28,22 @@ pub(crate) fn interface(name: &str, index: u32) -> Interface {
         mpls: false,
         urpf: None,
         sflow: true,
-        rx: Traffic { packets: u64::MAX, bytes: 6400, unicast: 98, multicast: 1, broadcast: 1 },
+        rx: Traffic {
+            packets: u64::MAX,
+            bytes: 6400,
+            unicast: 98,
+            multicast: 1,
+            broadcast: 1,
+        },
         tx: Traffic::default(),
         rx_errors: 0,
         tx_errors: 3,
         drops: 2,
-        drops_by: vec![InterfaceDrop { node: "ip4-input".to_owned(), reason: "ttl-expired".to_owned(), count: 2 }],
+        drops_by: vec![InterfaceDrop {
+            node: "ip4-input".to_owned(),
+            reason: "ttl-expired".to_owned(),
+            count: 2,
+        }],
     }
 }
 
@@ -62,13 +72,30 @@ pub(crate) fn route(prefix: &str, table: u32) -> Route {
         labels: vec![],
         push: None,
     };
-    let group = Some(RouteGroup { number: 3, routes: 4, buckets: 1, resilient: false });
+    let group = Some(RouteGroup {
+        number: 3,
+        routes: 4,
+        buckets: 1,
+        resilient: false,
+    });
     let vrf = (table == 7).then(|| "red".to_owned());
-    Route { table, vrf, prefix: prefix.parse().unwrap(), source: RouteSource::Static, next_hops: vec![], group, paths: vec![path] }
+    Route {
+        table,
+        vrf,
+        prefix: prefix.parse().unwrap(),
+        source: RouteSource::Static,
+        next_hops: vec![],
+        group,
+        paths: vec![path],
+    }
 }
 
 pub(crate) fn ipfix() -> Ipfix {
-    let load = |flows| FlowLoad { flows, packets: 3 * flows, octets: 300 * flows };
+    let load = |flows| FlowLoad {
+        flows,
+        packets: 3 * flows,
+        octets: 300 * flows,
+    };
     let tcp = IpfixCollector {
         address: [192, 0, 2, 9].into(),
         port: 4739,
@@ -95,7 +122,12 @@ pub(crate) fn ipfix() -> Ipfix {
             template_interval: 30,
             biflow: false,
         },
-        interfaces: vec![IpfixInterface { interface: "wan".into(), index: 1, direction: SflowDirection::Both, records: "router".into() }],
+        interfaces: vec![IpfixInterface {
+            interface: "wan".into(),
+            index: 1,
+            direction: SflowDirection::Both,
+            records: "router".into(),
+        }],
         workers: vec![FlowWorker {
             resident: 7,
             metered_packets: 60,
@@ -111,7 +143,14 @@ pub(crate) fn ipfix() -> Ipfix {
         taken: load(18),
         oldest_ms: 12,
         // One address, spoken to in two ways.
-        collectors: vec![IpfixCollector { transport: "udp".into(), not_sent: load(0), ..tcp.clone() }, tcp],
+        collectors: vec![
+            IpfixCollector {
+                transport: "udp".into(),
+                not_sent: load(0),
+                ..tcp.clone()
+            },
+            tcp,
+        ],
         templates: vec![IpfixTemplate {
             id: 256,
             records: "router".into(),
@@ -148,7 +187,10 @@ pub(crate) fn flows() -> Flows {
         end: Timestamp::from_unix_ms(1_700_000_002_500),
         tcp_flags: 0x1b,
     };
-    Flows { flows: vec![flow], matched: 1 }
+    Flows {
+        flows: vec![flow],
+        matched: 1,
+    }
 }
 
 pub(crate) fn sflow() -> Sflow {
@@ -180,7 +222,10 @@ pub(crate) fn sflow() -> Sflow {
             errors: 1,
             last_error: Some("connection refused".to_owned()),
         }],
-        discovery: Some(SflowDiscovery { domain: Some("example".to_owned()), trouble: Some("it refuses".to_owned()) }),
+        discovery: Some(SflowDiscovery {
+            domain: Some("example".to_owned()),
+            trouble: Some("it refuses".to_owned()),
+        }),
         kernel: Some(SflowKernel {
             group: 3,
             egress_group: 4,
@@ -191,7 +236,12 @@ pub(crate) fn sflow() -> Sflow {
             failed: 1,
             lacking: vec!["this kernel has no psample".to_owned()],
         }),
-        workers: vec![SflowWorker { worker: 0, samples_taken: 10, samples_sent: 9, samples_dropped: 1 }],
+        workers: vec![SflowWorker {
+            worker: 0,
+            samples_taken: 10,
+            samples_sent: 9,
+            samples_dropped: 1,
+        }],
         interfaces: vec![SflowInterface {
             interface: "wan".to_owned(),
             index: 1,
@@ -203,7 +253,12 @@ pub(crate) fn sflow() -> Sflow {
             pool: 10_000,
             samples: 10,
             dropped: 1,
-            workers: vec![SflowShare { worker: 0, pool: 10_000, samples: 10, dropped: 1 }],
+            workers: vec![SflowShare {
+                worker: 0,
+                pool: 10_000,
+                samples: 10,
+                dropped: 1,
+            }],
         }],
         drops: vec![SflowDrop {
             interface: Some("wan".to_owned()),
@@ -224,18 +279,37 @@ pub(crate) fn sflow() -> Sflow {
 }
 
 pub(crate) fn trace() -> Trace {
-    let request = TraceRequest { node: Some("ip4-input".to_owned()), interface: None, count: 5 };
+    let request = TraceRequest {
+        node: Some("ip4-input".to_owned()),
+        interface: None,
+        count: 5,
+    };
     let step = TraceStep {
         node: "ip4-input".to_owned(),
         description: "IP4 192.0.2.9 -> 198.51.100.1 ttl 1".to_owned(),
         verdict: "drop ttl-expired".to_owned(),
     };
-    let packet = TracedPacket { number: 1, worker: 0, interface: Some("wan".to_owned()), at: 1.25, length: 64, steps: vec![step] };
-    Trace { filters: vec![TraceFilter { request, left: 4 }], packets: vec![packet] }
+    let packet = TracedPacket {
+        number: 1,
+        worker: 0,
+        interface: Some("wan".to_owned()),
+        at: 1.25,
+        length: 64,
+        steps: vec![step],
+    };
+    Trace {
+        filters: vec![TraceFilter { request, left: 4 }],
+        packets: vec![packet],
+    }
 }
 
 pub(crate) fn capture() -> Capture {
-    let request = CaptureRequest { drop: true, reasons: vec!["no-route".to_owned()], snap_bytes: Some(96), ..CaptureRequest::default() };
+    let request = CaptureRequest {
+        drop: true,
+        reasons: vec!["no-route".to_owned()],
+        snap_bytes: Some(96),
+        ..CaptureRequest::default()
+    };
     Capture {
         number: 7,
         author: "ana".to_owned(),

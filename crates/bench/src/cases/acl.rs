@@ -20,13 +20,19 @@ use crate::scene::{IN, Scene, forwarded4, udp4};
 pub(super) const THOUSAND: Case = Case {
     name: "acl-1000",
     about: "IPv4 behind an access list of a thousand rules",
-    kind: Kind::Packets { limit: Limit::OverIp4(20.0), set: |scene| set(scene, 1000) },
+    kind: Kind::Packets {
+        limit: Limit::OverIp4(20.0),
+        set: |scene| set(scene, 1000),
+    },
 };
 
 pub(super) const TEN_THOUSAND: Case = Case {
     name: "acl-10000",
     about: "IPv4 behind an access list of ten thousand rules",
-    kind: Kind::Packets { limit: Limit::TimesAdded("acl-1000", 1.5), set: |scene| set(scene, 10_000) },
+    kind: Kind::Packets {
+        limit: Limit::TimesAdded("acl-1000", 1.5),
+        set: |scene| set(scene, 10_000),
+    },
 };
 
 const FLOWS: usize = 65_536;
@@ -34,8 +40,13 @@ const FLOWS: usize = 65_536;
 fn set(scene: &mut Scene, count: usize) {
     // Where nothing is measured, a twentieth of the rules is a list all the same.
     let count = count / scene.thinned;
-    let rules: Vec<Rule> =
-        rules(7, count, Shape::Chain, Family::V4).into_iter().map(|rule| Rule { action: Action::Permit, ..rule }).collect();
+    let rules: Vec<Rule> = rules(7, count, Shape::Chain, Family::V4)
+        .into_iter()
+        .map(|rule| Rule {
+            action: Action::Permit,
+            ..rule
+        })
+        .collect();
     scene.interface(IN).input = Input::Routed;
     let groups = scene.neighbors(4);
     for part in 0..16u8 {
@@ -44,11 +55,19 @@ fn set(scene: &mut Scene, count: usize) {
     }
     // The last rule is for all that no other matches: what is aimed at it says nothing.
     let wanted = rules.get(..count - 1).unwrap_or(&[]);
-    let host = |address: Ipv4Addr| (1..224).contains(&address.octets()[0]) && !address.is_loopback();
-    let keys = keys4(9, wanted, 8 * FLOWS).into_iter().filter(|key| host(key.source()) && host(key.destination()));
+    let host =
+        |address: Ipv4Addr| (1..224).contains(&address.octets()[0]) && !address.is_loopback();
+    let keys = keys4(9, wanted, 8 * FLOWS)
+        .into_iter()
+        .filter(|key| host(key.source()) && host(key.destination()));
     let flows = keys.filter_map(|key| match key.upper() {
-        Upper::Ports(source, destination) if matches!(key.protocol(), IpProtocol::TCP | IpProtocol::UDP) => {
-            Some((key, [source.to_be_bytes(), destination.to_be_bytes()].concat()))
+        Upper::Ports(source, destination)
+            if matches!(key.protocol(), IpProtocol::TCP | IpProtocol::UDP) =>
+        {
+            Some((
+                key,
+                [source.to_be_bytes(), destination.to_be_bytes()].concat(),
+            ))
         }
         _ => None,
     });
@@ -64,7 +83,10 @@ fn set(scene: &mut Scene, count: usize) {
         scene.frames.push(&frame);
     }
     assert!(scene.frames.len() > 0, "some flows match rules with ports");
-    let list = Arc::new(FilterList::build(rules.into_iter().map(|rule| (rule.action, vec![rule]))).expect("a list that can be built"));
+    let list = Arc::new(
+        FilterList::build(rules.into_iter().map(|rule| (rule.action, vec![rule])))
+            .expect("a list that can be built"),
+    );
     let counters = Arc::new(FilterCounters::new(1, list.terms()));
     let entry = scene.entry(IN);
     entry.interface.features = entry.interface.features.with(Feature::AclIn);

@@ -8,8 +8,14 @@ use weir_port::interface::Input;
 use crate::case::{Case, Kind, Limit};
 use crate::scene::{FRAME, IN, Scene, forwarded4};
 
-pub(super) const CASE: Case =
-    Case { name: "ip4", about: "IPv4, 64k flows, a small table", kind: Kind::Packets { limit: Limit::Clocks(21.0), set } };
+pub(super) const CASE: Case = Case {
+    name: "ip4",
+    about: "IPv4, 64k flows, a small table",
+    kind: Kind::Packets {
+        limit: Limit::Clocks(21.0),
+        set,
+    },
+};
 
 const FLOWS: u32 = 65_536;
 

@@ -16,7 +16,10 @@ use crate::scene::{Frames, IN, Scene, forwarded4, udp4};
 pub(super) const CASE: Case = Case {
     name: "ip4-full",
     about: "IPv4, a million prefixes, a million random destinations",
-    kind: Kind::Packets { limit: Limit::Clocks(34.0), set },
+    kind: Kind::Packets {
+        limit: Limit::Clocks(34.0),
+        set,
+    },
 };
 
 /// Prefixes of a full table.
@@ -28,12 +31,19 @@ pub(crate) const NEIGHBORS: u8 = 16;
 
 /// The prefixes, each with the number of its neighbour from 1 on.
 pub(crate) fn routes(thinned: usize) -> Vec<(Ipv4Net, u8)> {
-    internet4(1, PREFIXES / thinned.max(1), NEIGHBORS.into()).into_iter().map(|(prefix, neighbor)| (prefix, neighbor as u8)).collect()
+    internet4(1, PREFIXES / thinned.max(1), NEIGHBORS.into())
+        .into_iter()
+        .map(|(prefix, neighbor)| (prefix, neighbor as u8))
+        .collect()
 }
 
 /// The destinations, in the order of frames.
 pub(crate) fn destinations(thinned: usize) -> Vec<u32> {
-    destinations4(2, DESTINATIONS, &internet4(1, PREFIXES / thinned.max(1), NEIGHBORS.into()))
+    destinations4(
+        2,
+        DESTINATIONS,
+        &internet4(1, PREFIXES / thinned.max(1), NEIGHBORS.into()),
+    )
 }
 
 fn set(scene: &mut Scene) {
@@ -44,13 +54,21 @@ fn set(scene: &mut Scene) {
 pub(crate) fn enter(scene: &mut Scene, routes: &[(Ipv4Net, u8)]) -> Vec<(Ipv4Net, u32)> {
     scene.interface(IN).input = Input::Routed;
     let groups = scene.neighbors(NEIGHBORS);
-    let entered: Vec<(Ipv4Net, u32)> = routes.iter().map(|&(prefix, neighbor)| (prefix, groups[usize::from(neighbor) - 1])).collect();
+    let entered: Vec<(Ipv4Net, u32)> = routes
+        .iter()
+        .map(|&(prefix, neighbor)| (prefix, groups[usize::from(neighbor) - 1]))
+        .collect();
     scene.fib4.extend(&entered).expect("room for a full table");
     frames(scene);
     let routes: HashMap<Ipv4Net, u8> = routes.iter().copied().collect();
     scene.check = Box::new(move |sent, got| {
-        let destination = sent[30..34].try_into().map(u32::from_be_bytes).map_err(|_| "no destination")?;
-        let longest = (0..=32).rev().find_map(|len| routes.get(&Ipv4Net::new(destination.into(), len).ok()?.trunc()));
+        let destination = sent[30..34]
+            .try_into()
+            .map(u32::from_be_bytes)
+            .map_err(|_| "no destination")?;
+        let longest = (0..=32)
+            .rev()
+            .find_map(|len| routes.get(&Ipv4Net::new(destination.into(), len).ok()?.trunc()));
         forwarded4(sent, got, longest.copied().unwrap_or(0))
     });
     entered
@@ -65,7 +83,9 @@ pub(crate) fn frames(scene: &mut Scene) {
     // RFC 1071: what the checksum leaves out of the one frame goes in with each destination.
     scene.frames = Frames::made(&frame, destinations.len(), move |n, frame| {
         let destination = destinations.get(n).copied().unwrap_or(0);
-        let sum = u32::from(!u16::from_be_bytes([frame[24], frame[25]])) + (destination >> 16) + (destination & 0xffff);
+        let sum = u32::from(!u16::from_be_bytes([frame[24], frame[25]]))
+            + (destination >> 16)
+            + (destination & 0xffff);
         let sum = (sum & 0xffff) + (sum >> 16);
         let sum = (sum & 0xffff) + (sum >> 16);
         frame[24..26].copy_from_slice(&(!sum as u16).to_be_bytes());

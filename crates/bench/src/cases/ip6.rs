@@ -6,8 +6,14 @@ use weir_port::interface::Input;
 use crate::case::{Case, Kind, Limit};
 use crate::scene::{IN, Scene, forwarded6, udp6};
 
-pub(super) const CASE: Case =
-    Case { name: "ip6", about: "IPv6, 64k flows, a small table", kind: Kind::Packets { limit: Limit::Clocks(29.0), set } };
+pub(super) const CASE: Case = Case {
+    name: "ip6",
+    about: "IPv6, 64k flows, a small table",
+    kind: Kind::Packets {
+        limit: Limit::Clocks(29.0),
+        set,
+    },
+};
 
 const FLOWS: u32 = 65_536;
 /// 2001:db8::/32.
@@ -17,7 +23,8 @@ fn set(scene: &mut Scene) {
     route(scene);
     let groups = scene.neighbors(4);
     for part in 0..16u8 {
-        let prefix = Ipv6Net::new((NETWORK | u128::from(part) << 80).into(), 48).unwrap_or_default();
+        let prefix =
+            Ipv6Net::new((NETWORK | u128::from(part) << 80).into(), 48).unwrap_or_default();
         scene.route6(prefix, groups[usize::from(part) % groups.len()]);
     }
     for number in 0..FLOWS {

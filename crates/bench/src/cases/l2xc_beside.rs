@@ -9,7 +9,10 @@ use crate::scene::{BESIDE, Scene};
 pub(super) const CASE: Case = Case {
     name: "l2xc-beside",
     about: "a cross connect without sFlow beside a sampled one",
-    kind: Kind::Packets { limit: Limit::Clocks(7.0), set },
+    kind: Kind::Packets {
+        limit: Limit::Clocks(7.0),
+        set,
+    },
 };
 
 fn set(scene: &mut Scene) {

@@ -16,19 +16,28 @@ use crate::scene::{IN, OURS, Scene, udp4};
 pub(super) const SWAP: Case = Case {
     name: "mpls-swap",
     about: "one label for another, 4096 labels, 64k flows",
-    kind: Kind::Packets { limit: Limit::Clocks(23.0), set: swap },
+    kind: Kind::Packets {
+        limit: Limit::Clocks(23.0),
+        set: swap,
+    },
 };
 
 pub(super) const PUSH: Case = Case {
     name: "mpls-push",
     about: "IPv4 gets a label, 64k flows, a small table",
-    kind: Kind::Packets { limit: Limit::TimesIp4(1.5), set: push },
+    kind: Kind::Packets {
+        limit: Limit::TimesIp4(1.5),
+        set: push,
+    },
 };
 
 pub(super) const POP: Case = Case {
     name: "mpls-pop",
     about: "a label goes and IPv4 is looked up, 64k flows, a small table",
-    kind: Kind::Packets { limit: Limit::TimesIp4(1.5), set: pop },
+    kind: Kind::Packets {
+        limit: Limit::TimesIp4(1.5),
+        set: pop,
+    },
 };
 
 const FLOWS: u32 = 65_536;
@@ -41,18 +50,32 @@ const OUT_LABEL: u32 = 24_000;
 /// A frame with a label in front of its packet; the last four bytes go, so that it stays as long.
 fn labelled(frame: &[u8], label: u32, ttl: u32) -> Vec<u8> {
     let entry = (label << 12 | 0x100 | ttl).to_be_bytes();
-    [&frame[..12], &[0x88, 0x47], &entry, &frame[14..frame.len() - 4]].concat()
+    [
+        &frame[..12],
+        &[0x88, 0x47],
+        &entry,
+        &frame[14..frame.len() - 4],
+    ]
+    .concat()
 }
 
 fn group(scene: &mut Scene, neighbor: u32, label: u32) -> u32 {
-    let path = Path { labels: LabelStack::of(&[label]), ..Path::to(neighbor) };
-    Group::new([path]).and_then(|group| scene.nexthops.acquire(group)).expect("a group of one path with a label")
+    let path = Path {
+        labels: LabelStack::of(&[label]),
+        ..Path::to(neighbor)
+    };
+    Group::new([path])
+        .and_then(|group| scene.nexthops.acquire(group))
+        .expect("a group of one path with a label")
 }
 
 /// Numbers of the neighbours that [`Scene::neighbors`] made.
 fn numbers(scene: &mut Scene) -> Vec<u32> {
     let groups = scene.neighbors(4);
-    groups.iter().filter_map(|&group| Some(scene.nexthops.group(group)?.paths().first()?.adjacency)).collect()
+    groups
+        .iter()
+        .filter_map(|&group| Some(scene.nexthops.group(group)?.paths().first()?.adjacency))
+        .collect()
 }
 
 fn swap(scene: &mut Scene) {
@@ -60,19 +83,41 @@ fn swap(scene: &mut Scene) {
     (interface.input, interface.mpls) = (Input::Routed, true);
     let neighbors = numbers(scene);
     for label in 0..LABELS {
-        let group = group(scene, neighbors[label as usize % neighbors.len()], OUT_LABEL + label);
-        scene.tables.lfib.set(IN_LABEL + label, LabelEntry::new(group, TtlMode::Uniform, Payload::Either));
+        let group = group(
+            scene,
+            neighbors[label as usize % neighbors.len()],
+            OUT_LABEL + label,
+        );
+        scene.tables.lfib.set(
+            IN_LABEL + label,
+            LabelEntry::new(group, TtlMode::Uniform, Payload::Either),
+        );
     }
     for number in 0..FLOWS {
         let flow = number.wrapping_mul(40_503) % FLOWS;
-        scene.frames.push(&labelled(&udp4(flow, 0x0a01_0000 + flow), IN_LABEL + flow % LABELS, 64));
+        scene.frames.push(&labelled(
+            &udp4(flow, 0x0a01_0000 + flow),
+            IN_LABEL + flow % LABELS,
+            64,
+        ));
     }
     scene.check = Box::new(|sent, got| {
         let label = u32::from_be_bytes(*sent[14..].first_chunk().unwrap_or(&[0; 4])) >> 12;
         let entry = ((label - IN_LABEL + OUT_LABEL) << 12 | 0x100 | 63).to_be_bytes();
         let neighbor = 1 + ((label - IN_LABEL) % 4) as u8;
-        let wanted = [&[2, 0, 0, 0, 1, neighbor], &OURS.0[..], &[0x88, 0x47], &entry, &sent[18..]].concat();
-        if got == wanted { Ok(()) } else { Err(format!("not swapped as it should be: {got:02x?}")) }
+        let wanted = [
+            &[2, 0, 0, 0, 1, neighbor],
+            &OURS.0[..],
+            &[0x88, 0x47],
+            &entry,
+            &sent[18..],
+        ]
+        .concat();
+        if got == wanted {
+            Ok(())
+        } else {
+            Err(format!("not swapped as it should be: {got:02x?}"))
+        }
     });
 }
 
@@ -82,7 +127,11 @@ fn push(scene: &mut Scene) {
     let neighbors = numbers(scene);
     for part in 0..16u8 {
         let prefix = Ipv4Net::new(Ipv4Addr::new(10, 1, part * 16, 0), 20).unwrap_or_default();
-        let group = group(scene, neighbors[usize::from(part) % neighbors.len()], OUT_LABEL + u32::from(part));
+        let group = group(
+            scene,
+            neighbors[usize::from(part) % neighbors.len()],
+            OUT_LABEL + u32::from(part),
+        );
         scene.route4(prefix, group);
     }
     for number in 0..FLOWS {
@@ -92,9 +141,22 @@ fn push(scene: &mut Scene) {
     scene.check = Box::new(|sent, got| {
         let part = u32::from(sent[32] / 16);
         let entry = ((OUT_LABEL + part) << 12 | 0x100 | 63).to_be_bytes();
-        let start = [&[2, 0, 0, 0, 1, 1 + (part % 4) as u8], &OURS.0[..], &[0x88, 0x47], &entry].concat();
-        let right = got.len() == sent.len() + 4 && got.starts_with(&start) && got[26] == 63 && got[30..] == sent[26..];
-        if right { Ok(()) } else { Err(format!("not pushed as it should be: {got:02x?}")) }
+        let start = [
+            &[2, 0, 0, 0, 1, 1 + (part % 4) as u8],
+            &OURS.0[..],
+            &[0x88, 0x47],
+            &entry,
+        ]
+        .concat();
+        let right = got.len() == sent.len() + 4
+            && got.starts_with(&start)
+            && got[26] == 63
+            && got[30..] == sent[26..];
+        if right {
+            Ok(())
+        } else {
+            Err(format!("not pushed as it should be: {got:02x?}"))
+        }
     });
 }
 
@@ -103,8 +165,13 @@ fn pop(scene: &mut Scene) {
     ip4::set(scene);
     scene.interface(IN).mpls = true;
     let end = scene.nexthops.add_adjacency(Adjacency::lookup_in(0));
-    let group = Group::new([Path::to(end)]).and_then(|group| scene.nexthops.acquire(group)).expect("a group of one path");
-    scene.tables.lfib.set(IN_LABEL, LabelEntry::new(group, TtlMode::Uniform, Payload::Ip4));
+    let group = Group::new([Path::to(end)])
+        .and_then(|group| scene.nexthops.acquire(group))
+        .expect("a group of one path");
+    scene.tables.lfib.set(
+        IN_LABEL,
+        LabelEntry::new(group, TtlMode::Uniform, Payload::Ip4),
+    );
     scene.frames = crate::scene::Frames::default();
     for number in 0..FLOWS {
         let flow = number.wrapping_mul(40_503) % FLOWS;

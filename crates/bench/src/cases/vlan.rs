@@ -14,7 +14,10 @@ use crate::scene::{FRAME, IN, OURS, OUT, Scene, udp4};
 pub(super) const CASE: Case = Case {
     name: "vlan-xc",
     about: "a cross connect of two sub-interfaces, one VLAN for another",
-    kind: Kind::Packets { limit: Limit::TimesIp4(1.5), set },
+    kind: Kind::Packets {
+        limit: Limit::TimesIp4(1.5),
+        set,
+    },
 };
 
 const FLOWS: u32 = 65_536;
@@ -24,7 +27,12 @@ const VLANS: [u16; 2] = [100, 200];
 fn set(scene: &mut Scene) {
     let first = scene.tables.interfaces.len() as u32;
     for (number, (parent, vlan)) in [IN, OUT].into_iter().zip(VLANS).enumerate() {
-        let encapsulation = Encapsulation { service: false, outer: vlan, inner: None, exact: true };
+        let encapsulation = Encapsulation {
+            service: false,
+            outer: vlan,
+            inner: None,
+            exact: true,
+        };
         let index = first + number as u32;
         let name = format!("port{parent}.{vlan}").into();
         let interface = Interface {
@@ -33,18 +41,38 @@ fn set(scene: &mut Scene) {
             output: Output::SubInterface,
             sub_interface: Some(SubInterface::new(parent, encapsulation)),
             can_send: true,
-            ..Interface::at_rest(index, name, InterfaceKind::SubInterface, OURS, Arc::new(InterfaceCounters::new(1)))
+            ..Interface::at_rest(
+                index,
+                name,
+                InterfaceKind::SubInterface,
+                OURS,
+                Arc::new(InterfaceCounters::new(1)),
+            )
         };
-        let drops = scene.tables.entry(parent).map(|entry| entry.drops.clone()).unwrap_or_else(|| [].into());
-        scene.tables.interfaces.push(Some(Arc::new(Entry::new(interface, drops))));
-        scene.interface(parent).sub_interfaces = Some(Arc::new(SubInterfaces::new(&[(encapsulation, index)])));
+        let drops = scene
+            .tables
+            .entry(parent)
+            .map(|entry| entry.drops.clone())
+            .unwrap_or_else(|| [].into());
+        scene
+            .tables
+            .interfaces
+            .push(Some(Arc::new(Entry::new(interface, drops))));
+        scene.interface(parent).sub_interfaces =
+            Some(Arc::new(SubInterfaces::new(&[(encapsulation, index)])));
     }
     for number in 0..FLOWS {
         let flow = number.wrapping_mul(40_503) % FLOWS;
-        scene.frames.push(&build::tagged(&udp4(flow, 0x0a01_0000 + flow), VLANS[0], 0)[..FRAME]);
+        scene
+            .frames
+            .push(&build::tagged(&udp4(flow, 0x0a01_0000 + flow), VLANS[0], 0)[..FRAME]);
     }
     scene.check = Box::new(|sent, got| {
         let wanted = [&sent[..14], &VLANS[1].to_be_bytes(), &sent[16..]].concat();
-        if got == wanted { Ok(()) } else { Err(format!("not retagged as it should be: {got:02x?}")) }
+        if got == wanted {
+            Ok(())
+        } else {
+            Err(format!("not retagged as it should be: {got:02x?}"))
+        }
     });
 }

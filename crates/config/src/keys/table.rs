@@ -3,9 +3,11 @@
 use super::{Key, Kind, Names, REQUIRED, key, lacks, of};
 
 use Kind::{
-    AccessListName, AddressOrInterface, AddressRange, AnyPrefix, Cidr, File, Host, HostName, InterfaceName, Ip, LabelVia, LinuxName, List,
-    ListenAddress, Mac, MemifSocket, Named, NamespaceName, Neighbor, Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol,
-    Scope, Secret, Section, Sha256, TableName, Text, Truth, UnicastMac, UnixGroup, Via, VrfName, Whole, Word,
+    AccessListName, AddressOrInterface, AddressRange, AnyPrefix, Cidr, File, Host, HostName,
+    InterfaceName, Ip, LabelVia, LinuxName, List, ListenAddress, Mac, MemifSocket, Named,
+    NamespaceName, Neighbor, Octets, OwnAddress, PortRange, Ports, PowerOfTwo, Prefix, Protocol,
+    Scope, Secret, Section, Sha256, TableName, Text, Truth, UnicastMac, UnixGroup, Via, VrfName,
+    Whole, Word,
 };
 
 const LINUX: &[&str] = &["af-xdp", "tap"];

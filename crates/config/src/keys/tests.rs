@@ -4,7 +4,8 @@ use super::table::MEMIF;
 use super::*;
 use crate::model::Config;
 
-const TOKENS: &str = "tokens: [{name: a, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}]";
+const TOKENS: &str =
+    "tokens: [{name: a, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}]";
 
 /// A good file around one key; `KEY` stands where it goes.
 fn around(row: &Key) -> String {
@@ -137,15 +138,30 @@ fn text(row: &Key, key: &str) -> String {
 }
 
 fn optional() -> impl Iterator<Item = &'static Key> {
-    let optional =
-        |row: &&Key| row.kind != Kind::Unsupported && !row.is_required() && !row.path.ends_with("[]") && !row.path.ends_with(".*");
-    KEYS.iter().filter(optional).filter(|row| row.path != "neighbors")
+    let optional = |row: &&Key| {
+        row.kind != Kind::Unsupported
+            && !row.is_required()
+            && !row.path.ends_with("[]")
+            && !row.path.ends_with(".*")
+    };
+    KEYS.iter()
+        .filter(optional)
+        .filter(|row| row.path != "neighbors")
 }
 
 /// A good file for the example and for the default of each key, by the key's path.
 pub(crate) fn good_files() -> Vec<(String, String)> {
-    let values = optional().flat_map(|row| [(row, row.example), (row, row.default)]).filter(|(_, value)| !value.is_empty());
-    values.map(|(row, value)| (row.path.to_owned(), text(row, &format!("{}: {value}", row.name())))).collect()
+    let values = optional()
+        .flat_map(|row| [(row, row.example), (row, row.default)])
+        .filter(|(_, value)| !value.is_empty());
+    values
+        .map(|(row, value)| {
+            (
+                row.path.to_owned(),
+                text(row, &format!("{}: {value}", row.name())),
+            )
+        })
+        .collect()
 }
 
 fn read(row: &Key, key: &str) -> Config {
@@ -159,19 +175,28 @@ fn read(row: &Key, key: &str) -> Config {
 #[test]
 fn each_key_is_read_and_its_default_is_the_models() {
     for row in optional() {
-        if row.path.contains("encapsulation.dot1") || row.path.starts_with("ipfix.collectors[].tls") {
+        if row.path.contains("encapsulation.dot1") || row.path.starts_with("ipfix.collectors[].tls")
+        {
             // One of the two is needed, or this itself; `good_files` has them.
             continue;
         }
         let without = read(row, "");
         if !row.default.is_empty() {
             let with_default = read(row, &format!("{}: {}", row.name(), row.default));
-            assert_eq!(with_default, without, "{}: the table's default is not the model's", row.path);
+            assert_eq!(
+                with_default, without,
+                "{}: the table's default is not the model's",
+                row.path
+            );
         }
         if row.name().ends_with("-ring-size") {
             continue; // Read for vppcfg's sake.
         }
         let with_example = read(row, &format!("{}: {}", row.name(), row.example));
-        assert_ne!(with_example, without, "{}: the key changes nothing", row.path);
+        assert_ne!(
+            with_example, without,
+            "{}: the key changes nothing",
+            row.path
+        );
     }
 }

@@ -9,11 +9,23 @@ use crate::pseudowire::Pseudowire;
 use crate::step::Step;
 
 impl Planner<'_> {
-    pub(super) fn prune_pseudowires(&mut self, running: &Config, gone: &BTreeSet<&str>, ground: &Ground<'_>) {
+    pub(super) fn prune_pseudowires(
+        &mut self,
+        running: &Config,
+        gone: &BTreeSet<&str>,
+        ground: &Ground<'_>,
+    ) {
         for (name, pseudowire) in &running.pseudowires {
-            let wanted = self.wanted.pseudowires.get(name).filter(|_| !gone.contains(name.as_str()));
+            let wanted = self
+                .wanted
+                .pseudowires
+                .get(name)
+                .filter(|_| !gone.contains(name.as_str()));
             if !wanted.is_some_and(|wanted| ground.keeps_pseudowire(pseudowire, wanted)) {
-                self.add(Step::RemovePseudowire { name: name.clone(), pseudowire: pseudowire.clone() });
+                self.add(Step::RemovePseudowire {
+                    name: name.clone(),
+                    pseudowire: pseudowire.clone(),
+                });
             }
         }
     }
@@ -22,8 +34,15 @@ impl Planner<'_> {
         let wanted = self.wanted;
         for (name, to) in &wanted.pseudowires {
             match self.model.pseudowires.get(name).cloned() {
-                None => self.add(Step::AddPseudowire { name: name.clone(), pseudowire: to.clone() }),
-                Some(from) if from != *to => self.add(Step::ChangePseudowire { name: name.clone(), from, to: to.clone() }),
+                None => self.add(Step::AddPseudowire {
+                    name: name.clone(),
+                    pseudowire: to.clone(),
+                }),
+                Some(from) if from != *to => self.add(Step::ChangePseudowire {
+                    name: name.clone(),
+                    from,
+                    to: to.clone(),
+                }),
                 Some(_) => {}
             }
         }
@@ -34,8 +53,15 @@ impl Ground<'_> {
     /// Whether it may stay, or be changed in place: with another label of its own it is another one, since that
     /// label may be somebody else's until then.
     fn keeps_pseudowire(&self, running: &Pseudowire, wanted: &Pseudowire) -> bool {
-        let anywhere = RouteKey { vrf: None, prefix: ipnet::IpNet::default() };
-        let carried = running.via.paths().iter().all(|path| self.keeps_path(&anywhere, path, wanted.via == running.via));
+        let anywhere = RouteKey {
+            vrf: None,
+            prefix: ipnet::IpNet::default(),
+        };
+        let carried = running
+            .via
+            .paths()
+            .iter()
+            .all(|path| self.keeps_path(&anywhere, path, wanted.via == running.via));
         carried && running.local_label == wanted.local_label
     }
 }

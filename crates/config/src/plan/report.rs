@@ -76,42 +76,74 @@ impl Plan {
 
 /// What a step takes away that the goal has, too.
 fn disturbs(step: &Step, running: &Config, wanted: &Config) -> Option<&'static str> {
-    let stays =
-        |name: &str| running.interfaces.get(name).is_some_and(|it| wanted.interfaces.get(name).is_some_and(|to| to.device == it.device));
+    let stays = |name: &str| {
+        running.interfaces.get(name).is_some_and(|it| {
+            wanted
+                .interfaces
+                .get(name)
+                .is_some_and(|to| to.device == it.device)
+        })
+    };
     match step {
         Step::DeleteInterface { name, .. } if wanted.interfaces.contains_key(name) => {
             Some("its device changes, so it is made anew; what it carries stops meanwhile")
         }
-        Step::RemoveRoute { key, .. } if wanted.routes.contains_key(key) => {
-            Some("the subnet of its next hop changes; the route is missing until that is there again")
-        }
+        Step::RemoveRoute { key, .. } if wanted.routes.contains_key(key) => Some(
+            "the subnet of its next hop changes; the route is missing until that is there again",
+        ),
         Step::RemoveLabel { label, .. } if wanted.mpls.labels.contains_key(label) => {
             Some("what it leads to is made anew; the label is missing until that is there again")
         }
         Step::RemovePseudowire { name, .. } if wanted.pseudowires.contains_key(name) => {
             Some("what carries it, or its label, changes; nothing passes until it is there again")
         }
-        Step::RemoveNeighbor { interface, address, .. }
-            if wanted.neighbors.contains_key(&NeighborKey { interface: interface.clone(), address: *address }) =>
+        Step::RemoveNeighbor {
+            interface, address, ..
+        } if wanted.neighbors.contains_key(&NeighborKey {
+            interface: interface.clone(),
+            address: *address,
+        }) =>
         {
             Some("its subnet changes; the entry is missing until that is there again")
         }
-        Step::SetL2xc { interface, to: None, .. }
-            if stays(interface) && wanted.interfaces.get(interface).is_some_and(|it| it.l2xc.is_some()) =>
+        Step::SetL2xc {
+            interface,
+            to: None,
+            ..
+        } if stays(interface)
+            && wanted
+                .interfaces
+                .get(interface)
+                .is_some_and(|it| it.l2xc.is_some()) =>
         {
             Some("the other end is made anew; nothing passes meanwhile")
         }
-        Step::LeaveBridge { bridge, interface, role }
-            if wanted.bridges.get(bridge).is_some_and(|it| it.role_of(interface).is_some_and(|to| to == *role || stays(interface))) =>
+        Step::LeaveBridge {
+            bridge,
+            interface,
+            role,
+        } if wanted.bridges.get(bridge).is_some_and(|it| {
+            it.role_of(interface)
+                .is_some_and(|to| to == *role || stays(interface))
+        }) =>
         {
             Some("it joins again; the stations behind it are forgotten")
         }
-        Step::SetBond { interface, to: None, .. }
-            if stays(interface) && wanted.interfaces.get(interface).is_some_and(|it| it.bond.is_some()) =>
+        Step::SetBond {
+            interface,
+            to: None,
+            ..
+        } if stays(interface)
+            && wanted
+                .interfaces
+                .get(interface)
+                .is_some_and(|it| it.bond.is_some()) =>
         {
             Some("its bond is another one or made anew; it carries nothing meanwhile")
         }
-        Step::SetPlacement { interface, .. } if stays(interface) => Some("its queues are opened anew; packets under way are lost"),
+        Step::SetPlacement { interface, .. } if stays(interface) => {
+            Some("its queues are opened anew; packets under way are lost")
+        }
         Step::NeedsRestart { .. } => Some("it takes effect when the router is started again"),
         _ => None,
     }

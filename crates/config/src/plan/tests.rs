@@ -24,13 +24,25 @@ fn run(config: &mut Config, steps: impl IntoIterator<Item = Step>) {
 /// Nothing names what is not there.
 fn hangs_in_the_air(config: &Config) -> Option<String> {
     let subnets = Subnets::of(config);
-    let borrows = |name: &str| config.interfaces.get(name).is_some_and(|it| it.unnumbered.is_some());
+    let borrows = |name: &str| {
+        config
+            .interfaces
+            .get(name)
+            .is_some_and(|it| it.unnumbered.is_some())
+    };
     for (key, via) in &config.routes {
-        if key.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
+        if key
+            .vrf
+            .as_ref()
+            .is_some_and(|vrf| !config.vrfs.contains_key(vrf))
+        {
             return Some(format!("route {key}: no such table"));
         }
         let is_lost = |path: &crate::model::Path| match path.next_hop_table.as_deref() {
-            None => carrier(&subnets, key, path).is_none() && !path.interface.as_deref().is_some_and(borrows),
+            None => {
+                carrier(&subnets, key, path).is_none()
+                    && !path.interface.as_deref().is_some_and(borrows)
+            }
             Some(table) => table != DEFAULT_TABLE && !config.vrfs.contains_key(table),
         };
         if let Some(path) = via.paths().iter().find(|path| is_lost(path)) {
@@ -38,19 +50,37 @@ fn hangs_in_the_air(config: &Config) -> Option<String> {
         }
     }
     for (name, interface) in &config.interfaces {
-        if interface.vrf.as_ref().is_some_and(|vrf| !config.vrfs.contains_key(vrf)) {
+        if interface
+            .vrf
+            .as_ref()
+            .is_some_and(|vrf| !config.vrfs.contains_key(vrf))
+        {
             return Some(format!("interface {name}: no such table"));
         }
-        if interface.unnumbered.as_ref().is_some_and(|lender| !config.interfaces.contains_key(lender)) {
+        if interface
+            .unnumbered
+            .as_ref()
+            .is_some_and(|lender| !config.interfaces.contains_key(lender))
+        {
             return Some(format!("interface {name}: no such lender"));
         }
     }
     let vrf = |name: &str| config.interfaces.get(name).and_then(|it| it.vrf.as_deref());
-    let reached =
-        |key: &&NeighborKey| borrows(&key.interface) || subnets.find(vrf(&key.interface), key.address, Some(&key.interface)).is_some();
+    let reached = |key: &&NeighborKey| {
+        borrows(&key.interface)
+            || subnets
+                .find(vrf(&key.interface), key.address, Some(&key.interface))
+                .is_some()
+    };
     let neighbor = config.neighbors.keys().find(|key| !reached(key));
-    let target = config.interfaces.values().filter_map(|it| it.l2xc.as_ref()).find(|target| !config.interfaces.contains_key(*target));
-    neighbor.map(|key| format!("neighbor {key:?}")).or_else(|| target.map(|target| format!("l2xc to {target}")))
+    let target = config
+        .interfaces
+        .values()
+        .filter_map(|it| it.l2xc.as_ref())
+        .find(|target| !config.interfaces.contains_key(*target));
+    neighbor
+        .map(|key| format!("neighbor {key:?}"))
+        .or_else(|| target.map(|target| format!("l2xc to {target}")))
 }
 
 proptest! {
@@ -81,7 +111,12 @@ proptest! {
 /// The whole of what a plan promises.
 fn there_and_back(a: &Config, b: &Config) {
     let steps = plan(a, b);
-    assert!(steps.windows(2).all(|pair| pair[0].phase() <= pair[1].phase()), "{steps:#?}");
+    assert!(
+        steps
+            .windows(2)
+            .all(|pair| pair[0].phase() <= pair[1].phase()),
+        "{steps:#?}"
+    );
     let mut states = vec![a.clone()];
     for step in &steps {
         let mut next = states.last().unwrap().clone();
@@ -94,7 +129,10 @@ fn there_and_back(a: &Config, b: &Config) {
     assert!(plan(states.last().unwrap(), b).is_empty());
     let shown = Plan::between(a, b);
     assert!(shown.steps.iter().map(|planned| &planned.step).eq(&steps));
-    assert_eq!(serde_json::from_value::<Plan>(serde_json::to_value(&shown).unwrap()).unwrap(), shown);
+    assert_eq!(
+        serde_json::from_value::<Plan>(serde_json::to_value(&shown).unwrap()).unwrap(),
+        shown
+    );
     for done in 0..=steps.len() {
         let mut undone = states[done].clone();
         run(&mut undone, steps[..done].iter().rev().map(Step::inverse));
@@ -111,14 +149,19 @@ fn there_and_back(a: &Config, b: &Config) {
 
 fn varied() -> Vec<(String, Config)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/varied");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     let read = |path: std::path::PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         match check(&name, &std::fs::read_to_string(path).unwrap()) {
             Ok((config, warnings)) => {
                 // Next hops in a circle are among what is to be planned.
-                let unexpected = warnings.iter().find(|it| !it.message.contains("its own route"));
+                let unexpected = warnings
+                    .iter()
+                    .find(|it| !it.message.contains("its own route"));
                 assert!(unexpected.is_none(), "{}", unexpected.unwrap());
                 (name, config)
             }
@@ -137,7 +180,9 @@ fn every_varied_configuration_leads_to_every_other() {
             println!("{from_name} -> {to_name}");
             assert_eq!(from == to, from_name == to_name, "they are varied");
             there_and_back(from, to);
-            let restart = plan(from, to).iter().any(|step| matches!(step, Step::NeedsRestart { .. }));
+            let restart = plan(from, to)
+                .iter()
+                .any(|step| matches!(step, Step::NeedsRestart { .. }));
             assert!(!restart, "a running router goes all the way");
         }
     }

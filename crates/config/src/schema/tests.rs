@@ -30,19 +30,45 @@ print("looked at", len(told["documents"]))
 /// A Python that has `jsonschema`: the system's, or that of an environment beside the test.
 fn python() -> Option<PathBuf> {
     let has = |python: &Path| {
-        let tried = Command::new(python).args(["-c", "import jsonschema"]).stderr(Stdio::null()).status();
+        let tried = Command::new(python)
+            .args(["-c", "import jsonschema"])
+            .stderr(Stdio::null())
+            .status();
         tried.is_ok_and(|status| status.success())
     };
     let system = PathBuf::from("python3");
     if has(&system) {
         return Some(system);
     }
-    let folder = std::env::current_exe().ok()?.parent()?.join("jsonschema-environment");
+    let folder = std::env::current_exe()
+        .ok()?
+        .parent()?
+        .join("jsonschema-environment");
     let own = folder.join("bin/python");
     if !has(&own) {
-        let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output().ok()?;
-        let install = ["-m", "pip", "install", "--quiet", "--timeout", "20", "--retries", "1", "jsonschema==4.26.*"];
-        let installed = made.status.success() && Command::new(&own).args(install).output().ok()?.status.success();
+        let made = Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&folder)
+            .output()
+            .ok()?;
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--timeout",
+            "20",
+            "--retries",
+            "1",
+            "jsonschema==4.26.*",
+        ];
+        let installed = made.status.success()
+            && Command::new(&own)
+                .args(install)
+                .output()
+                .ok()?
+                .status
+                .success();
         if !installed || !has(&own) {
             return None;
         }
@@ -53,21 +79,28 @@ fn python() -> Option<PathBuf> {
 /// What a YAML 1.2 reader makes of the tree (YAML 1.2.2, 10.3.2).
 fn core(node: &Node<'_>) -> Value {
     match &node.content {
-        Content::Map(entries) => entries.iter().map(|entry| (entry.key.to_string(), core(&entry.value))).collect(),
+        Content::Map(entries) => entries
+            .iter()
+            .map(|entry| (entry.key.to_string(), core(&entry.value)))
+            .collect(),
         Content::List(items) => items.iter().map(core).collect(),
         Content::Scalar { text, plain: false } => text.as_ref().into(),
         Content::Scalar { text, plain: true } => match text.as_ref() {
             "" | "~" | "null" | "Null" | "NULL" => Value::Null,
             "true" | "True" | "TRUE" => true.into(),
             "false" | "False" | "FALSE" => false.into(),
-            text if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<u64>().map_or(Value::Null, Value::from),
+            text if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse::<u64>().map_or(Value::Null, Value::from)
+            }
             text => text.parse::<i64>().map(Value::from).unwrap_or(text.into()),
         },
     }
 }
 
 fn document(text: &str) -> Option<Value> {
-    read(text, &Limits::default()).ok().map(|tree| core(&tree.root))
+    read(text, &Limits::default())
+        .ok()
+        .map(|tree| core(&tree.root))
 }
 
 /// Files under a folder, by name.
@@ -77,7 +110,12 @@ fn files(folder: &str) -> Vec<(String, String)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
-        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap()))
+        .map(|path| {
+            (
+                path.file_stem().unwrap().to_string_lossy().into_owned(),
+                std::fs::read_to_string(path).unwrap(),
+            )
+        })
         .collect();
     all.sort();
     all
@@ -118,13 +156,25 @@ fn good_files_fit_and_wrong_values_do_not() {
         assert!(crate::check(&name, &text).is_ok(), "{name}");
         documents.extend(document(&text).map(|it| (name, true, it)));
     }
-    documents.push(("reference".into(), true, document(crate::reference::EXAMPLE).unwrap()));
+    documents.push((
+        "reference".into(),
+        true,
+        document(crate::reference::EXAMPLE).unwrap(),
+    ));
     for (name, text) in files("tests/cases") {
         let (_, candidate) = text.split_once("\n---\n").unwrap();
         let fits = match crate::check(&name, candidate) {
             Ok((config, _)) => {
-                documents.push((format!("{name}, written"), true, serde_json::to_value(&config).unwrap()));
-                documents.push((format!("{name}, dumped"), true, document(&crate::to_yaml(&config)).unwrap()));
+                documents.push((
+                    format!("{name}, written"),
+                    true,
+                    serde_json::to_value(&config).unwrap(),
+                ));
+                documents.push((
+                    format!("{name}, dumped"),
+                    true,
+                    document(&crate::to_yaml(&config)).unwrap(),
+                ));
                 true
             }
             Err(_) if REFUSED.contains(&name.as_str()) => false,
@@ -134,8 +184,18 @@ fn good_files_fit_and_wrong_values_do_not() {
     }
     assert!(documents.iter().filter(|(_, fits, _)| !fits).count() == REFUSED.len());
     let told = json!({"schema": schema(), "documents": documents}).to_string();
-    let mut child = Command::new(python).args(["-c", VALIDATE]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(told.as_bytes()).unwrap();
+    let mut child = Command::new(python)
+        .args(["-c", VALIDATE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(told.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.trim_end(), format!("looked at {}", documents.len()));
@@ -150,8 +210,19 @@ fn the_schema_has_every_supported_key_and_no_other() {
         synonyms: BTreeSet<(String, String)>,
     }
     fn keys(schema: &Value, path: &str, found: &mut Found) {
-        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        for (name, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let below = |name: &str| {
+            if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            }
+        };
+        for (name, inner) in schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let ours = crate::synonyms::ours(path, name);
             if ours.is_some() {
                 found.synonyms.insert((path.to_owned(), name.clone()));
@@ -160,20 +231,48 @@ fn the_schema_has_every_supported_key_and_no_other() {
             keys(inner, &key, found);
             found.keys.insert(key);
         }
-        for (_, inner) in schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten() {
+        for (_, inner) in schema
+            .get("patternProperties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             found.keys.insert(below("*"));
             keys(inner, &below("*"), found);
         }
-        schema.get("items").into_iter().for_each(|items| keys(items, &format!("{path}[]"), found));
-        schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|it| {
-            let alone = crate::synonyms::may_stand_alone(path) && it.get("items").is_none();
-            keys(it, &if alone { format!("{path}[]") } else { path.to_owned() }, found);
-        });
+        schema
+            .get("items")
+            .into_iter()
+            .for_each(|items| keys(items, &format!("{path}[]"), found));
+        schema
+            .get("anyOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .for_each(|it| {
+                let alone = crate::synonyms::may_stand_alone(path) && it.get("items").is_none();
+                keys(
+                    it,
+                    &if alone {
+                        format!("{path}[]")
+                    } else {
+                        path.to_owned()
+                    },
+                    found,
+                );
+            });
     }
     let mut found = Found::default();
     keys(&schema(), "", &mut found);
-    let supported = KEYS.iter().filter(|row| row.kind != Kind::Unsupported && !row.path.ends_with("[]"));
-    assert_eq!(found.keys, supported.map(|row| row.path.to_owned()).collect());
-    let synonyms = crate::synonyms::SYNONYMS.iter().map(|(section, theirs, _)| ((*section).to_owned(), (*theirs).to_owned()));
+    let supported = KEYS
+        .iter()
+        .filter(|row| row.kind != Kind::Unsupported && !row.path.ends_with("[]"));
+    assert_eq!(
+        found.keys,
+        supported.map(|row| row.path.to_owned()).collect()
+    );
+    let synonyms = crate::synonyms::SYNONYMS
+        .iter()
+        .map(|(section, theirs, _)| ((*section).to_owned(), (*theirs).to_owned()));
     assert_eq!(found.synonyms, synonyms.collect());
 }

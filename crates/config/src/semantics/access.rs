@@ -9,7 +9,10 @@ use crate::findings::{Segment, at};
 impl Rules<'_, '_> {
     pub(super) fn access(&mut self) {
         // With an item left out, the indices of the others do not match.
-        let (listen, tokens) = (self.findings.any_broken("api.listen"), self.findings.any_broken("api.tokens"));
+        let (listen, tokens) = (
+            self.findings.any_broken("api.listen"),
+            self.findings.any_broken("api.tokens"),
+        );
         if !listen {
             self.listeners(tokens);
             self.listeners_apart();
@@ -28,13 +31,29 @@ impl Rules<'_, '_> {
             if listen.tls.is_none() && !is_loopback {
                 let message = format!("{} would be served without encryption", listen.address);
                 let help = "add `tls`, or listen on 127.0.0.1 or ::1 only".to_owned();
-                self.error(at!["api", "listen", item, "address"], message, "tokens could be read on the way", help);
+                self.error(
+                    at!["api", "listen", item, "address"],
+                    message,
+                    "tokens could be read on the way",
+                    help,
+                );
             }
-            let by_certificate = listen.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+            let by_certificate = listen
+                .tls
+                .as_ref()
+                .is_some_and(|tls| tls.client_ca.is_some());
             if api.tokens.is_empty() && !by_certificate && !tokens_broken {
-                let message = format!("nobody is let in at {} port {}", listen.address, listen.port);
+                let message = format!(
+                    "nobody is let in at {} port {}",
+                    listen.address, listen.port
+                );
                 let help = "add `api.tokens`, or `client-ca` to its `tls`".to_owned();
-                self.error(at!["api", "listen", item], message, "no token, no client certificate", help);
+                self.error(
+                    at!["api", "listen", item],
+                    message,
+                    "no token, no client certificate",
+                    help,
+                );
             }
         }
     }
@@ -44,13 +63,30 @@ impl Rules<'_, '_> {
         let api = &self.candidate.config.api;
         let mut taken: Vec<(SocketAddr, String)> = Vec::new();
         let listen = api.listen.iter().enumerate();
-        let listen = listen.map(|(item, it)| (vec![Segment::from("api"), "listen".into(), item.into()], it.address, it.port));
-        let metrics = api.metrics.iter().map(|it| (vec![Segment::from("api"), "metrics".into()], it.address, it.port));
+        let listen = listen.map(|(item, it)| {
+            (
+                vec![Segment::from("api"), "listen".into(), item.into()],
+                it.address,
+                it.port,
+            )
+        });
+        let metrics = api.metrics.iter().map(|it| {
+            (
+                vec![Segment::from("api"), "metrics".into()],
+                it.address,
+                it.port,
+            )
+        });
         for (at, address, port) in listen.chain(metrics) {
             let here = SocketAddr::new(address, port);
             if let Some((_, first)) = taken.iter().find(|(there, _)| collide(*there, here)) {
                 let help = format!("`{first}` listens there already; choose another port");
-                self.error(&at, format!("{address} port {port} is used twice"), "the second use", help);
+                self.error(
+                    &at,
+                    format!("{address} port {port} is used twice"),
+                    "the second use",
+                    help,
+                );
             }
             taken.push((here, crate::findings::render(&at)));
         }
@@ -62,11 +98,23 @@ impl Rules<'_, '_> {
         for (item, token) in self.candidate.config.api.tokens.iter().enumerate() {
             if let Some(earlier) = names.insert(token.name.as_str(), item) {
                 let help = format!("the first is `api.tokens[{earlier}]`; give each its own name");
-                self.error(at!["api", "tokens", item, "name"], format!("two tokens are called `{}`", token.name), "the second one", help);
+                self.error(
+                    at!["api", "tokens", item, "name"],
+                    format!("two tokens are called `{}`", token.name),
+                    "the second one",
+                    help,
+                );
             }
             if let Some(earlier) = hashes.insert(token.sha256, item) {
-                let help = format!("the first is `api.tokens[{earlier}]`; give each user a token of its own");
-                self.error(at!["api", "tokens", item, "sha256"], "the same token twice".into(), "the second one", help);
+                let help = format!(
+                    "the first is `api.tokens[{earlier}]`; give each user a token of its own"
+                );
+                self.error(
+                    at!["api", "tokens", item, "sha256"],
+                    "the same token twice".into(),
+                    "the second one",
+                    help,
+                );
             }
         }
     }
@@ -77,7 +125,12 @@ impl Rules<'_, '_> {
             && all == some
         {
             let message = format!("the group `{all}` is let in to do everything, and to look only");
-            self.error(at!["api", "read-only-group"], message, "", "name another group, or remove one of the two".into());
+            self.error(
+                at!["api", "read-only-group"],
+                message,
+                "",
+                "name another group, or remove one of the two".into(),
+            );
         }
     }
 }
@@ -85,6 +138,9 @@ impl Rules<'_, '_> {
 /// Whether two listeners cannot be at once. `::` takes IPv4, too, as Linux has it by default
 /// (ip(7), `bindv6only`).
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
-    let covers = |wide: SocketAddr, narrow: SocketAddr| wide.ip().is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4());
-    one.port() == other.port() && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
+    let covers = |wide: SocketAddr, narrow: SocketAddr| {
+        wide.ip().is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4())
+    };
+    one.port() == other.port()
+        && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
 }

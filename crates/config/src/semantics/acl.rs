@@ -17,7 +17,13 @@ pub(crate) const MOST_RULES: usize = 65_536;
 impl Rules<'_, '_> {
     pub(super) fn access_lists(&mut self) {
         let config = &self.candidate.config;
-        let sizes = Sizes(config.prefix_lists.iter().map(|(name, list)| (name.as_str(), list.counts())).collect());
+        let sizes = Sizes(
+            config
+                .prefix_lists
+                .iter()
+                .map(|(name, list)| (name.as_str(), list.counts()))
+                .collect(),
+        );
         self.prefix_lists();
         let mut rules: HashMap<&str, usize> = HashMap::new();
         for (name, list) in &config.access_lists {
@@ -42,24 +48,52 @@ impl Rules<'_, '_> {
                 continue;
             }
             if list.members.is_empty() {
-                self.warning(at, format!("the prefix list `{name}` has no members"), "matches nothing", "give it some".into());
+                self.warning(
+                    at,
+                    format!("the prefix list `{name}` has no members"),
+                    "matches nothing",
+                    "give it some".into(),
+                );
             }
         }
-        let lists = self.root.value("prefixlists").map_or(&[][..], Node::entries);
-        for (entry, (item, member)) in lists.iter().flat_map(|entry| items(&entry.value, "members").map(move |member| (entry, member))) {
-            self.host_bits(at!["prefixlists", entry.key.as_ref(), "members", item], member.text());
+        let lists = self
+            .root
+            .value("prefixlists")
+            .map_or(&[][..], Node::entries);
+        for (entry, (item, member)) in lists
+            .iter()
+            .flat_map(|entry| items(&entry.value, "members").map(move |member| (entry, member)))
+        {
+            self.host_bits(
+                at!["prefixlists", entry.key.as_ref(), "members", item],
+                member.text(),
+            );
         }
         let lists = self.root.value("acls").map_or(&[][..], Node::entries);
-        for (entry, (item, term)) in lists.iter().flat_map(|entry| items(&entry.value, "terms").map(move |term| (entry, term))) {
+        for (entry, (item, term)) in lists
+            .iter()
+            .flat_map(|entry| items(&entry.value, "terms").map(move |term| (entry, term)))
+        {
             for key in ["source", "destination"] {
-                self.host_bits(at!["acls", entry.key.as_ref(), "terms", item, key], term.value(key).and_then(Node::text));
+                self.host_bits(
+                    at!["acls", entry.key.as_ref(), "terms", item, key],
+                    term.value(key).and_then(Node::text),
+                );
             }
         }
     }
 
     fn host_bits(&mut self, at: &[Segment<'_>], text: Option<&str>) {
-        if let Some(net) = text.and_then(|text| text.parse::<IpNet>().ok()).filter(|net| *net != net.trunc()) {
-            self.warning(at, format!("`{net}` has host bits"), "taken for its network", format!("write `{}`", net.trunc()));
+        if let Some(net) = text
+            .and_then(|text| text.parse::<IpNet>().ok())
+            .filter(|net| *net != net.trunc())
+        {
+            self.warning(
+                at,
+                format!("`{net}` has host bits"),
+                "taken for its network",
+                format!("write `{}`", net.trunc()),
+            );
         }
     }
 
@@ -71,7 +105,10 @@ impl Rules<'_, '_> {
             let Scope::List(wanted) = scope else { continue };
             if let Some(list) = lists.get(wanted) {
                 // That it matches nothing is told with the list.
-                known &= !list.members.is_empty() && !self.findings.is_broken(at!["prefixlists", wanted.as_str(), "members"]);
+                known &= !list.members.is_empty()
+                    && !self
+                        .findings
+                        .is_broken(at!["prefixlists", wanted.as_str(), "members"]);
                 continue;
             }
             known = false;
@@ -80,7 +117,9 @@ impl Rules<'_, '_> {
             self.comparisons = affordable.unwrap_or(self.comparisons);
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("add `{wanted}` under `prefixlists`, or write an address or a prefix"),
+                None => {
+                    format!("add `{wanted}` under `prefixlists`, or write an address or a prefix")
+                }
             };
             self.error(
                 at!["acls", name, "terms", item, key],
@@ -103,11 +142,21 @@ impl Rules<'_, '_> {
         };
         for (key, scope) in [("source", &term.source), ("destination", &term.destination)] {
             if let Some(family) = lacks(scope) {
-                let message = format!("the {key} `{scope}` has no {family} address, and the term is about {family} only");
-                return self.error(at!["acls", name, "terms", item, key], message, "", "change `family`, or the addresses".into());
+                let message = format!(
+                    "the {key} `{scope}` has no {family} address, and the term is about {family} only"
+                );
+                return self.error(
+                    at!["acls", name, "terms", item, key],
+                    message,
+                    "",
+                    "change `family`, or the addresses".into(),
+                );
             }
         }
-        let message = format!("the source `{}` and the destination `{}` have no family in common", term.source, term.destination);
+        let message = format!(
+            "the source `{}` and the destination `{}` have no family in common",
+            term.source, term.destination
+        );
         self.error(
             at!["acls", name, "terms", item, "destination"],
             message,
@@ -124,24 +173,40 @@ impl Rules<'_, '_> {
 
     /// Ports with protocols that have ports, types and codes with ICMP.
     fn payload(&mut self, name: &str, item: usize, term: &Term) {
-        if self.findings.is_broken(at!["acls", name, "terms", item, "protocol"]) {
+        if self
+            .findings
+            .is_broken(at!["acls", name, "terms", item, "protocol"])
+        {
             return;
         }
         let lacks = |what: &str| match term.protocol {
             Some(protocol) => format!("{protocol} has no {what}"),
             None => format!("a term without a protocol cannot ask for {what}"),
         };
-        for (key, ports) in [("source-port", term.source_port), ("destination-port", term.destination_port)] {
+        for (key, ports) in [
+            ("source-port", term.source_port),
+            ("destination-port", term.destination_port),
+        ] {
             if ports != Ports::ANY && !term.protocol.is_some_and(Protocol::has_ports) {
                 let help = "add `protocol: tcp`, `udp` or `sctp`, or remove the port".to_owned();
-                self.error(at!["acls", name, "terms", item, key], lacks("ports"), "", help);
+                self.error(
+                    at!["acls", name, "terms", item, key],
+                    lacks("ports"),
+                    "",
+                    help,
+                );
             }
         }
         for (key, octets) in [("icmp-type", term.icmp_type), ("icmp-code", term.icmp_code)] {
             if octets != Octets::ANY && !term.protocol.is_some_and(Protocol::is_icmp) {
                 let what = if key == "icmp-type" { "type" } else { "code" };
                 let help = format!("add `protocol: icmp` or `ipv6-icmp`, or remove the {what}");
-                self.error(at!["acls", name, "terms", item, key], lacks(&format!("ICMP {what}s")), "", help);
+                self.error(
+                    at!["acls", name, "terms", item, key],
+                    lacks(&format!("ICMP {what}s")),
+                    "",
+                    help,
+                );
             }
         }
     }
@@ -150,10 +215,17 @@ impl Rules<'_, '_> {
     fn bindings(&mut self, rules_of: &HashMap<&str, usize>) {
         let config = &self.candidate.config;
         for (interface, settings) in &config.interfaces {
-            for (direction, names) in [("input", &settings.acl.input), ("output", &settings.acl.output)] {
+            for (direction, names) in [
+                ("input", &settings.acl.input),
+                ("output", &settings.acl.output),
+            ] {
                 let mut rules = 0usize;
                 for (item, name) in names.iter().enumerate() {
-                    let at = &[&self.of_interface(interface, "acl")[..], &[direction.into(), item.into()]].concat();
+                    let at = &[
+                        &self.of_interface(interface, "acl")[..],
+                        &[direction.into(), item.into()],
+                    ]
+                    .concat();
                     if names.iter().take(item).any(|earlier| earlier == name) {
                         self.error(
                             at,
@@ -162,17 +234,35 @@ impl Rules<'_, '_> {
                             "remove it; it is never reached".into(),
                         );
                     } else if config.access_lists.contains_key(name) {
-                        rules = rules.saturating_add(rules_of.get(name.as_str()).copied().unwrap_or(0));
-                    } else if !self.findings.is_full() && !self.findings.is_broken(at!["acls", name.as_str()]) {
+                        rules =
+                            rules.saturating_add(rules_of.get(name.as_str()).copied().unwrap_or(0));
+                    } else if !self.findings.is_full()
+                        && !self.findings.is_broken(at!["acls", name.as_str()])
+                    {
                         let near = self.nearest_list(name);
-                        let help = near.map_or_else(|| format!("add `{name}` under `acls`"), |near| format!("did you mean `{near}`?"));
-                        self.error(at, format!("there is no access list `{name}`"), "not under `acls`", help);
+                        let help = near.map_or_else(
+                            || format!("add `{name}` under `acls`"),
+                            |near| format!("did you mean `{near}`?"),
+                        );
+                        self.error(
+                            at,
+                            format!("there is no access list `{name}`"),
+                            "not under `acls`",
+                            help,
+                        );
                     }
                 }
                 if rules > MOST_RULES {
-                    let message = format!("with all prefix lists written out these are {rules} rules, more than {MOST_RULES}");
-                    let help = "bind fewer lists, or name one prefix list in a term and not two".to_owned();
-                    let at = [&self.of_interface(interface, "acl")[..], &[direction.into()]].concat();
+                    let message = format!(
+                        "with all prefix lists written out these are {rules} rules, more than {MOST_RULES}"
+                    );
+                    let help = "bind fewer lists, or name one prefix list in a term and not two"
+                        .to_owned();
+                    let at = [
+                        &self.of_interface(interface, "acl")[..],
+                        &[direction.into()],
+                    ]
+                    .concat();
                     self.error(&at, message, "", help);
                 }
             }

@@ -40,7 +40,12 @@ use crate::tree::{Node, place_in};
 
 /// Look at everything that keys say about each other.
 pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findings<'_>) {
-    let mut rules = Rules { root, candidate, findings, comparisons: 200_000 };
+    let mut rules = Rules {
+        root,
+        candidate,
+        findings,
+        comparisons: 200_000,
+    };
     rules.links();
     rules.named();
     rules.sub_interfaces();
@@ -67,13 +72,15 @@ impl Rules<'_, '_> {
     /// Report an error at the value of `path`, or at the last key on the way that exists.
     fn error(&mut self, path: &[Segment<'_>], message: String, label: &str, help: String) {
         if !self.findings.is_full() && !self.findings.is_broken(path) {
-            self.findings.error(self.place(path), path, Remark::new(message, label, help));
+            self.findings
+                .error(self.place(path), path, Remark::new(message, label, help));
         }
     }
 
     fn warning(&mut self, path: &[Segment<'_>], message: String, label: &str, help: String) {
         if !self.findings.is_broken(path) {
-            self.findings.warning(self.place(path), path, Remark::new(message, label, help));
+            self.findings
+                .warning(self.place(path), path, Remark::new(message, label, help));
         }
     }
 
@@ -83,12 +90,37 @@ impl Rules<'_, '_> {
 
     /// Where a key of an interface stands: a sub-interface's under its parent.
     fn of_interface<'n>(&self, name: &'n str, key: &'static str) -> Vec<Segment<'n>> {
-        let sub = self.candidate.config.interfaces.get(name).and_then(Interface::sub_interface);
-        let split = sub.and_then(|sub| Some((name.get(..sub.parent.len())?, name.get(sub.parent.len() + 1..)?)));
-        let section =
-            if self.candidate.config.interfaces.get(name).is_some_and(Interface::is_loopback) { "loopbacks" } else { "interfaces" };
+        let sub = self
+            .candidate
+            .config
+            .interfaces
+            .get(name)
+            .and_then(Interface::sub_interface);
+        let split = sub.and_then(|sub| {
+            Some((
+                name.get(..sub.parent.len())?,
+                name.get(sub.parent.len() + 1..)?,
+            ))
+        });
+        let section = if self
+            .candidate
+            .config
+            .interfaces
+            .get(name)
+            .is_some_and(Interface::is_loopback)
+        {
+            "loopbacks"
+        } else {
+            "interfaces"
+        };
         match split {
-            Some((parent, id)) => vec!["interfaces".into(), parent.into(), "sub-interfaces".into(), id.into(), key.into()],
+            Some((parent, id)) => vec![
+                "interfaces".into(),
+                parent.into(),
+                "sub-interfaces".into(),
+                id.into(),
+                key.into(),
+            ],
             None => vec![section.into(), name.into(), key.into()],
         }
     }
@@ -110,7 +142,12 @@ impl Rules<'_, '_> {
             None => format!("add `{name}` under `interfaces`, or name one that is there"),
         };
         if crate::value::interface_name(name).is_ok() {
-            self.error(path, format!("there is no interface `{name}`"), "not under `interfaces`", help);
+            self.error(
+                path,
+                format!("there is no interface `{name}`"),
+                "not under `interfaces`",
+                help,
+            );
         }
         false
     }

@@ -32,18 +32,31 @@ impl Rules<'_, '_> {
         let routes = &self.candidate.routes;
         let told = Search::of(routes, ground).circles();
         for (place, circle) in told.into_iter().take(MOST_TOLD) {
-            let Some((route, (item, path))) =
-                circle.first().and_then(|&first| Some((routes.get(first)?, routes.get(first)?.paths.get(place)?)))
-            else {
+            let Some((route, (item, path))) = circle.first().and_then(|&first| {
+                Some((routes.get(first)?, routes.get(first)?.paths.get(place)?))
+            }) else {
                 continue;
             };
             let at = at!["routes", route.item, "via", item.unwrap_or(0), "next-hop"];
             let (message, help) = if circle.len() == 1 {
-                let message = format!("the next hop {} lies inside its own route, and no longer prefix leads to it", path.next_hop);
-                (message, "add a route or a subnet that leads to it; without one it is no way")
+                let message = format!(
+                    "the next hop {} lies inside its own route, and no longer prefix leads to it",
+                    path.next_hop
+                );
+                (
+                    message,
+                    "add a route or a subnet that leads to it; without one it is no way",
+                )
             } else {
-                let message = format!("the next hop {} leads back to its own route: {}", path.next_hop, chain(routes, &circle));
-                (message, "let one of them lead elsewhere; next hops in a circle are no way")
+                let message = format!(
+                    "the next hop {} leads back to its own route: {}",
+                    path.next_hop,
+                    chain(routes, &circle)
+                );
+                (
+                    message,
+                    "let one of them lead elsewhere; next hops in a circle are no way",
+                )
             };
             self.warning(at, message, "", help.into());
         }
@@ -52,11 +65,22 @@ impl Rules<'_, '_> {
 
 /// The routes of a circle, the first one again at its end.
 fn chain(routes: &[RouteItem], circle: &[usize]) -> String {
-    let named = circle.iter().take(MOST_NAMED).filter_map(|&route| routes.get(route)).map(|route| route.key.to_string());
+    let named = circle
+        .iter()
+        .take(MOST_NAMED)
+        .filter_map(|&route| routes.get(route))
+        .map(|route| route.key.to_string());
     let more = circle.len().saturating_sub(MOST_NAMED);
     let left_out = (more > 0).then(|| format!("{more} more"));
-    let first = circle.first().and_then(|&route| routes.get(route)).map(|route| route.key.to_string());
-    named.chain(left_out).chain(first).collect::<Vec<_>>().join(" -> ")
+    let first = circle
+        .first()
+        .and_then(|&route| routes.get(route))
+        .map(|route| route.key.to_string());
+    named
+        .chain(left_out)
+        .chain(first)
+        .collect::<Vec<_>>()
+        .join(" -> ")
 }
 
 type Table<'a> = Option<&'a str>;
@@ -87,27 +111,49 @@ enum Mark {
 
 impl<'a> Search<'a> {
     fn of(routes: &'a [RouteItem], ground: &'a Ground<'a>) -> Self {
-        let mut search = Self { routes, ground, by_prefix: HashMap::new(), lengths: HashMap::new(), known: HashMap::new() };
-        let is_recursive = |route: &RouteItem| route.paths.iter().any(|(_, path)| path.next_hop_table.is_some());
+        let mut search = Self {
+            routes,
+            ground,
+            by_prefix: HashMap::new(),
+            lengths: HashMap::new(),
+            known: HashMap::new(),
+        };
+        let is_recursive = |route: &RouteItem| {
+            route
+                .paths
+                .iter()
+                .any(|(_, path)| path.next_hop_table.is_some())
+        };
         if !routes.iter().any(is_recursive) {
             return search;
         }
         for (number, route) in routes.iter().enumerate() {
             let (table, prefix) = (route.key.vrf.as_deref(), route.key.prefix);
             search.by_prefix.entry((table, prefix)).or_insert(number);
-            search.lengths.entry((table, prefix.addr().is_ipv4())).or_default().insert(prefix.prefix_len());
+            search
+                .lengths
+                .entry((table, prefix.addr().is_ipv4()))
+                .or_default()
+                .insert(prefix.prefix_len());
         }
         search
     }
 
     /// Each circle: the place of the path by which its first route leads into it, and its routes.
     fn circles(&mut self) -> Vec<(usize, Vec<usize>)> {
-        let (mut marks, mut circles, mut told) = (vec![Mark::New; self.routes.len()], Vec::new(), BTreeSet::new());
+        let (mut marks, mut circles, mut told) = (
+            vec![Mark::New; self.routes.len()],
+            Vec::new(),
+            BTreeSet::new(),
+        );
         for first in 0..self.routes.len() {
             if marks[first] != Mark::New {
                 continue;
             }
-            let mut way = vec![Step { route: first, path: 0 }];
+            let mut way = vec![Step {
+                route: first,
+                path: 0,
+            }];
             marks[first] = Mark::OnTheWay(0);
             while let Some(step) = way.last() {
                 let Some((_, path)) = self.routes[step.route].paths.get(step.path) else {
@@ -122,12 +168,18 @@ impl<'a> Search<'a> {
                 match next.map(|next| (next, marks[next])) {
                     Some((next, Mark::New)) => {
                         marks[next] = Mark::OnTheWay(way.len());
-                        way.push(Step { route: next, path: 0 });
+                        way.push(Step {
+                            route: next,
+                            path: 0,
+                        });
                         continue;
                     }
                     Some((next, Mark::OnTheWay(begins))) => {
                         if circles.len() < MOST_TOLD && told.insert((next, way[begins].path)) {
-                            circles.push((way[begins].path, way[begins..].iter().map(|step| step.route).collect()));
+                            circles.push((
+                                way[begins].path,
+                                way[begins..].iter().map(|step| step.route).collect(),
+                            ));
                         }
                     }
                     Some((_, Mark::Done)) | None => {}
@@ -148,10 +200,20 @@ impl<'a> Search<'a> {
         if let Some(known) = self.known.get(&(table, address)) {
             return *known;
         }
-        let connected = self.ground.subnets.find(table, address, None).map(|(_, net)| net.prefix_len());
-        let lengths = self.lengths.get(&(table, address.is_ipv4())).into_iter().flatten().rev();
+        let connected = self
+            .ground
+            .subnets
+            .find(table, address, None)
+            .map(|(_, net)| net.prefix_len());
+        let lengths = self
+            .lengths
+            .get(&(table, address.is_ipv4()))
+            .into_iter()
+            .flatten()
+            .rev();
         // A connected subnet is better than a route of the same prefix.
-        let longer = lengths.take_while(|length| connected.is_none_or(|connected| **length > connected));
+        let longer =
+            lengths.take_while(|length| connected.is_none_or(|connected| **length > connected));
         let found = longer
             .filter_map(|length| IpNet::new(address, *length).ok())
             .find_map(|net| self.by_prefix.get(&(table, net.trunc())).copied());

@@ -28,15 +28,32 @@ impl Rules<'_, '_> {
         self.borrowers();
         let subnets = Subnets::of(&self.candidate.config);
         let candidate = self.candidate;
-        let addresses = candidate.addresses.iter().filter(|it| !is_link_local(it.net.addr()));
-        let own = addresses.map(|it| ((vrf_of(candidate, &it.interface), it.net.addr()), it.interface.as_str())).collect();
+        let addresses = candidate
+            .addresses
+            .iter()
+            .filter(|it| !is_link_local(it.net.addr()));
+        let own = addresses
+            .map(|it| {
+                (
+                    (vrf_of(candidate, &it.interface), it.net.addr()),
+                    it.interface.as_str(),
+                )
+            })
+            .collect();
         // With an interface or an address unread, a next hop may well be reached.
         let broken = |section: &str| {
-            let keys = ["addresses", "vrf"].iter().any(|key| self.findings.any_broken(&format!("{section}.*.{key}")));
+            let keys = ["addresses", "vrf"]
+                .iter()
+                .any(|key| self.findings.any_broken(&format!("{section}.*.{key}")));
             keys || self.findings.is_broken(at![section])
         };
-        let ground_known = !broken("interfaces") && !broken("loopbacks") && !broken("interfaces.*.sub-interfaces");
-        let ground = Ground { subnets, own, known: ground_known };
+        let ground_known =
+            !broken("interfaces") && !broken("loopbacks") && !broken("interfaces.*.sub-interfaces");
+        let ground = Ground {
+            subnets,
+            own,
+            known: ground_known,
+        };
         self.routes(&ground);
         self.circles(&ground);
         self.labels(&ground);
@@ -50,7 +67,12 @@ impl Rules<'_, '_> {
         for (name, vrf) in &self.candidate.config.vrfs {
             if let Some(first) = owner.insert(vrf.table, name) {
                 let help = format!("`{first}` has it already; choose another number");
-                self.error(at!["vrfs", name.as_str(), "table"], format!("the table {} is used twice", vrf.table), "the second use", help);
+                self.error(
+                    at!["vrfs", name.as_str(), "table"],
+                    format!("the table {} is used twice", vrf.table),
+                    "the second use",
+                    help,
+                );
             }
         }
     }
@@ -61,7 +83,14 @@ impl Rules<'_, '_> {
             if let Some(vrf) = &interface.vrf {
                 let of_interface = self.of_interface(name, "vrf");
                 let of_loopback = at!["loopbacks", name.as_str(), "vrf"];
-                self.vrf_exists(vrf, if interface.is_loopback() { of_loopback } else { &of_interface });
+                self.vrf_exists(
+                    vrf,
+                    if interface.is_loopback() {
+                        of_loopback
+                    } else {
+                        &of_interface
+                    },
+                );
             }
         }
         for route in &self.candidate.routes {
@@ -75,15 +104,24 @@ impl Rules<'_, '_> {
 
     fn vrf_exists(&mut self, vrf: &str, path: &[Segment<'_>]) {
         let vrfs = &self.candidate.config.vrfs;
-        let told = self.findings.is_broken(at!["vrfs"]) || self.findings.any_broken("vrfs.*.table") || crate::value::vrf_name(vrf).is_err();
+        let told = self.findings.is_broken(at!["vrfs"])
+            || self.findings.any_broken("vrfs.*.table")
+            || crate::value::vrf_name(vrf).is_err();
         if vrfs.contains_key(vrf) || told {
             return;
         }
         let help = match nearest(vrf, vrfs.keys().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `{vrf}: {{table: …}}` under `vrfs`, or name a table that is there"),
+            None => {
+                format!("add `{vrf}: {{table: …}}` under `vrfs`, or name a table that is there")
+            }
         };
-        self.error(path, format!("there is no table `{vrf}`"), "not under `vrfs`", help);
+        self.error(
+            path,
+            format!("there is no table `{vrf}`"),
+            "not under `vrfs`",
+            help,
+        );
     }
 
     /// A link-local address may be on every link; any other once in a table.
@@ -92,10 +130,18 @@ impl Rules<'_, '_> {
         for it in &self.candidate.addresses {
             let AddressItem { interface, net, .. } = it;
             let of_link = is_link_local(net.addr()).then_some(interface.as_str());
-            if let Some(earlier) = first.insert(((vrf_of(self.candidate, interface), net.addr()), of_link), interface) {
+            if let Some(earlier) = first.insert(
+                ((vrf_of(self.candidate, interface), net.addr()), of_link),
+                interface,
+            ) {
                 let at = &it.path();
                 let help = format!("interface `{earlier}` has it already; remove one of them");
-                self.error(at, format!("the address {} is used twice", net.addr()), "the second one", help);
+                self.error(
+                    at,
+                    format!("the address {} is used twice", net.addr()),
+                    "the second one",
+                    help,
+                );
             }
         }
     }
@@ -104,20 +150,43 @@ impl Rules<'_, '_> {
     /// (RFC 4861 section 6.2.1).
     fn advertisements(&mut self) {
         for (name, interface) in &self.candidate.config.interfaces {
-            let Some(settings) = interface.router_advertisements else { continue };
+            let Some(settings) = interface.router_advertisements else {
+                continue;
+            };
             let at = self.of_interface(name, "router-advertisements");
             if !interface.has_ipv6() && !self.findings.any_broken("interfaces.*.addresses") {
-                let help = "give it one under `addresses`, or take `router-advertisements` out".to_owned();
-                self.warning(&at, format!("the interface `{name}` has no IPv6 address"), "nothing to advertise", help);
+                let help =
+                    "give it one under `addresses`, or take `router-advertisements` out".to_owned();
+                self.warning(
+                    &at,
+                    format!("the interface `{name}` has no IPv6 address"),
+                    "nothing to advertise",
+                    help,
+                );
             } else if interface.is_loopback() && !self.candidate.config.is_bvi(name) {
-                let help = "make it the `bvi` of a bridge domain, or take `router-advertisements` out".to_owned();
-                self.warning(&at, format!("the loopback `{name}` is no bridge domain's routed side"), "nobody hears it", help);
+                let help =
+                    "make it the `bvi` of a bridge domain, or take `router-advertisements` out"
+                        .to_owned();
+                self.warning(
+                    &at,
+                    format!("the loopback `{name}` is no bridge domain's routed side"),
+                    "nobody hears it",
+                    help,
+                );
             }
             if settings.lifetime != 0 && settings.lifetime < settings.interval {
-                let message = format!("the lifetime {} is below the interval {}", settings.lifetime, settings.interval);
+                let message = format!(
+                    "the lifetime {} is below the interval {}",
+                    settings.lifetime, settings.interval
+                );
                 let help = format!("set it to {} or more, or to 0", settings.interval);
                 let at = [at, vec!["lifetime".into()]].concat();
-                self.error(&at, message, "would end before the next advertisement", help);
+                self.error(
+                    &at,
+                    message,
+                    "would end before the next advertisement",
+                    help,
+                );
             }
         }
     }
@@ -129,8 +198,13 @@ impl Rules<'_, '_> {
             let sends = !interface.is_loopback() || self.candidate.config.is_bvi(name);
             if interface.mtu < LEAST && interface.has_ipv6() && sends {
                 let at = self.of_interface(name, "mtu");
-                let message = format!("the interface `{name}` has IPv6 and an MTU of {}", interface.mtu);
-                let help = format!("set it to {LEAST} or more; senders of longer packets do not send shorter ones");
+                let message = format!(
+                    "the interface `{name}` has IPv6 and an MTU of {}",
+                    interface.mtu
+                );
+                let help = format!(
+                    "set it to {LEAST} or more; senders of longer packets do not send shorter ones"
+                );
                 self.warning(&at, message, "too little for IPv6", help);
             }
         }
@@ -152,31 +226,59 @@ impl Rules<'_, '_> {
             return;
         }
         let config = &self.candidate.config;
-        let Some(other) = config.interfaces.get(lender) else { return };
-        let elsewhere = config.bridges.values().any(|bridge| bridge.interfaces.contains(name))
-            || config.interfaces.values().any(|it| it.l2xc.as_deref() == Some(name));
+        let Some(other) = config.interfaces.get(lender) else {
+            return;
+        };
+        let elsewhere = config
+            .bridges
+            .values()
+            .any(|bridge| bridge.interfaces.contains(name))
+            || config
+                .interfaces
+                .values()
+                .any(|it| it.l2xc.as_deref() == Some(name));
         let (message, help) = match () {
-            () if lender == name => (format!("interface `{name}` borrows from itself"), "name another interface, mostly a loopback"),
-            () if other.unnumbered.is_some() => {
-                (format!("interface `{lender}` borrows its addresses, too"), "name the interface that has the addresses")
-            }
-            () if !interface.addresses.is_empty() => {
-                (format!("interface `{name}` borrows addresses and has some"), "remove its `addresses`, or `unnumbered`")
-            }
+            () if lender == name => (
+                format!("interface `{name}` borrows from itself"),
+                "name another interface, mostly a loopback",
+            ),
+            () if other.unnumbered.is_some() => (
+                format!("interface `{lender}` borrows its addresses, too"),
+                "name the interface that has the addresses",
+            ),
+            () if !interface.addresses.is_empty() => (
+                format!("interface `{name}` borrows addresses and has some"),
+                "remove its `addresses`, or `unnumbered`",
+            ),
             () if interface.l2xc.is_some() || interface.bond.is_some() || elsewhere => (
                 format!("interface `{name}` borrows addresses and is not routed"),
                 "remove `unnumbered`, or what takes its packets elsewhere",
             ),
-            () if interface.vrf != other.vrf => {
-                (format!("interface `{name}` is in another table than `{lender}`"), "give both the same `vrf`")
-            }
-            () if other.addresses.is_empty() && !self.findings.any_broken("interfaces.*.addresses") => {
+            () if interface.vrf != other.vrf => (
+                format!("interface `{name}` is in another table than `{lender}`"),
+                "give both the same `vrf`",
+            ),
+            () if other.addresses.is_empty()
+                && !self.findings.any_broken("interfaces.*.addresses") =>
+            {
                 let message = format!("interface `{lender}` has no address to borrow");
-                return self.warning(at, message, "nothing is routed here", format!("give `{lender}` one"));
+                return self.warning(
+                    at,
+                    message,
+                    "nothing is routed here",
+                    format!("give `{lender}` one"),
+                );
             }
             () if interface.is_loopback() && !config.is_bvi(name) => {
-                let message = format!("`unnumbered` has no effect on loopback `{name}`, which nothing comes in by");
-                return self.warning(at, message, "", "make it the `bvi` of a bridge domain, or take `unnumbered` out".into());
+                let message = format!(
+                    "`unnumbered` has no effect on loopback `{name}`, which nothing comes in by"
+                );
+                return self.warning(
+                    at,
+                    message,
+                    "",
+                    "make it the `bvi` of a bridge domain, or take `unnumbered` out".into(),
+                );
             }
             () => return,
         };
@@ -192,8 +294,14 @@ impl Rules<'_, '_> {
                 && !self.findings.any_broken("interfaces.*.addresses")
             {
                 let at = &self.of_interface(name, "urpf");
-                let message = format!("`urpf` has no effect on interface `{name}`, which routes nothing");
-                self.warning(at, message, "", "give it `addresses`, or take `urpf` out".into());
+                let message =
+                    format!("`urpf` has no effect on interface `{name}`, which routes nothing");
+                self.warning(
+                    at,
+                    message,
+                    "",
+                    "give it `addresses`, or take `urpf` out".into(),
+                );
             }
         }
     }
@@ -203,12 +311,18 @@ impl Rules<'_, '_> {
     fn overlapping_subnets(&mut self) {
         let candidate = self.candidate;
         let everywhere = |it: &&AddressItem| is_link_local(it.net.addr());
-        let mut all: Vec<(Option<&str>, &AddressItem)> =
-            candidate.addresses.iter().filter(|it| !everywhere(it)).map(|it| (vrf_of(candidate, &it.interface), it)).collect();
+        let mut all: Vec<(Option<&str>, &AddressItem)> = candidate
+            .addresses
+            .iter()
+            .filter(|it| !everywhere(it))
+            .map(|it| (vrf_of(candidate, &it.interface), it))
+            .collect();
         all.sort_by_key(|(vrf, it)| (*vrf, it.net.network(), it.net.prefix_len()));
         let mut around: Vec<(Option<&str>, &AddressItem)> = Vec::new();
         for (vrf, inner) in all {
-            while around.last().is_some_and(|(other, outer)| *other != vrf || !outer.net.contains(&inner.net.network())) {
+            while around.last().is_some_and(|(other, outer)| {
+                *other != vrf || !outer.net.contains(&inner.net.network())
+            }) {
                 around.pop();
             }
             let Some((_, outer)) = around.last().copied() else {
@@ -229,11 +343,28 @@ impl Rules<'_, '_> {
         let at = &inner.path();
         let (one, other) = (inner.net.trunc(), outer.net.trunc());
         if outer.interface == inner.interface {
-            let help = format!("addresses of one subnet have its prefix length: write `{}/{}`", inner.net.addr(), other.prefix_len());
-            return self.error(at, format!("the subnet {one} lies in {other} of the same interface"), "", help);
+            let help = format!(
+                "addresses of one subnet have its prefix length: write `{}/{}`",
+                inner.net.addr(),
+                other.prefix_len()
+            );
+            return self.error(
+                at,
+                format!("the subnet {one} lies in {other} of the same interface"),
+                "",
+                help,
+            );
         }
-        let message = format!("the subnet {one} overlaps {other} of interface `{}`", outer.interface);
-        self.error(at, message, "", "each subnet belongs to one interface; choose another subnet or a longer prefix".into());
+        let message = format!(
+            "the subnet {one} overlaps {other} of interface `{}`",
+            outer.interface
+        );
+        self.error(
+            at,
+            message,
+            "",
+            "each subnet belongs to one interface; choose another subnet or a longer prefix".into(),
+        );
     }
 
     fn routes(&mut self, ground: &Ground<'_>) {
@@ -243,8 +374,14 @@ impl Rules<'_, '_> {
                 return;
             }
             if let Some(earlier) = first.insert(&route.key, route.item) {
-                let help = format!("the first is `routes[{earlier}]`; list all next hops in one `via`");
-                self.error(at!["routes", route.item, "prefix"], format!("a second route for {}", route.key), "the second one", help);
+                let help =
+                    format!("the first is `routes[{earlier}]`; list all next hops in one `via`");
+                self.error(
+                    at!["routes", route.item, "prefix"],
+                    format!("a second route for {}", route.key),
+                    "the second one",
+                    help,
+                );
             }
             self.connected_route(route, ground);
             self.paths(at!["routes", route.item], route, false, ground);
@@ -254,41 +391,89 @@ impl Rules<'_, '_> {
     fn labels(&mut self, ground: &Ground<'_>) {
         let candidate = self.candidate;
         let mut first: HashMap<u32, usize> = HashMap::new();
-        for LabelItem { label, route, has_via, lookup, .. } in &candidate.labels {
+        for LabelItem {
+            label,
+            route,
+            has_via,
+            lookup,
+            ..
+        } in &candidate.labels
+        {
             if self.findings.is_full() {
                 return;
             }
             let base: &[Segment<'_>] = at!["mpls", "labels", route.item];
             let at = [base, at!["label"]].concat();
             if let Some(earlier) = first.insert(*label, route.item) {
-                let help = format!("the first is `mpls.labels[{earlier}]`; list all next hops in one `via`");
-                self.error(&at, format!("a second entry for label {label}"), "the second one", help);
+                let help = format!(
+                    "the first is `mpls.labels[{earlier}]`; list all next hops in one `via`"
+                );
+                self.error(
+                    &at,
+                    format!("a second entry for label {label}"),
+                    "the second one",
+                    help,
+                );
             }
             if let Some(word) = route.nowhere.as_ref().filter(|via| **via != Via::Blackhole) {
-                let help = "what is under a label may have no sender to be told; write `blackhole`".to_owned();
-                self.error(&[base, at!["via"]].concat(), format!("label {label} leads to `{word}`"), "", help);
+                let help = "what is under a label may have no sender to be told; write `blackhole`"
+                    .to_owned();
+                self.error(
+                    &[base, at!["via"]].concat(),
+                    format!("label {label} leads to `{word}`"),
+                    "",
+                    help,
+                );
             }
             if *has_via && lookup.is_some() {
-                let help = "packets either go to a next hop or are looked up; remove one of the two".to_owned();
-                self.error(&[base, at!["lookup"]].concat(), format!("label {label} has both `via` and `lookup`"), "", help);
+                let help =
+                    "packets either go to a next hop or are looked up; remove one of the two"
+                        .to_owned();
+                self.error(
+                    &[base, at!["lookup"]].concat(),
+                    format!("label {label} has both `via` and `lookup`"),
+                    "",
+                    help,
+                );
             }
             if let Some(vrf) = lookup.as_deref().filter(|vrf| *vrf != DEFAULT_TABLE) {
                 self.vrf_exists(vrf, &[base, at!["lookup"]].concat());
             }
             self.paths(base, route, false, ground);
         }
-        for (name, _) in candidate.config.interfaces.iter().filter(|(_, it)| it.mpls && it.l2xc.is_some()) {
-            let help = "a cross connect passes everything on unlooked at; remove one of the two".to_owned();
-            self.error(&self.of_interface(name, "mpls"), format!("interface `{name}` has both `mpls` and `l2xc`"), "", help);
+        for (name, _) in candidate
+            .config
+            .interfaces
+            .iter()
+            .filter(|(_, it)| it.mpls && it.l2xc.is_some())
+        {
+            let help = "a cross connect passes everything on unlooked at; remove one of the two"
+                .to_owned();
+            self.error(
+                &self.of_interface(name, "mpls"),
+                format!("interface `{name}` has both `mpls` and `l2xc`"),
+                "",
+                help,
+            );
         }
     }
 
     fn connected_route(&mut self, route: &RouteItem, ground: &Ground<'_>) {
         let prefix = route.key.prefix;
-        let connected = ground.subnets.find(route.key.vrf.as_deref(), prefix.addr(), None).filter(|(_, net)| *net == prefix);
+        let connected = ground
+            .subnets
+            .find(route.key.vrf.as_deref(), prefix.addr(), None)
+            .filter(|(_, net)| *net == prefix);
         if let Some((interface, net)) = connected {
-            let message = format!("the route for {net} has no effect: it is a connected subnet of interface `{interface}`");
-            self.warning(at!["routes", route.item, "prefix"], message, "", "remove the route, or the address".into());
+            let message = format!(
+                "the route for {net} has no effect: it is a connected subnet of interface `{interface}`"
+            );
+            self.warning(
+                at!["routes", route.item, "prefix"],
+                message,
+                "",
+                "remove the route, or the address".into(),
+            );
         }
     }
 
@@ -303,17 +488,35 @@ impl Rules<'_, '_> {
             ("entropy-label", path.entropy_label),
         ];
         for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
-            let message = format!("the next hop {} has `{key}` and no labels to push", path.next_hop);
-            self.error(&within(key), message, "", "add `labels`, or leave it out".into());
+            let message = format!(
+                "the next hop {} has `{key}` and no labels to push",
+                path.next_hop
+            );
+            self.error(
+                &within(key),
+                message,
+                "",
+                "add `labels`, or leave it out".into(),
+            );
         }
     }
 
     /// The paths of the route, of the label's entry, or of the pseudowire, which has a label to push in any case, at `base`.
-    pub(super) fn paths(&mut self, base: &[Segment<'_>], route: &RouteItem, has_label: bool, ground: &Ground<'_>) {
+    pub(super) fn paths(
+        &mut self,
+        base: &[Segment<'_>],
+        route: &RouteItem,
+        has_label: bool,
+        ground: &Ground<'_>,
+    ) {
         let mut hops: HashSet<Hop<'_>> = HashSet::new();
         for (item, path) in &route.paths {
             let within = |key: &'static str| [base, at!["via", item.unwrap_or(0), key]].concat();
-            let at: &[Segment<'_>] = &if item.is_some() { within("next-hop") } else { [base, at!["via"]].concat() };
+            let at: &[Segment<'_>] = &if item.is_some() {
+                within("next-hop")
+            } else {
+                [base, at!["via"]].concat()
+            };
             if let Some(name) = &path.interface
                 && !self.path_interface(name, route, &within("interface"))
             {
@@ -322,12 +525,28 @@ impl Rules<'_, '_> {
             if !has_label {
                 self.push_keys(path, &within);
             }
-            for (number, &label) in path.labels.iter().enumerate().filter(|(_, label)| (1..16).contains(*label) && **label != 2) {
-                let message = format!("the label {label} has a meaning of its own and is not pushed");
+            for (number, &label) in path
+                .labels
+                .iter()
+                .enumerate()
+                .filter(|(_, label)| (1..16).contains(*label) && **label != 2)
+            {
+                let message =
+                    format!("the label {label} has a meaning of its own and is not pushed");
                 let at = [&within("labels")[..], at![number]].concat();
-                self.error(&at, message, "", "name one of 16 to 1048575, or an explicit null: 0 for IPv4, 2 for IPv6".into());
+                self.error(
+                    &at,
+                    message,
+                    "",
+                    "name one of 16 to 1048575, or an explicit null: 0 for IPv4, 2 for IPv6".into(),
+                );
             }
-            if !hops.insert((path.next_hop, path.interface.as_deref(), path.next_hop_table.as_deref(), &path.labels)) {
+            if !hops.insert((
+                path.next_hop,
+                path.interface.as_deref(),
+                path.next_hop_table.as_deref(),
+                &path.labels,
+            )) {
                 self.error(
                     at,
                     format!("the next hop {} is listed twice", path.next_hop),
@@ -337,7 +556,10 @@ impl Rules<'_, '_> {
                 continue;
             }
             // Under labels, IPv6 goes by links that know IPv4 alone (RFC 4798).
-            if route.key.prefix.addr().is_ipv6() && path.next_hop.is_ipv4() && path.labels.is_empty() {
+            if route.key.prefix.addr().is_ipv6()
+                && path.next_hop.is_ipv4()
+                && path.labels.is_empty()
+            {
                 let message = format!("the next hop {} is IPv4, the route IPv6", path.next_hop);
                 let help = "name an IPv6 address, or give it `labels`; only IPv4 goes over next hops of the other version without";
                 self.error(at, message, "", help.into());
@@ -347,7 +569,11 @@ impl Rules<'_, '_> {
                 self.looked_up(path, table, &within("next-hop-table"), ground);
                 continue;
             }
-            let neighbor = Wanted { what: "next hop", vrf: route.key.vrf.as_deref(), address: path.next_hop };
+            let neighbor = Wanted {
+                what: "next hop",
+                vrf: route.key.vrf.as_deref(),
+                address: path.next_hop,
+            };
             self.reached(&neighbor, path.interface.as_deref(), at, ground);
         }
     }
@@ -361,15 +587,29 @@ impl Rules<'_, '_> {
         let of_link = is_link_local(path.next_hop);
         if of_link || path.interface.is_some() {
             let message = if of_link {
-                format!("the next hop {} is link-local, and no table knows on which link", path.next_hop)
+                format!(
+                    "the next hop {} is link-local, and no table knows on which link",
+                    path.next_hop
+                )
             } else {
-                format!("the next hop {} is looked up in a table, and on an interface", path.next_hop)
+                format!(
+                    "the next hop {} is looked up in a table, and on an interface",
+                    path.next_hop
+                )
             };
             return self.error(at, message, "", "name the interface, or the table".into());
         }
         if let Some(owner) = ground.own.get(&(vrf, path.next_hop)) {
             let help = "name the address of the router at the other end".to_owned();
-            self.error(at, format!("the next hop {} is an own address, of interface `{owner}`", path.next_hop), "", help);
+            self.error(
+                at,
+                format!(
+                    "the next hop {} is an own address, of interface `{owner}`",
+                    path.next_hop
+                ),
+                "",
+                help,
+            );
         }
     }
 
@@ -382,34 +622,84 @@ impl Rules<'_, '_> {
         if vrf == wanted {
             return true;
         }
-        let table = |vrf: Option<&str>| vrf.map_or_else(|| "the default table".to_owned(), |vrf| format!("vrf `{vrf}`"));
-        let message = format!("interface `{name}` is in {}, the route in {}", table(vrf), table(wanted));
-        self.error(at, message, "", "name an interface of the route's table".into());
+        let table = |vrf: Option<&str>| {
+            vrf.map_or_else(
+                || "the default table".to_owned(),
+                |vrf| format!("vrf `{vrf}`"),
+            )
+        };
+        let message = format!(
+            "interface `{name}` is in {}, the route in {}",
+            table(vrf),
+            table(wanted)
+        );
+        self.error(
+            at,
+            message,
+            "",
+            "name an interface of the route's table".into(),
+        );
         false
     }
 
     /// The address of a neighbour lies in a subnet of its interface, is not our own, and is one
     /// that a host can have.
-    fn reached(&mut self, wanted: &Wanted<'_>, interface: Option<&str>, at: &[Segment<'_>], ground: &Ground<'_>) {
+    fn reached(
+        &mut self,
+        wanted: &Wanted<'_>,
+        interface: Option<&str>,
+        at: &[Segment<'_>],
+        ground: &Ground<'_>,
+    ) {
         let Wanted { what, vrf, address } = *wanted;
         if let Some(owner) = ground.own.get(&(vrf, address)) {
             let help = "name the address of the router at the other end".to_owned();
-            return self.error(at, format!("the {what} {address} is an own address, of interface `{owner}`"), "", help);
+            return self.error(
+                at,
+                format!("the {what} {address} is an own address, of interface `{owner}`"),
+                "",
+                help,
+            );
         }
         if is_link_local(address)
             && let Some(name) = interface
-            && self.candidate.config.interfaces.get(name).is_some_and(|it| it.addresses.iter().any(|own| own.addr() == address))
+            && self
+                .candidate
+                .config
+                .interfaces
+                .get(name)
+                .is_some_and(|it| it.addresses.iter().any(|own| own.addr() == address))
         {
             let help = "name the address of the router at the other end".to_owned();
-            return self.error(at, format!("the {what} {address} is the own address of interface `{name}`"), "", help);
+            return self.error(
+                at,
+                format!("the {what} {address} is the own address of interface `{name}`"),
+                "",
+                help,
+            );
         }
         // Behind an interface that borrows its addresses there may be anybody.
-        if let Some(borrower) = interface.and_then(|name| self.candidate.config.interfaces.get(name)).filter(|it| it.unnumbered.is_some()) {
+        if let Some(borrower) = interface
+            .and_then(|name| self.candidate.config.interfaces.get(name))
+            .filter(|it| it.unnumbered.is_some())
+        {
             let all = self.candidate.config.with_borrowed(borrower);
-            if !all.addresses.iter().any(|net| net.addr().is_ipv4() == address.is_ipv4()) && ground.known {
+            if !all
+                .addresses
+                .iter()
+                .any(|net| net.addr().is_ipv4() == address.is_ipv4())
+                && ground.known
+            {
                 let version = if address.is_ipv4() { "IPv4" } else { "IPv6" };
-                let message = format!("the {what} {address} is behind an interface that borrows no {version} address");
-                self.error(at, message, "", format!("give the interface that it borrows from an {version} address"));
+                let message = format!(
+                    "the {what} {address} is behind an interface that borrows no {version} address"
+                );
+                self.error(
+                    at,
+                    message,
+                    "",
+                    format!("give the interface that it borrows from an {version} address"),
+                );
             }
             return;
         }
@@ -419,40 +709,85 @@ impl Rules<'_, '_> {
             }
             return;
         };
-        if let Some(behind) =
-            self.candidate.config.interfaces.get(owner).filter(|it| it.is_loopback() && !self.candidate.config.is_bvi(owner))
+        if let Some(behind) = self
+            .candidate
+            .config
+            .interfaces
+            .get(owner)
+            .filter(|it| it.is_loopback() && !self.candidate.config.is_bvi(owner))
         {
-            let what = format!("the {what} {address} is in {net} of loopback `{owner}`, behind which is nobody");
+            let what = format!(
+                "the {what} {address} is in {net} of loopback `{owner}`, behind which is nobody"
+            );
             let help = if behind.addresses.len() == 1 {
-                format!("give the loopback a prefix length of {}, or name another address", net.max_prefix_len())
+                format!(
+                    "give the loopback a prefix length of {}, or name another address",
+                    net.max_prefix_len()
+                )
             } else {
                 "name an address of another subnet".into()
             };
             return self.error(at, what, "", help);
         }
-        let edge = net.addr().is_ipv4() && net.prefix_len() < 31 && (address == net.network() || address == net.broadcast());
+        let edge = net.addr().is_ipv4()
+            && net.prefix_len() < 31
+            && (address == net.network() || address == net.broadcast());
         if edge {
-            let which = if address == net.network() { "network" } else { "broadcast" };
-            self.error(at, format!("the {what} {address} is the {which} address of {net}"), "", "name the address of a host".into());
+            let which = if address == net.network() {
+                "network"
+            } else {
+                "broadcast"
+            };
+            self.error(
+                at,
+                format!("the {what} {address} is the {which} address of {net}"),
+                "",
+                "name the address of a host".into(),
+            );
         }
     }
 
-    fn unreached(&mut self, wanted: &Wanted<'_>, interface: Option<&str>, at: &[Segment<'_>], ground: &Ground<'_>) {
+    fn unreached(
+        &mut self,
+        wanted: &Wanted<'_>,
+        interface: Option<&str>,
+        at: &[Segment<'_>],
+        ground: &Ground<'_>,
+    ) {
         let Wanted { what, vrf, address } = *wanted;
         let Some(name) = interface else {
             if is_link_local(address) {
-                let help = format!("write it as a list: `- {{next-hop: '{address}', interface: …}}`");
-                return self.error(at, format!("the {what} {address} is link-local, on no link"), "needs an `interface`", help);
+                let help =
+                    format!("write it as a list: `- {{next-hop: '{address}', interface: …}}`");
+                return self.error(
+                    at,
+                    format!("the {what} {address} is link-local, on no link"),
+                    "needs an `interface`",
+                    help,
+                );
             }
-            let help = "give an interface an address in its subnet, or correct the address".to_owned();
-            return self.error(at, format!("no connected subnet reaches the {what} {address}"), "", help);
+            let help =
+                "give an interface an address in its subnet, or correct the address".to_owned();
+            return self.error(
+                at,
+                format!("no connected subnet reaches the {what} {address}"),
+                "",
+                help,
+            );
         };
         let help = match ground.subnets.find(vrf, address, None) {
             Some((other, net)) => format!("it is in {net} of interface `{other}`"),
-            None if is_link_local(address) => format!("give `{name}` an IPv6 address, so that it takes part in IPv6"),
+            None if is_link_local(address) => {
+                format!("give `{name}` an IPv6 address, so that it takes part in IPv6")
+            }
             None => format!("give `{name}` an address in its subnet, or correct the address"),
         };
-        self.error(at, format!("no subnet of interface `{name}` reaches the {what} {address}"), "", help);
+        self.error(
+            at,
+            format!("no subnet of interface `{name}` reaches the {what} {address}"),
+            "",
+            help,
+        );
     }
 
     fn neighbors(&mut self, ground: &Ground<'_>) {
@@ -466,11 +801,23 @@ impl Rules<'_, '_> {
                 continue;
             }
             if let Some(earlier) = first.insert(key, item) {
-                let message = format!("a second entry for {} on interface `{}`", key.address, key.interface);
-                self.error(at, message, "the second one", format!("the first is `neighbors[{earlier}]`; keep one of them"));
+                let message = format!(
+                    "a second entry for {} on interface `{}`",
+                    key.address, key.interface
+                );
+                self.error(
+                    at,
+                    message,
+                    "the second one",
+                    format!("the first is `neighbors[{earlier}]`; keep one of them"),
+                );
                 continue;
             }
-            let neighbor = Wanted { what: "neighbor", vrf: vrf_of(self.candidate, &key.interface), address: key.address };
+            let neighbor = Wanted {
+                what: "neighbor",
+                vrf: vrf_of(self.candidate, &key.interface),
+                address: key.address,
+            };
             self.reached(&neighbor, Some(&key.interface), at, ground);
         }
     }

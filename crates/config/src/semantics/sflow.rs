@@ -32,21 +32,46 @@ impl Rules<'_, '_> {
     /// Sampling that nobody hears of, and collectors that hear nothing.
     fn sflow_use(&mut self) {
         let config = &self.candidate.config;
-        let sampled = config.interfaces.iter().find(|(_, interface)| interface.sflow).map(|(name, _)| name.as_str());
+        let sampled = config
+            .interfaces
+            .iter()
+            .find(|(_, interface)| interface.sflow)
+            .map(|(name, _)| name.as_str());
         match sampled {
-            Some(name) if !config.sflow.has_listeners() && !self.findings.any_broken("sflow.collectors") => {
+            Some(name)
+                if !config.sflow.has_listeners()
+                    && !self.findings.any_broken("sflow.collectors") =>
+            {
                 let message = format!("interface `{name}` is sampled, but there is no collector");
                 let help = "add one, as `sflow: {collectors: [{address: 192.0.2.9}]}`".to_owned();
-                self.warning(&self.of_interface(name, "sflow"), message, "samples go nowhere", help);
+                self.warning(
+                    &self.of_interface(name, "sflow"),
+                    message,
+                    "samples go nowhere",
+                    help,
+                );
             }
             Some(name) if config.sflow.sampling_rate == 0 => {
                 let message = format!("interface `{name}` is sampled, but the sampling rate is 0");
-                let help = "set `sflow.sampling-rate` to 1 or more, or remove `sflow: true`".to_owned();
-                self.warning(at!["sflow", "sampling-rate"], message, "nothing is sampled", help);
+                let help =
+                    "set `sflow.sampling-rate` to 1 or more, or remove `sflow: true`".to_owned();
+                self.warning(
+                    at!["sflow", "sampling-rate"],
+                    message,
+                    "nothing is sampled",
+                    help,
+                );
             }
-            None if !config.sflow.collectors.is_empty() && !self.findings.any_broken("interfaces") => {
+            None if !config.sflow.collectors.is_empty()
+                && !self.findings.any_broken("interfaces") =>
+            {
                 let help = "add `sflow: true` to the interfaces that are to be sampled".to_owned();
-                self.warning(at!["sflow", "collectors"], "there are collectors, but no interface is sampled".into(), "", help);
+                self.warning(
+                    at!["sflow", "collectors"],
+                    "there are collectors, but no interface is sampled".into(),
+                    "",
+                    help,
+                );
             }
             _ => {}
         }
@@ -55,38 +80,70 @@ impl Rules<'_, '_> {
     /// What is said of an interface that is not sampled is said in vain.
     fn sflow_interfaces(&mut self) {
         let config = &self.candidate.config;
-        let sampled_bonds = config.interfaces.values().filter(|it| it.sflow).filter_map(|it| it.bond.as_deref()).collect();
+        let sampled_bonds = config
+            .interfaces
+            .values()
+            .filter(|it| it.sflow)
+            .filter_map(|it| it.bond.as_deref())
+            .collect();
         for (name, other) in &config.sflow.interfaces {
             match config.interfaces.get(name) {
                 Some(interface) if interface.sflow => {}
-                Some(interface) if interface.sub_interface().is_some() || interface.as_bond().is_some() => {
+                Some(interface)
+                    if interface.sub_interface().is_some() || interface.as_bond().is_some() =>
+                {
                     self.sflow_of_ports(name, interface, other, &sampled_bonds);
                 }
                 Some(_) => {
                     let help = format!("set `sflow: true` on `{name}`, or remove this");
-                    self.warning(at!["sflow", "interfaces", name.as_str()], format!("interface `{name}` is not sampled"), "", help);
+                    self.warning(
+                        at!["sflow", "interfaces", name.as_str()],
+                        format!("interface `{name}` is not sampled"),
+                        "",
+                        help,
+                    );
                 }
                 None if self.findings.any_broken("interfaces") => {}
                 None => {
                     let help = "one of `interfaces`".to_owned();
-                    self.error(at!["sflow", "interfaces", name.as_str()], format!("there is no interface `{name}`"), "", help);
+                    self.error(
+                        at!["sflow", "interfaces", name.as_str()],
+                        format!("there is no interface `{name}`"),
+                        "",
+                        help,
+                    );
                 }
             }
         }
     }
 
     /// The packets of a sub-interface or a bond are sampled at ports; its counters are told when some port's are.
-    fn sflow_of_ports(&mut self, name: &str, interface: &Interface, other: &SflowInterface, sampled_bonds: &HashSet<&str>) {
+    fn sflow_of_ports(
+        &mut self,
+        name: &str,
+        interface: &Interface,
+        other: &SflowInterface,
+        sampled_bonds: &HashSet<&str>,
+    ) {
         let config = &self.candidate.config;
         let (what, ports, sampled) = match interface.sub_interface() {
             Some(sub) => {
                 let parent = config.interfaces.get(&sub.parent);
-                let sampled = sampled_bonds.contains(sub.parent.as_str()) || parent.is_some_and(|it| it.sflow);
+                let sampled = sampled_bonds.contains(sub.parent.as_str())
+                    || parent.is_some_and(|it| it.sflow);
                 let members = parent.is_some_and(|it| it.as_bond().is_some());
-                let ports = if members { format!("the members of `{}`", sub.parent) } else { format!("`{}`", sub.parent) };
+                let ports = if members {
+                    format!("the members of `{}`", sub.parent)
+                } else {
+                    format!("`{}`", sub.parent)
+                };
                 ("a sub-interface", ports, sampled)
             }
-            None => ("a bond", "its members".to_owned(), sampled_bonds.contains(name)),
+            None => (
+                "a bond",
+                "its members".to_owned(),
+                sampled_bonds.contains(name),
+            ),
         };
         let said = [
             ("sampling-rate", other.sampling_rate.is_some()),
@@ -95,12 +152,18 @@ impl Rules<'_, '_> {
         ];
         for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
             let message = format!("`{key}` is a port's, and `{name}` is {what}");
-            let help = format!("set it for {ports}: packets are sampled where they come in or leave");
+            let help =
+                format!("set it for {ports}: packets are sampled where they come in or leave");
             self.error(at!["sflow", "interfaces", name, key], message, "", help);
         }
         if !sampled && !self.findings.any_broken("interfaces") {
             let help = format!("set `sflow: true` on {ports}, or remove this");
-            self.warning(at!["sflow", "interfaces", name], format!("no port of interface `{name}` is sampled"), "", help);
+            self.warning(
+                at!["sflow", "interfaces", name],
+                format!("no port of interface `{name}` is sampled"),
+                "",
+                help,
+            );
         }
     }
 
@@ -111,7 +174,12 @@ impl Rules<'_, '_> {
             && is_of_many(address)
         {
             let help = "an address of one machine".to_owned();
-            self.error(at!["sflow", "agent"], format!("`{address}` is no one's address"), "", help);
+            self.error(
+                at!["sflow", "agent"],
+                format!("`{address}` is no one's address"),
+                "",
+                help,
+            );
         }
         match &config.sflow.agent {
             Some(SflowAgent::Address(address)) if !config.sflow.agent_cidr.is_empty() => {
@@ -122,13 +190,25 @@ impl Rules<'_, '_> {
             Some(SflowAgent::Interface(_)) if self.findings.any_broken("interfaces") => {}
             Some(SflowAgent::Interface(name)) => match config.interfaces.get(name) {
                 Some(interface) if interface.addresses.is_empty() => {
-                    let help = format!("give it one, or name another; meanwhile one is elected as without `{name}`");
-                    self.warning(at!["sflow", "agent"], format!("interface `{name}` has no address"), "", help);
+                    let help = format!(
+                        "give it one, or name another; meanwhile one is elected as without `{name}`"
+                    );
+                    self.warning(
+                        at!["sflow", "agent"],
+                        format!("interface `{name}` has no address"),
+                        "",
+                        help,
+                    );
                 }
                 Some(_) => {}
                 None => {
                     let help = "one of `interfaces`, or an address".to_owned();
-                    self.error(at!["sflow", "agent"], format!("there is no interface `{name}`"), "", help);
+                    self.error(
+                        at!["sflow", "agent"],
+                        format!("there is no interface `{name}`"),
+                        "",
+                        help,
+                    );
                 }
             },
             _ => {}
@@ -137,63 +217,121 @@ impl Rules<'_, '_> {
 
     fn sflow_datagrams(&mut self) {
         let sflow = &self.candidate.config.sflow;
-        let longest = sflow.interfaces.values().filter_map(|other| other.header_bytes).fold(sflow.header_bytes, u16::max);
+        let longest = sflow
+            .interfaces
+            .values()
+            .filter_map(|other| other.header_bytes)
+            .fold(sflow.header_bytes, u16::max);
         let needed = u32::from(longest).saturating_add(AROUND_HEADER);
         let header_broken = self.findings.is_broken(at!["sflow", "header-bytes"]);
         if u32::from(sflow.datagram_bytes) < needed && !header_broken {
-            let message = format!("a sample with {longest} header bytes does not fit a datagram of {}", sflow.datagram_bytes);
-            self.error(at!["sflow", "datagram-bytes"], message, "", format!("at least {needed}, or fewer `header-bytes`"));
+            let message = format!(
+                "a sample with {longest} header bytes does not fit a datagram of {}",
+                sflow.datagram_bytes
+            );
+            self.error(
+                at!["sflow", "datagram-bytes"],
+                message,
+                "",
+                format!("at least {needed}, or fewer `header-bytes`"),
+            );
         }
     }
 
     fn collectors(&mut self) {
         let mut first = HashMap::new();
         let root = self.root;
-        let written = root.value("sflow").and_then(|sflow| sflow.value("collectors")).map_or(0, |list| list.items().len());
+        let written = root
+            .value("sflow")
+            .and_then(|sflow| sflow.value("collectors"))
+            .map_or(0, |list| list.items().len());
         let collectors = &self.candidate.config.sflow.collectors;
         if written != collectors.len() {
             return; // One is broken, and indices do not match.
         }
         for (item, collector) in collectors.iter().enumerate() {
-            let place = (&collector.address, collector.port, &collector.namespace, &collector.dev);
+            let place = (
+                &collector.address,
+                collector.port,
+                &collector.namespace,
+                &collector.dev,
+            );
             if let Some(earlier) = first.insert(place, item) {
-                let message = format!("the collector {} port {} is listed twice", collector.address, collector.port);
+                let message = format!(
+                    "the collector {} port {} is listed twice",
+                    collector.address, collector.port
+                );
                 let help = format!("the first is `sflow.collectors[{earlier}]`; keep one of them");
-                self.error(at!["sflow", "collectors", item], message, "the second one", help);
+                self.error(
+                    at!["sflow", "collectors", item],
+                    message,
+                    "the second one",
+                    help,
+                );
             }
             if let (Host::Address(address), Some(source)) = (&collector.address, collector.source)
                 && address.is_ipv4() != source.is_ipv4()
             {
                 let message = format!("nothing can be sent from {source} to {address}");
                 let help = format!("a source of the same IP version as {address}");
-                self.error(at!["sflow", "collectors", item, "source"], message, "another IP version", help);
+                self.error(
+                    at!["sflow", "collectors", item, "source"],
+                    message,
+                    "another IP version",
+                    help,
+                );
             } else if let Some(source) = collector.source.filter(|source| is_of_many(*source)) {
                 let help = "an address of one machine".to_owned();
-                self.error(at!["sflow", "collectors", item, "source"], format!("`{source}` is no one's address"), "", help);
+                self.error(
+                    at!["sflow", "collectors", item, "source"],
+                    format!("`{source}` is no one's address"),
+                    "",
+                    help,
+                );
             }
-            let Host::Address(address) = collector.address else { continue };
+            let Host::Address(address) = collector.address else {
+                continue;
+            };
             if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
                 let help = "the address of a collector, or a group's".to_owned();
-                self.error(at!["sflow", "collectors", item, "address"], "nothing is sent to every station of a link".to_owned(), "", help);
+                self.error(
+                    at!["sflow", "collectors", item, "address"],
+                    "nothing is sent to every station of a link".to_owned(),
+                    "",
+                    help,
+                );
             } else if is_of_a_link(address) && collector.dev.is_none() {
                 let help = "add `dev`: the device whose link it is on".to_owned();
-                self.error(at!["sflow", "collectors", item, "address"], format!("{address} is an address of any link"), "", help);
+                self.error(
+                    at!["sflow", "collectors", item, "address"],
+                    format!("{address} is an address of any link"),
+                    "",
+                    help,
+                );
             }
         }
     }
 
     /// Whoever listens tells the two directions apart by their groups.
     fn psample(&mut self) {
-        let Some(wanted) = &self.candidate.config.sflow.psample else { return };
+        let Some(wanted) = &self.candidate.config.sflow.psample else {
+            return;
+        };
         if wanted.group == wanted.egress_group && !self.findings.any_broken("sflow.psample") {
             let message = format!("samples of both directions in group {}", wanted.group);
-            let written = |key| self.root.value("sflow").and_then(|sflow| sflow.value("psample")?.value(key)).is_some();
+            let written = |key| {
+                self.root
+                    .value("sflow")
+                    .and_then(|sflow| sflow.value("psample")?.value(key))
+                    .is_some()
+            };
             let (key, label) = match (written("group"), written("egress-group")) {
                 (_, false) => ("group", "the default of `egress-group`"),
                 (false, true) => ("egress-group", "the default of `group`"),
                 (true, true) => ("egress-group", "the same as `group`"),
             };
-            let help = "take another number for one of them; write both `group` and `egress-group`".to_owned();
+            let help = "take another number for one of them; write both `group` and `egress-group`"
+                .to_owned();
             self.error(at!["sflow", "psample", key], message, label, help);
         }
     }
@@ -203,17 +341,38 @@ impl Rules<'_, '_> {
         let sflow = &self.candidate.config.sflow;
         let mut first = HashMap::new();
         for (name, other) in &sflow.interfaces {
-            let Some(index) = other.os_index else { continue };
+            let Some(index) = other.os_index else {
+                continue;
+            };
             if let Some(earlier) = first.insert(index, name) {
-                let message = format!("the interfaces `{earlier}` and `{name}` are both told as {index}");
+                let message =
+                    format!("the interfaces `{earlier}` and `{name}` are both told as {index}");
                 let help = "a Linux interface is paired with one interface".to_owned();
-                self.error(at!["sflow", "interfaces", name.as_str(), "osIndex"], message, "the second one", help);
+                self.error(
+                    at!["sflow", "interfaces", name.as_str(), "osIndex"],
+                    message,
+                    "the second one",
+                    help,
+                );
             }
         }
-        let highest = first.keys().copied().chain([sflow.if_offset]).max().unwrap_or(0);
-        if sflow.os_index && sflow.encoding == SflowEncoding::Compact && highest >> COMPACT_BITS != 0 {
-            let message = format!("compact samples have {COMPACT_BITS} bits for an interface, too few for {highest}");
-            let help = format!("`encoding: expanded`, or numbers below {}", 1_u32 << COMPACT_BITS);
+        let highest = first
+            .keys()
+            .copied()
+            .chain([sflow.if_offset])
+            .max()
+            .unwrap_or(0);
+        if sflow.os_index
+            && sflow.encoding == SflowEncoding::Compact
+            && highest >> COMPACT_BITS != 0
+        {
+            let message = format!(
+                "compact samples have {COMPACT_BITS} bits for an interface, too few for {highest}"
+            );
+            let help = format!(
+                "`encoding: expanded`, or numbers below {}",
+                1_u32 << COMPACT_BITS
+            );
             self.error(at!["sflow", "encoding"], message, "", help);
         }
     }

@@ -11,25 +11,66 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CreateInterface { name, interface } => match &interface.device {
-                Some(device) => write!(f, "create interface {name}: {device}, mtu {}", interface.mtu),
-                None => write!(f, "create interface {name}: no device, mtu {}", interface.mtu),
+                Some(device) => write!(
+                    f,
+                    "create interface {name}: {device}, mtu {}",
+                    interface.mtu
+                ),
+                None => write!(
+                    f,
+                    "create interface {name}: no device, mtu {}",
+                    interface.mtu
+                ),
             },
             Self::DeleteInterface { name, .. } => write!(f, "delete interface {name}"),
             Self::SetDescription { interface, to, .. } => match to {
                 Some(text) => write!(f, "describe interface {interface} as {text:?}"),
                 None => write!(f, "clear the description of interface {interface}"),
             },
-            Self::SetMac { interface, from, to } => {
-                write!(f, "set mac of interface {interface}: {} -> {}", or(from, "device's"), or(to, "device's"))
+            Self::SetMac {
+                interface,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "set mac of interface {interface}: {} -> {}",
+                    or(from, "device's"),
+                    or(to, "device's")
+                )
             }
-            Self::SetMtu { interface, from, to } => write!(f, "set mtu of interface {interface}: {from} -> {to}"),
-            Self::SetRouterAdvertisements { interface, to: None, .. } => write!(f, "stop router advertisements on interface {interface}"),
-            Self::SetRouterAdvertisements { interface, to: Some(to), .. } => {
-                let RouterAdvertisements { interval, lifetime, .. } = to;
-                write!(f, "set router advertisements of interface {interface}: interval {interval}, lifetime {lifetime}")
+            Self::SetMtu {
+                interface,
+                from,
+                to,
+            } => write!(f, "set mtu of interface {interface}: {from} -> {to}"),
+            Self::SetRouterAdvertisements {
+                interface,
+                to: None,
+                ..
+            } => write!(f, "stop router advertisements on interface {interface}"),
+            Self::SetRouterAdvertisements {
+                interface,
+                to: Some(to),
+                ..
+            } => {
+                let RouterAdvertisements {
+                    interval, lifetime, ..
+                } = to;
+                write!(
+                    f,
+                    "set router advertisements of interface {interface}: interval {interval}, lifetime {lifetime}"
+                )
             }
-            Self::SetPlacement { interface, from, to } => {
-                write!(f, "place rx queues of interface {interface} on workers: {from:?} -> {to:?}")
+            Self::SetPlacement {
+                interface,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "place rx queues of interface {interface} on workers: {from:?} -> {to:?}"
+                )
             }
             Self::SetState { interface, to, .. } => write!(f, "set interface {interface} {to}"),
             Self::CreateVrf { name, vrf } => write!(f, "create vrf {name}: table {}", vrf.table),
@@ -41,86 +82,217 @@ impl fmt::Display for Step {
                 Some(text) => write!(f, "describe vrf {name} as {text:?}"),
                 None => write!(f, "clear the description of vrf {name}"),
             },
-            Self::SetVrf { interface, from, to } => {
-                write!(f, "set vrf of interface {interface}: {} -> {}", or(from, "default"), or(to, "default"))
+            Self::SetVrf {
+                interface,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "set vrf of interface {interface}: {} -> {}",
+                    or(from, "default"),
+                    or(to, "default")
+                )
             }
-            Self::AddAddress { interface, address } => write!(f, "add address {address} to interface {interface}"),
+            Self::AddAddress { interface, address } => {
+                write!(f, "add address {address} to interface {interface}")
+            }
             Self::RemoveAddress { interface, address } => {
                 write!(f, "remove address {address} from interface {interface}")
             }
-            Self::SetUnnumbered { interface, from, to } => {
-                write!(f, "set unnumbered of interface {interface}: {} -> {}", or(from, "none"), or(to, "none"))
+            Self::SetUnnumbered {
+                interface,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "set unnumbered of interface {interface}: {} -> {}",
+                    or(from, "none"),
+                    or(to, "none")
+                )
             }
-            Self::SetL2xc { interface, from, to } => {
-                write!(f, "set l2xc of interface {interface}: {} -> {}", or(from, "none"), or(to, "none"))
+            Self::SetL2xc {
+                interface,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "set l2xc of interface {interface}: {} -> {}",
+                    or(from, "none"),
+                    or(to, "none")
+                )
             }
-            Self::SetAcl { interface, from, to } => write!(f, "set acl of interface {interface}: {from} -> {to}"),
+            Self::SetAcl {
+                interface,
+                from,
+                to,
+            } => write!(f, "set acl of interface {interface}: {from} -> {to}"),
             Self::SetPrefixList { name, from, to } => {
                 let prefixes = |list: &PrefixList| format!("{} prefixes", list.members.len());
-                change_of(f, "prefix list", name, from.as_ref().map(prefixes), to.as_ref().map(prefixes))
+                change_of(
+                    f,
+                    "prefix list",
+                    name,
+                    from.as_ref().map(prefixes),
+                    to.as_ref().map(prefixes),
+                )
             }
             Self::SetAccessList { name, from, to } => {
                 let terms = |list: &AccessList| format!("{} terms", list.terms.len());
-                change_of(f, "acl", name, from.as_ref().map(terms), to.as_ref().map(terms))
+                change_of(
+                    f,
+                    "acl",
+                    name,
+                    from.as_ref().map(terms),
+                    to.as_ref().map(terms),
+                )
             }
-            Self::SetBond { interface, from, to } => match (from, to) {
+            Self::SetBond {
+                interface,
+                from,
+                to,
+            } => match (from, to) {
                 (_, Some(bond)) => write!(f, "add interface {interface} to bond {bond}"),
-                (from, None) => write!(f, "remove interface {interface} from bond {}", or(from, "none")),
+                (from, None) => write!(
+                    f,
+                    "remove interface {interface} from bond {}",
+                    or(from, "none")
+                ),
             },
-            Self::SetUrpf { interface, from, to } => {
-                write!(f, "set urpf of interface {interface}: {} -> {}", or(from, "off"), or(to, "off"))
+            Self::SetUrpf {
+                interface,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "set urpf of interface {interface}: {} -> {}",
+                    or(from, "off"),
+                    or(to, "off")
+                )
             }
             Self::SetSflow { interface, to, .. } => {
-                write!(f, "{} sflow on interface {interface}", if *to { "enable" } else { "disable" })
+                write!(
+                    f,
+                    "{} sflow on interface {interface}",
+                    if *to { "enable" } else { "disable" }
+                )
             }
-            Self::CreateBridge { name, bridge } => write!(f, "create bridge domain {name}: mtu {}", bridge.mtu),
+            Self::CreateBridge { name, bridge } => {
+                write!(f, "create bridge domain {name}: mtu {}", bridge.mtu)
+            }
             Self::DeleteBridge { name, .. } => write!(f, "delete bridge domain {name}"),
             Self::SetBridge { name, from, to } => {
                 write!(f, "set bridge domain {name}:")?;
                 bridge_changes(f, from, to)
             }
-            Self::JoinBridge { bridge, interface, role } => write!(f, "add interface {interface} to bridge domain {bridge}: {role}"),
-            Self::LeaveBridge { bridge, interface, .. } => write!(f, "remove interface {interface} from bridge domain {bridge}"),
+            Self::JoinBridge {
+                bridge,
+                interface,
+                role,
+            } => write!(
+                f,
+                "add interface {interface} to bridge domain {bridge}: {role}"
+            ),
+            Self::LeaveBridge {
+                bridge, interface, ..
+            } => write!(
+                f,
+                "remove interface {interface} from bridge domain {bridge}"
+            ),
             Self::AddStaticMac { bridge, entry } => {
-                write!(f, "bind {} to interface {} in bridge domain {bridge}", entry.mac, entry.interface)
+                write!(
+                    f,
+                    "bind {} to interface {} in bridge domain {bridge}",
+                    entry.mac, entry.interface
+                )
             }
             Self::RemoveStaticMac { bridge, entry } => {
-                write!(f, "unbind {} from interface {} in bridge domain {bridge}", entry.mac, entry.interface)
+                write!(
+                    f,
+                    "unbind {} from interface {} in bridge domain {bridge}",
+                    entry.mac, entry.interface
+                )
             }
             Self::SetMpls { interface, to, .. } => {
-                write!(f, "{} mpls on interface {interface}", if *to { "enable" } else { "disable" })
+                write!(
+                    f,
+                    "{} mpls on interface {interface}",
+                    if *to { "enable" } else { "disable" }
+                )
             }
             Self::AddLabel { label, entry } => write!(f, "add label {label} {entry}"),
             Self::RemoveLabel { label, entry } => write!(f, "remove label {label} {entry}"),
-            Self::ChangeLabel { label, from, to } => write!(f, "change label {label} {from} -> {to}"),
-            Self::AddPseudowire { name, pseudowire } => write!(f, "add pseudowire {name} {pseudowire}"),
-            Self::RemovePseudowire { name, pseudowire } => write!(f, "remove pseudowire {name} {pseudowire}"),
-            Self::ChangePseudowire { name, from, to } => write!(f, "change pseudowire {name} {from} -> {to}"),
-            Self::AddNeighbor { interface, address, mac } => {
+            Self::ChangeLabel { label, from, to } => {
+                write!(f, "change label {label} {from} -> {to}")
+            }
+            Self::AddPseudowire { name, pseudowire } => {
+                write!(f, "add pseudowire {name} {pseudowire}")
+            }
+            Self::RemovePseudowire { name, pseudowire } => {
+                write!(f, "remove pseudowire {name} {pseudowire}")
+            }
+            Self::ChangePseudowire { name, from, to } => {
+                write!(f, "change pseudowire {name} {from} -> {to}")
+            }
+            Self::AddNeighbor {
+                interface,
+                address,
+                mac,
+            } => {
                 write!(f, "add neighbor {address} {mac} on interface {interface}")
             }
-            Self::RemoveNeighbor { interface, address, mac } => {
-                write!(f, "remove neighbor {address} {mac} from interface {interface}")
+            Self::RemoveNeighbor {
+                interface,
+                address,
+                mac,
+            } => {
+                write!(
+                    f,
+                    "remove neighbor {address} {mac} from interface {interface}"
+                )
             }
-            Self::ChangeNeighbor { interface, address, from, to } => {
-                write!(f, "change neighbor {address} on interface {interface}: {from} -> {to}")
+            Self::ChangeNeighbor {
+                interface,
+                address,
+                from,
+                to,
+            } => {
+                write!(
+                    f,
+                    "change neighbor {address} on interface {interface}: {from} -> {to}"
+                )
             }
             Self::AddRoute { key, via } => write!(f, "add route {key} via {via}"),
             Self::RemoveRoute { key, via } => write!(f, "remove route {key} via {via}"),
-            Self::ChangeRoute { key, from, to } => write!(f, "change route {key} via {from} -> {to}"),
+            Self::ChangeRoute { key, from, to } => {
+                write!(f, "change route {key} via {from} -> {to}")
+            }
             Self::SetSflowSettings { from, to } => {
                 f.write_str("set sflow:")?;
                 sflow::changes(f, from, to)
             }
             Self::SetIpfix { from, to } => write!(f, "set ipfix: {}", from.changes(to).join(", ")),
-            Self::SetLogLevel { from, to } => write!(f, "set log level: {} -> {}", from.word(), to.word()),
-            Self::NeedsRestart { change } => write!(f, "restart needed: section {} changes", change.section()),
+            Self::SetLogLevel { from, to } => {
+                write!(f, "set log level: {} -> {}", from.word(), to.word())
+            }
+            Self::NeedsRestart { change } => {
+                write!(f, "restart needed: section {} changes", change.section())
+            }
         }
     }
 }
 
 /// What became of a named list.
-fn change_of(f: &mut fmt::Formatter<'_>, what: &str, name: &str, from: Option<String>, to: Option<String>) -> fmt::Result {
+fn change_of(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    name: &str,
+    from: Option<String>,
+    to: Option<String>,
+) -> fmt::Result {
     match (from, to) {
         (None, Some(to)) => write!(f, "add {what} {name}: {to}"),
         (Some(from), Some(to)) => write!(f, "change {what} {name}: {from} -> {to}"),
@@ -129,23 +301,57 @@ fn change_of(f: &mut fmt::Formatter<'_>, what: &str, name: &str, from: Option<St
 }
 
 pub(super) fn or<T: fmt::Display>(value: &Option<T>, absent: &str) -> String {
-    value.as_ref().map_or_else(|| absent.to_owned(), T::to_string)
+    value
+        .as_ref()
+        .map_or_else(|| absent.to_owned(), T::to_string)
 }
 
 /// Only what differs, in the file's words.
 fn bridge_changes(f: &mut fmt::Formatter<'_>, from: &Bridge, to: &Bridge) -> fmt::Result {
     let (old, new) = (&from.settings, &to.settings);
     let changes = [
-        ("description", or(&from.description, "none"), or(&to.description, "none")),
+        (
+            "description",
+            or(&from.description, "none"),
+            or(&to.description, "none"),
+        ),
         ("mtu", from.mtu.to_string(), to.mtu.to_string()),
         ("learn", old.learn.to_string(), new.learn.to_string()),
-        ("unicast-flood", old.unicast_flood.to_string(), new.unicast_flood.to_string()),
-        ("unknown-unicast-flood", old.unknown_unicast_flood.to_string(), new.unknown_unicast_flood.to_string()),
-        ("unicast-forward", old.unicast_forward.to_string(), new.unicast_forward.to_string()),
-        ("mac-age-minutes", old.mac_age_minutes.to_string(), new.mac_age_minutes.to_string()),
-        ("mac-limit", old.mac_limit.to_string(), new.mac_limit.to_string()),
-        ("flood-limit", old.flood_limit.to_string(), new.flood_limit.to_string()),
-        ("unknown-unicast-limit", old.unknown_unicast_limit.to_string(), new.unknown_unicast_limit.to_string()),
+        (
+            "unicast-flood",
+            old.unicast_flood.to_string(),
+            new.unicast_flood.to_string(),
+        ),
+        (
+            "unknown-unicast-flood",
+            old.unknown_unicast_flood.to_string(),
+            new.unknown_unicast_flood.to_string(),
+        ),
+        (
+            "unicast-forward",
+            old.unicast_forward.to_string(),
+            new.unicast_forward.to_string(),
+        ),
+        (
+            "mac-age-minutes",
+            old.mac_age_minutes.to_string(),
+            new.mac_age_minutes.to_string(),
+        ),
+        (
+            "mac-limit",
+            old.mac_limit.to_string(),
+            new.mac_limit.to_string(),
+        ),
+        (
+            "flood-limit",
+            old.flood_limit.to_string(),
+            new.flood_limit.to_string(),
+        ),
+        (
+            "unknown-unicast-limit",
+            old.unknown_unicast_limit.to_string(),
+            new.unknown_unicast_limit.to_string(),
+        ),
     ];
     let changed = changes.into_iter().filter(|(_, from, to)| from != to);
     for (number, (key, from, to)) in changed.enumerate() {

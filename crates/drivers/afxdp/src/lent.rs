@@ -16,7 +16,10 @@ pub(crate) struct LentSet {
 impl LentSet {
     /// The empty set for a pool of `chunks`.
     pub(crate) fn new(chunks: usize) -> LentSet {
-        LentSet { bits: vec![0; chunks.div_ceil(64)].into_boxed_slice(), count: 0 }
+        LentSet {
+            bits: vec![0; chunks.div_ceil(64)].into_boxed_slice(),
+            count: 0,
+        }
     }
 
     /// Notes that the socket holds `chunk`.
@@ -32,7 +35,9 @@ impl LentSet {
     /// Notes that `chunk` came back; `false` when the socket never held it.
     #[inline(always)]
     pub(crate) fn take(&mut self, chunk: usize) -> bool {
-        let Some(word) = self.bits.get_mut(chunk / 64) else { return false };
+        let Some(word) = self.bits.get_mut(chunk / 64) else {
+            return false;
+        };
         let bit = 1 << (chunk % 64);
         let held = *word & bit != 0;
         *word &= !bit;
@@ -68,7 +73,11 @@ mod tests {
 
     #[test]
     fn chunks_are_held_once_and_given_back() {
-        let pool = Pool::new(PoolConfig { chunks: 100, hugepages: Hugepages::Off }).unwrap();
+        let pool = Pool::new(PoolConfig {
+            chunks: 100,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap();
         let mut set = LentSet::new(pool.chunks());
         for _ in 0..100 {
             let (slot, _) = pool.lend(pool.alloc().unwrap()).unwrap();

@@ -51,9 +51,26 @@ impl AfxdpPort {
         let ethtool = Ethtool::open().map_err(failed)?;
         let setup = Setup::new(config, pool, &mut route, &ethtool)?;
         keep_tags(&config.device, &ethtool);
-        let (Opened { program, sockets, mode }, queues) = setup.open()?;
-        let promiscuous = if config.promiscuous { Some(hold_promiscuous(&config.device, setup.link.index)?) } else { None };
-        tracing::info!(device = config.device, mode, rx_queues = setup.rx_queues, tx_queues = setup.tx_queues, "AF_XDP port open");
+        let (
+            Opened {
+                program,
+                sockets,
+                mode,
+            },
+            queues,
+        ) = setup.open()?;
+        let promiscuous = if config.promiscuous {
+            Some(hold_promiscuous(&config.device, setup.link.index)?)
+        } else {
+            None
+        };
+        tracing::info!(
+            device = config.device,
+            mode,
+            rx_queues = setup.rx_queues,
+            tx_queues = setup.tx_queues,
+            "AF_XDP port open"
+        );
         Ok(AfxdpPort {
             device: config.device.clone(),
             index: setup.link.index,
@@ -63,14 +80,24 @@ impl AfxdpPort {
                 mode: mode.to_owned(),
                 rx_queues: setup.rx_queues,
                 tx_queues: setup.tx_queues,
-                max_frame: sockets.iter().map(|socket| socket.longest()).min().unwrap_or(0),
+                max_frame: sockets
+                    .iter()
+                    .map(|socket| socket.longest())
+                    .min()
+                    .unwrap_or(0),
             },
             program: Some(program),
             queues,
-            counts: sockets.iter().map(|socket| socket.counts().clone()).collect(),
+            counts: sockets
+                .iter()
+                .map(|socket| socket.counts().clone())
+                .collect(),
             sockets: sockets.into_iter().map(Some).collect(),
             promiscuous,
-            last_link: LinkState { up: setup.link.running, speed: 0 },
+            last_link: LinkState {
+                up: setup.link.running,
+                speed: 0,
+            },
             route: Mutex::new(route),
             ethtool,
             gone: false,
@@ -79,7 +106,12 @@ impl AfxdpPort {
 
     fn ask(&self) -> Option<weir_netlink::Result<Link>> {
         // The control thread is the only one; a poisoned lock only means that it panicked once.
-        (!self.gone).then(|| self.route.lock().unwrap_or_else(PoisonError::into_inner).link_by_index(self.index))
+        (!self.gone).then(|| {
+            self.route
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .link_by_index(self.index)
+        })
     }
 
     /// The device is gone: the queues are told, and what the workers have let go of is closed.
@@ -96,16 +128,37 @@ impl AfxdpPort {
                 *place = (Arc::strong_count(&socket) > 1).then_some(socket);
             }
         }
-        self.last_link = LinkState { up: false, speed: 0 };
+        self.last_link = LinkState {
+            up: false,
+            speed: 0,
+        };
     }
 
     fn socket_counters(&self, number: usize, list: &mut Vec<HardwareCounter>) {
-        let Some(counts) = self.counts.get(number) else { return };
-        let mut push = |name: &str, value, source| list.push(HardwareCounter { name: format!("{name}_q{number}"), value, source });
-        counts.own().into_iter().for_each(|(name, value)| push(name, value, Source::Driver));
-        let live = self.sockets.get(number).and_then(Option::as_ref).map(|socket| socket.statistics());
+        let Some(counts) = self.counts.get(number) else {
+            return;
+        };
+        let mut push = |name: &str, value, source| {
+            list.push(HardwareCounter {
+                name: format!("{name}_q{number}"),
+                value,
+                source,
+            })
+        };
+        counts
+            .own()
+            .into_iter()
+            .for_each(|(name, value)| push(name, value, Source::Driver));
+        let live = self
+            .sockets
+            .get(number)
+            .and_then(Option::as_ref)
+            .map(|socket| socket.statistics());
         let values = live.unwrap_or_else(|| counts.last());
-        sys::STATISTICS.into_iter().zip(values).for_each(|(name, value)| push(name, value, Source::Xdp));
+        sys::STATISTICS
+            .into_iter()
+            .zip(values)
+            .for_each(|(name, value)| push(name, value, Source::Xdp));
     }
 }
 
@@ -114,12 +167,20 @@ fn keep_tags(device: &str, ethtool: &Ethtool) {
     if ethtool.offload(device, Offload::RxVlan).is_ok_and(|on| on)
         && let Err(error) = ethtool.set_offload(device, Offload::RxVlan, false)
     {
-        tracing::warn!(device, "it takes VLAN tags off what comes in, so tagged frames will seem to have none: {error}");
+        tracing::warn!(
+            device,
+            "it takes VLAN tags off what comes in, so tagged frames will seem to have none: {error}"
+        );
     }
 }
 
 fn hold_promiscuous(device: &str, index: u32) -> Result<OwnedFd, OpenError> {
-    sys::hold_promiscuous(index).map_err(|error| OpenError(format!("{device} cannot be made promiscuous: {error}; {}", rights())))
+    sys::hold_promiscuous(index).map_err(|error| {
+        OpenError(format!(
+            "{device} cannot be made promiscuous: {error}; {}",
+            rights()
+        ))
+    })
 }
 
 /// The kernel's counters of a device by their names.
@@ -163,9 +224,19 @@ impl Port for AfxdpPort {
         let found_dead = self.sockets.iter().flatten().any(|socket| socket.is_dead());
         match self.ask() {
             Some(Ok(link)) if !found_dead => {
-                let speed = self.ethtool.link_settings(&link.name).ok().and_then(|settings| settings.megabits);
-                self.sockets.iter().flatten().for_each(|socket| _ = socket.fit(link.mtu));
-                self.last_link = LinkState { up: link.running, speed: u64::from(speed.unwrap_or(0)) * 1_000_000 };
+                let speed = self
+                    .ethtool
+                    .link_settings(&link.name)
+                    .ok()
+                    .and_then(|settings| settings.megabits);
+                self.sockets
+                    .iter()
+                    .flatten()
+                    .for_each(|socket| _ = socket.fit(link.mtu));
+                self.last_link = LinkState {
+                    up: link.running,
+                    speed: u64::from(speed.unwrap_or(0)) * 1_000_000,
+                };
             }
             // Another failure (a full netlink queue) says nothing about the device.
             Some(Err(error)) if !error.is_not_found() && !found_dead => (),
@@ -178,10 +249,20 @@ impl Port for AfxdpPort {
         let mut list = Vec::new();
         (0..self.counts.len()).for_each(|number| self.socket_counters(number, &mut list));
         if let Some(Ok(link)) = self.ask() {
-            let counter = |(name, value): (&str, u64), source| HardwareCounter { name: name.to_owned(), value, source };
-            list.extend(kernel_counters(&link.statistics).map(|pair| counter(pair, Source::Kernel)));
+            let counter = |(name, value): (&str, u64), source| HardwareCounter {
+                name: name.to_owned(),
+                value,
+                source,
+            };
+            list.extend(
+                kernel_counters(&link.statistics).map(|pair| counter(pair, Source::Kernel)),
+            );
             let driver = self.ethtool.statistics(&link.name).unwrap_or_default();
-            list.extend(driver.into_iter().map(|(name, value)| HardwareCounter { name, value, source: Source::Ethtool }));
+            list.extend(driver.into_iter().map(|(name, value)| HardwareCounter {
+                name,
+                value,
+                source: Source::Ethtool,
+            }));
         }
         list
     }
@@ -191,6 +272,10 @@ impl Port for AfxdpPort {
             return false;
         }
         self.vanish();
-        self.route.lock().unwrap_or_else(PoisonError::into_inner).link_by_name(&self.device).is_ok()
+        self.route
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .link_by_name(&self.device)
+            .is_ok()
     }
 }

@@ -13,7 +13,8 @@ use aya::programs::links::FdLink;
 use aya::programs::{Xdp, XdpMode};
 use aya::{Ebpf, EbpfLoader};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/redirect.o"));
+static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/redirect.o"));
 
 /// How the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +45,21 @@ impl Failure {
             if !text.contains(&more) {
                 text = format!("{text}: {more}");
             }
-            errno = errno.or_else(|| inner.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error));
+            errno = errno.or_else(|| {
+                inner
+                    .downcast_ref::<io::Error>()
+                    .and_then(io::Error::raw_os_error)
+            });
             source = inner.source();
         }
         Failure { errno, text }
     }
 
     fn missing(what: &str) -> Failure {
-        Failure { errno: None, text: format!("the built-in XDP object has no {what}") }
+        Failure {
+            errno: None,
+            text: format!("the built-in XDP object has no {what}"),
+        }
     }
 }
 
@@ -64,34 +72,56 @@ pub(crate) struct Program {
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").field("link", &self.link).finish_non_exhaustive()
+        f.debug_struct("Program")
+            .field("link", &self.link)
+            .finish_non_exhaustive()
     }
 }
 
 impl Program {
     /// Loads the program for `queues` queues and attaches it to the device.
-    pub(crate) fn attach(interface: u32, queues: u32, attachment: Attachment) -> Result<Program, Failure> {
-        let mut ebpf = EbpfLoader::new().map_max_entries("sockets", queues).load(OBJECT).map_err(|error| Failure::new(&error))?;
+    pub(crate) fn attach(
+        interface: u32,
+        queues: u32,
+        attachment: Attachment,
+    ) -> Result<Program, Failure> {
+        let mut ebpf = EbpfLoader::new()
+            .map_max_entries("sockets", queues)
+            .load(OBJECT)
+            .map_err(|error| Failure::new(&error))?;
         let (name, mode) = match attachment {
             Attachment::Native => ("weir_redirect", XdpMode::Driver),
             Attachment::NativePieces => ("weir_redirect_frags", XdpMode::Driver),
             Attachment::Generic => ("weir_redirect", XdpMode::Skb),
         };
-        let program = ebpf.program_mut(name).ok_or_else(|| Failure::missing(name))?;
+        let program = ebpf
+            .program_mut(name)
+            .ok_or_else(|| Failure::missing(name))?;
         let program: &mut Xdp = program.try_into().map_err(|error| Failure::new(&error))?;
         program.load().map_err(|error| Failure::new(&error))?;
-        let id = program.attach_to_if_index(interface, mode).map_err(|error| Failure::new(&error))?;
-        let link = program.take_link(id).map_err(|error| Failure::new(&error))?;
+        let id = program
+            .attach_to_if_index(interface, mode)
+            .map_err(|error| Failure::new(&error))?;
+        let link = program
+            .take_link(id)
+            .map_err(|error| Failure::new(&error))?;
         // Kernels before 5.9 have no BPF link for XDP: the program would outlive a killed router.
         let link = FdLink::try_from(link).map_err(|error| Failure::new(&error))?;
-        Ok(Program { ebpf, link: Some(link) })
+        Ok(Program {
+            ebpf,
+            link: Some(link),
+        })
     }
 
     /// From now on frames of `queue` go to `socket`.
     pub(crate) fn insert(&mut self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Failure> {
-        let map = self.ebpf.map_mut("sockets").ok_or_else(|| Failure::missing("sockets"))?;
+        let map = self
+            .ebpf
+            .map_mut("sockets")
+            .ok_or_else(|| Failure::missing("sockets"))?;
         let mut map = XskMap::try_from(map).map_err(|error| Failure::new(&error))?;
-        map.set(queue, socket.as_raw_fd(), 0).map_err(|error| Failure::new(&error))
+        map.set(queue, socket.as_raw_fd(), 0)
+            .map_err(|error| Failure::new(&error))
     }
 }
 
@@ -112,7 +142,12 @@ mod tests {
     #[test]
     fn the_committed_object_is_the_compiled_source() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
-        let installed = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+        let installed = |program: &str| {
+            Command::new(program)
+                .arg("--version")
+                .output()
+                .is_ok_and(|output| output.status.success())
+        };
         if !installed("clang-14") || !installed("llvm-strip-14") {
             let _ = writeln!(
                 io::stderr(),
@@ -123,11 +158,29 @@ mod tests {
         let object = std::env::temp_dir().join(format!("weir-redirect-{}.o", std::process::id()));
         let run = |command: &mut Command| assert!(command.status().unwrap().success());
         let prefix = format!("-fdebug-prefix-map={folder}=.");
-        let arguments = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", &prefix, "-c", "redirect.c", "-o"];
-        run(Command::new("clang-14").current_dir(folder).args(arguments).arg(&object));
+        let arguments = [
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-target",
+            "bpf",
+            &prefix,
+            "-c",
+            "redirect.c",
+            "-o",
+        ];
+        run(Command::new("clang-14")
+            .current_dir(folder)
+            .args(arguments)
+            .arg(&object));
         run(Command::new("llvm-strip-14").arg("-g").arg(&object));
         let compiled = std::fs::read(&object).unwrap();
         std::fs::remove_file(&object).unwrap();
-        assert!(compiled == OBJECT, "bpf/redirect.o is not what bpf/redirect.c compiles to: compile it again (its first lines say how)");
+        assert!(
+            compiled == OBJECT,
+            "bpf/redirect.o is not what bpf/redirect.c compiles to: compile it again (its first lines say how)"
+        );
     }
 }

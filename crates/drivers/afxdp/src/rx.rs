@@ -9,7 +9,10 @@
 //!
 //! Runs on the worker that owns the queue. It never waits and allocates nothing but packets.
 
-#![expect(unsafe_code, reason = "addresses go to the kernel; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "addresses go to the kernel; each block says why it is sound"
+)]
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -52,9 +55,24 @@ enum Open {
 
 impl Receiver {
     /// The half over these rings, with `level` chunks in the kernel's hands as far as there are any.
-    pub(crate) fn new(ring: Consumer<Descriptor>, fill: Producer<u64>, level: usize, zero_copy: bool, socket: Arc<Socket>) -> Receiver {
+    pub(crate) fn new(
+        ring: Consumer<Descriptor>,
+        fill: Producer<u64>,
+        level: usize,
+        zero_copy: bool,
+        socket: Arc<Socket>,
+    ) -> Receiver {
         let lent = LentSet::new(socket.pool().chunks());
-        let mut receiver = Receiver { ring, fill, lent, level, zero_copy, sleeps: 0, open: Open::No, socket };
+        let mut receiver = Receiver {
+            ring,
+            fill,
+            lent,
+            level,
+            zero_copy,
+            sleeps: 0,
+            open: Open::No,
+            socket,
+        };
         let pool = receiver.socket.pool().clone();
         receiver.give(level, || pool.alloc());
         receiver
@@ -67,7 +85,9 @@ impl Receiver {
         while given < wanted.min(room) {
             let Some(packet) = alloc() else { break };
             // A packet of another pool is freed by the error that carries it.
-            let Ok((slot, _)) = self.socket.pool().lend(packet) else { break };
+            let Ok((slot, _)) = self.socket.pool().lend(packet) else {
+                break;
+            };
             let chunk = slot.index() as usize;
             self.lent.put(chunk);
             // The fill ring wants the chunk's first byte; the kernel adds the headroom itself.
@@ -163,7 +183,9 @@ impl Receiver {
 
     #[cold]
     fn ask_kernel(&mut self) {
-        let Some(descriptor) = self.socket.descriptor() else { return };
+        let Some(descriptor) = self.socket.descriptor() else {
+            return;
+        };
         self.socket.counts().rx.wakeups.add(1);
         if let Err(error) = sys::kick_rx(descriptor) {
             self.socket.note(&error);
@@ -204,6 +226,7 @@ impl RxQueue for Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.socket.leave(std::mem::replace(&mut self.lent, LentSet::new(0)));
+        self.socket
+            .leave(std::mem::replace(&mut self.lent, LentSet::new(0)));
     }
 }

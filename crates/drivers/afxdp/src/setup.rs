@@ -57,7 +57,13 @@ impl AfxdpConfig {
     /// The usual settings: fastest mode, all queues, rings of 4096, promiscuous.
     #[must_use]
     pub fn new(device: impl Into<String>) -> AfxdpConfig {
-        AfxdpConfig { device: device.into(), mode: Mode::Auto, queues: None, ring: 4096, promiscuous: true }
+        AfxdpConfig {
+            device: device.into(),
+            mode: Mode::Auto,
+            queues: None,
+            ring: 4096,
+            promiscuous: true,
+        }
     }
 }
 
@@ -83,7 +89,12 @@ type Queue = (Arc<Socket>, Receiver, Sender);
 
 impl<'a> Setup<'a> {
     /// Looks at the device and sets it up.
-    pub(crate) fn new(config: &'a AfxdpConfig, pool: &'a Pool, route: &mut Route, ethtool: &Ethtool) -> Result<Setup<'a>, OpenError> {
+    pub(crate) fn new(
+        config: &'a AfxdpConfig,
+        pool: &'a Pool,
+        route: &mut Route,
+        ethtool: &Ethtool,
+    ) -> Result<Setup<'a>, OpenError> {
         let device = &config.device;
         if !config.ring.is_power_of_two() || !(64..=16_384).contains(&config.ring) {
             return Err(OpenError(format!(
@@ -92,13 +103,21 @@ impl<'a> Setup<'a> {
             )));
         }
         let link = route.link_by_name(device).map_err(|error| {
-            if error.is_not_found() { no_such_device(device, route) } else { OpenError(format!("{device} cannot be looked at: {error}")) }
+            if error.is_not_found() {
+                no_such_device(device, route)
+            } else {
+                OpenError(format!("{device} cannot be looked at: {error}"))
+            }
         })?;
         if link.loopback {
-            return Err(OpenError(format!("{device} is the loopback, which cannot be a port: use another device")));
+            return Err(OpenError(format!(
+                "{device} is the loopback, which cannot be a port: use another device"
+            )));
         }
         if !link.up {
-            route.set_up(link.index, true).map_err(|error| OpenError(format!("{device} cannot be set up: {error}; {}", rights())))?;
+            route.set_up(link.index, true).map_err(|error| {
+                OpenError(format!("{device} cannot be set up: {error}; {}", rights()))
+            })?;
         }
         // A driver without channels has one queue, or several that nobody can ask for.
         let channels = ethtool.channels(device).ok();
@@ -108,9 +127,18 @@ impl<'a> Setup<'a> {
         let tx_queues = there_are(channels.map(|channels| channels.transmit_queues())).min(most);
         let rx_queues = rx_there.min(most);
         if rx_queues < rx_there {
-            tracing::warn!(device, "{rx_queues} of {rx_there} rx queues are served: frames on the others go to Linux");
+            tracing::warn!(
+                device,
+                "{rx_queues} of {rx_there} rx queues are served: frames on the others go to Linux"
+            );
         }
-        Ok(Setup { config, pool, link, rx_queues, tx_queues })
+        Ok(Setup {
+            config,
+            pool,
+            link,
+            rx_queues,
+            tx_queues,
+        })
     }
 
     /// Opens the device in the mode that was asked for, or the fastest that works.
@@ -120,17 +148,29 @@ impl<'a> Setup<'a> {
             let native = self.attach(Attachment::Native).or_else(|error| {
                 // ERANGE (veth), EINVAL or EOPNOTSUPP (others): the MTU is too large for a frame in
                 // one piece.
-                if is_final(&error) { Err(error) } else { self.attach(Attachment::NativePieces).map_err(|_| error) }
+                if is_final(&error) {
+                    Err(error)
+                } else {
+                    self.attach(Attachment::NativePieces).map_err(|_| error)
+                }
             });
             match native {
                 Ok(program) => return self.open_native(program),
-                Err(error) if self.config.mode != Mode::Auto || is_final(&error) => return Err(self.not_attached(&error)),
+                Err(error) if self.config.mode != Mode::Auto || is_final(&error) => {
+                    return Err(self.not_attached(&error));
+                }
                 Err(error) => {
-                    tracing::warn!(device, "no native XDP ({error}): {}falling back to generic mode, which is slower", self.hint(&error));
+                    tracing::warn!(
+                        device,
+                        "no native XDP ({error}): {}falling back to generic mode, which is slower",
+                        self.hint(&error)
+                    );
                 }
             }
         }
-        let program = self.attach(Attachment::Generic).map_err(|error| self.not_attached(&error))?;
+        let program = self
+            .attach(Attachment::Generic)
+            .map_err(|error| self.not_attached(&error))?;
         self.open_copying(program, "generic, copy")
     }
 
@@ -138,22 +178,39 @@ impl<'a> Setup<'a> {
         if self.config.mode != Mode::Native {
             match self.open_queues(true) {
                 Ok(queues) => return self.enter(program, queues, "native, zero-copy"),
-                Err(error) if self.config.mode == Mode::ZeroCopy || is_final_errno(error.raw_os_error()) => {
+                Err(error)
+                    if self.config.mode == Mode::ZeroCopy
+                        || is_final_errno(error.raw_os_error()) =>
+                {
                     return Err(self.not_bound(&error, true));
                 }
-                Err(error) => tracing::debug!(device = self.config.device, "no zero-copy ({error}): the kernel copies"),
+                Err(error) => tracing::debug!(
+                    device = self.config.device,
+                    "no zero-copy ({error}): the kernel copies"
+                ),
             }
         }
         self.open_copying(program, "native, copy")
     }
 
-    fn open_copying(&self, program: Program, mode: &'static str) -> Result<(Opened, Vec<QueuePair>), OpenError> {
-        let queues = self.open_queues(false).map_err(|error| self.not_bound(&error, false))?;
+    fn open_copying(
+        &self,
+        program: Program,
+        mode: &'static str,
+    ) -> Result<(Opened, Vec<QueuePair>), OpenError> {
+        let queues = self
+            .open_queues(false)
+            .map_err(|error| self.not_bound(&error, false))?;
         self.enter(program, queues, mode)
     }
 
     /// Enters the sockets into the program's map: from here on frames come.
-    fn enter(&self, mut program: Program, queues: Vec<Queue>, mode: &'static str) -> Result<(Opened, Vec<QueuePair>), OpenError> {
+    fn enter(
+        &self,
+        mut program: Program,
+        queues: Vec<Queue>,
+        mode: &'static str,
+    ) -> Result<(Opened, Vec<QueuePair>), OpenError> {
         if self.has_long_frames() && queues.iter().any(|(socket, ..)| !socket.takes_pieces()) {
             let (device, mtu) = (&self.config.device, self.link.mtu);
             tracing::warn!(
@@ -165,15 +222,32 @@ impl<'a> Setup<'a> {
         for (number, (socket, receiver, sender)) in queues.into_iter().enumerate() {
             let receives = number < self.rx_queues;
             if let (true, Some(descriptor)) = (receives, socket.descriptor()) {
-                program.insert(number as u32, descriptor).map_err(|error| self.not_attached(&error))?;
+                program
+                    .insert(number as u32, descriptor)
+                    .map_err(|error| self.not_attached(&error))?;
             }
             pairs.push(QueuePair {
-                rx: if receives { Some(Box::new(receiver)) } else { None },
-                tx: if number < self.tx_queues { Some(Box::new(sender)) } else { None },
+                rx: if receives {
+                    Some(Box::new(receiver))
+                } else {
+                    None
+                },
+                tx: if number < self.tx_queues {
+                    Some(Box::new(sender))
+                } else {
+                    None
+                },
             });
             sockets.push(socket);
         }
-        Ok((Opened { program, sockets, mode }, pairs))
+        Ok((
+            Opened {
+                program,
+                sockets,
+                mode,
+            },
+            pairs,
+        ))
     }
 
     fn attach(&self, attachment: Attachment) -> Result<Program, Failure> {
@@ -182,7 +256,9 @@ impl<'a> Setup<'a> {
 
     fn open_queues(&self, zero_copy: bool) -> io::Result<Vec<Queue>> {
         let level = self.level(zero_copy);
-        (0..self.rx_queues.max(self.tx_queues)).map(|number| self.open_queue(number as u32, zero_copy, level)).collect()
+        (0..self.rx_queues.max(self.tx_queues))
+            .map(|number| self.open_queue(number as u32, zero_copy, level))
+            .collect()
     }
 
     fn open_queue(&self, number: u32, zero_copy: bool, level: usize) -> io::Result<Queue> {
@@ -191,11 +267,23 @@ impl<'a> Setup<'a> {
         sys::register(socket.as_fd(), self.pool)?;
         // Room in the fill ring for a driver that keeps a whole hardware ring full beside ours; room
         // in the completion ring for all that can be under way.
-        let rings = Rings::new(socket.as_fd(), Sizes { rx: ring, fill: ring * 2, tx: ring, completion: ring * 2 })?;
+        let rings = Rings::new(
+            socket.as_fd(),
+            Sizes {
+                rx: ring,
+                fill: ring * 2,
+                tx: ring,
+                completion: ring * 2,
+            },
+        )?;
         sys::set_send_buffer(socket.as_fd(), 16 << 20);
         sys::set_send_budget(socket.as_fd(), ring);
         let socket = Arc::new(Socket::new(socket, self.pool));
-        let level = if (number as usize) < self.rx_queues { level } else { 0 };
+        let level = if (number as usize) < self.rx_queues {
+            level
+        } else {
+            0
+        };
         // The chunks are there before the device is asked: zero-copy drivers fill their own rings
         // when the socket is bound.
         let receiver = Receiver::new(rings.rx, rings.fill, level, zero_copy, socket.clone());
@@ -213,8 +301,18 @@ impl<'a> Setup<'a> {
 
     /// Binds a socket, for frames of several descriptors where the kernel has them. A zero-copy driver may not, and is
     /// asked only if its frames need it.
-    fn bind(&self, socket: &Socket, descriptor: BorrowedFd<'_>, number: u32, zero_copy: bool) -> io::Result<()> {
-        let mode = if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
+    fn bind(
+        &self,
+        socket: &Socket,
+        descriptor: BorrowedFd<'_>,
+        number: u32,
+        zero_copy: bool,
+    ) -> io::Result<()> {
+        let mode = if zero_copy {
+            libc::XDP_ZEROCOPY
+        } else {
+            libc::XDP_COPY
+        };
         if !zero_copy || self.has_long_frames() {
             match sys::bind(descriptor, self.link.index, number, mode | sys::XDP_USE_SG) {
                 Ok(()) => {
@@ -222,7 +320,9 @@ impl<'a> Setup<'a> {
                     return Ok(());
                 }
                 // EINVAL: Linux before 6.6 does not know the flag.
-                Err(error) if zero_copy || error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+                Err(error) if zero_copy || error.raw_os_error() != Some(libc::EINVAL) => {
+                    return Err(error);
+                }
                 Err(_) => {}
             }
         }
@@ -241,7 +341,9 @@ impl<'a> Setup<'a> {
     /// What may help against a refused native program.
     fn hint(&self, error: &Failure) -> &'static str {
         match error.errno {
-            Some(libc::ENOSPC) => "the other end of this veth has more tx queues than this end has rx queues; ",
+            Some(libc::ENOSPC) => {
+                "the other end of this veth has more tx queues than this end has rx queues; "
+            }
             Some(libc::ERANGE) => "the MTU is too large; ",
             _ => "",
         }
@@ -250,27 +352,48 @@ impl<'a> Setup<'a> {
     fn not_attached(&self, error: &Failure) -> OpenError {
         let device = &self.config.device;
         OpenError(match error.errno {
-            Some(libc::EPERM | libc::EACCES) => format!("{device}: no right to load an XDP program: {}", rights()),
-            Some(libc::EBUSY | libc::EEXIST) => {
-                format!("{device} is in use by another XDP program: stop that one, or take it off with `ip link set dev {device} xdp off`")
+            Some(libc::EPERM | libc::EACCES) => {
+                format!("{device}: no right to load an XDP program: {}", rights())
             }
-            Some(libc::EOPNOTSUPP) => format!("{device}: its driver runs no XDP programs: use mode auto or generic"),
-            _ => format!("{device}: the XDP program cannot be attached: {}{error}; mode generic works with most devices", self.hint(error)),
+            Some(libc::EBUSY | libc::EEXIST) => {
+                format!(
+                    "{device} is in use by another XDP program: stop that one, or take it off with `ip link set dev {device} xdp off`"
+                )
+            }
+            Some(libc::EOPNOTSUPP) => {
+                format!("{device}: its driver runs no XDP programs: use mode auto or generic")
+            }
+            _ => format!(
+                "{device}: the XDP program cannot be attached: {}{error}; mode generic works with most devices",
+                self.hint(error)
+            ),
         })
     }
 
     fn not_bound(&self, error: &io::Error, zero_copy: bool) -> OpenError {
         let device = &self.config.device;
         OpenError(match error.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => format!("{device}: no right to open an AF_XDP socket: {}", rights()),
-            Some(libc::EBUSY) => format!("{device} is in use by another AF_XDP program (perhaps another weir): stop that one first"),
-            Some(libc::EAFNOSUPPORT) => format!("{device}: this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): use another kernel"),
-            Some(libc::ENOBUFS) => {
-                format!("{device}: the packet memory cannot be pinned: raise `ulimit -l`, or give weir CAP_IPC_LOCK")
+            Some(libc::EPERM | libc::EACCES) => {
+                format!("{device}: no right to open an AF_XDP socket: {}", rights())
             }
-            Some(libc::ENOMEM) => format!("{device}: the kernel has no memory for the rings: use a smaller pool or smaller rings"),
+            Some(libc::EBUSY) => format!(
+                "{device} is in use by another AF_XDP program (perhaps another weir): stop that one first"
+            ),
+            Some(libc::EAFNOSUPPORT) => format!(
+                "{device}: this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): use another kernel"
+            ),
+            Some(libc::ENOBUFS) => {
+                format!(
+                    "{device}: the packet memory cannot be pinned: raise `ulimit -l`, or give weir CAP_IPC_LOCK"
+                )
+            }
+            Some(libc::ENOMEM) => format!(
+                "{device}: the kernel has no memory for the rings: use a smaller pool or smaller rings"
+            ),
             _ if zero_copy => format!("{device}: no zero-copy ({error}): use mode auto or native"),
-            _ => format!("{device}: the AF_XDP socket cannot be bound: {error}; it needs Linux 5.4 or newer"),
+            _ => format!(
+                "{device}: the AF_XDP socket cannot be bound: {error}; it needs Linux 5.4 or newer"
+            ),
         })
     }
 }
@@ -278,9 +401,20 @@ impl<'a> Setup<'a> {
 /// Says so, and names what was perhaps meant.
 fn no_such_device(device: &str, route: &mut Route) -> OpenError {
     let links = route.links().unwrap_or_default();
-    let names: Vec<_> = links.iter().filter(|link| !link.loopback).map(|link| link.name.as_str()).take(8).collect();
-    let hint = if names.is_empty() { "there is none but the loopback".to_owned() } else { format!("there are {}", names.join(", ")) };
-    OpenError(format!("there is no network device {device} in this network namespace: {hint}"))
+    let names: Vec<_> = links
+        .iter()
+        .filter(|link| !link.loopback)
+        .map(|link| link.name.as_str())
+        .take(8)
+        .collect();
+    let hint = if names.is_empty() {
+        "there is none but the loopback".to_owned()
+    } else {
+        format!("there are {}", names.join(", "))
+    };
+    OpenError(format!(
+        "there is no network device {device} in this network namespace: {hint}"
+    ))
 }
 
 /// Who may do all this.
@@ -294,5 +428,16 @@ fn is_final(error: &Failure) -> bool {
 }
 
 fn is_final_errno(errno: Option<i32>) -> bool {
-    matches!(errno, Some(libc::EPERM | libc::EACCES | libc::EBUSY | libc::EEXIST | libc::ENODEV | libc::ENOBUFS | libc::EAFNOSUPPORT))
+    matches!(
+        errno,
+        Some(
+            libc::EPERM
+                | libc::EACCES
+                | libc::EBUSY
+                | libc::EEXIST
+                | libc::ENODEV
+                | libc::ENOBUFS
+                | libc::EAFNOSUPPORT
+        )
+    )
 }

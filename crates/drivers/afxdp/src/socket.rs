@@ -143,7 +143,11 @@ impl Socket {
     /// Draws from the device's MTU how long a frame may be: with an Ethernet header and one VLAN tag, and within what
     /// descriptors can say.
     pub(crate) fn fit(&self, mtu: u32) -> usize {
-        let most = if self.takes_pieces() { LONGEST_FRAME } else { DATA_ROOM };
+        let most = if self.takes_pieces() {
+            LONGEST_FRAME
+        } else {
+            DATA_ROOM
+        };
         let longest = (mtu as usize).saturating_add(14 + 4).min(most);
         self.longest.store(longest, Ordering::Relaxed);
         longest
@@ -163,12 +167,17 @@ impl Socket {
 
     /// The kernel's counters of the socket.
     pub(crate) fn statistics(&self) -> [u64; 6] {
-        self.descriptor().and_then(sys::statistics).unwrap_or_default()
+        self.descriptor()
+            .and_then(sys::statistics)
+            .unwrap_or_default()
     }
 
     /// Takes over what a half still had lent when it was dropped.
     pub(crate) fn leave(&self, lent: LentSet) {
-        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(lent);
+        self.leftovers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(lent);
     }
 }
 
@@ -182,7 +191,10 @@ impl Drop for Socket {
         // copy; with some drivers (IFF_TX_SKB_NO_LINEAR: virtio_net) it holds the pages, and what
         // leaves late may then show newer bytes.
         drop(self.descriptor.take());
-        let leftovers = self.leftovers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let leftovers = self
+            .leftovers
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         for lent in leftovers {
             lent.give_back(&self.pool);
         }

@@ -7,7 +7,10 @@
 //! Layouts and numbers: `include/uapi/linux/if_xdp.h`; the protocol:
 //! `Documentation/networking/af_xdp.rst` of Linux.
 
-#![expect(unsafe_code, reason = "system calls and memory shared with the kernel; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "system calls and memory shared with the kernel; each block says why it is sound"
+)]
 
 use std::io;
 use std::marker::PhantomData;
@@ -42,12 +45,22 @@ pub(crate) fn place(address: u64) -> usize {
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 fn new_socket(family: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: an ordinary call without pointers.
-    let fd = check(unsafe { libc::socket(family, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) })?;
+    let fd = check(unsafe {
+        libc::socket(
+            family,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+            0,
+        )
+    })?;
     // SAFETY: `fd` was just opened and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -57,10 +70,24 @@ pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
     new_socket(libc::AF_XDP)
 }
 
-fn set_option<T>(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+fn set_option<T>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes from `value`, which is that long and outlives the call.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) }).map(drop)
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            length,
+        )
+    })
+    .map(drop)
 }
 
 /// Reads an option; the structs asked for are plain numbers, for which zero is valid.
@@ -69,7 +96,15 @@ fn option<T: Plain>(socket: BorrowedFd<'_>, name: libc::c_int) -> io::Result<(T,
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes to `value`, which is that long.
-    check(unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, name, (&raw mut value).cast(), &raw mut length) })?;
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_XDP,
+            name,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    })?;
     Ok((value, length as usize))
 }
 
@@ -131,13 +166,36 @@ impl Rings {
         }
         let (offsets, length) = option::<libc::xdp_mmap_offsets>(socket, libc::XDP_MMAP_OFFSETS)?;
         if length < size_of::<libc::xdp_mmap_offsets>() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "AF_XDP of this kernel is older than Linux 5.4"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "AF_XDP of this kernel is older than Linux 5.4",
+            ));
         }
         Ok(Rings {
-            rx: Consumer(Ring::map(socket, libc::XDP_PGOFF_RX_RING, &offsets.rx, sizes.rx)?),
-            fill: Producer(Ring::map(socket, libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t, &offsets.fr, sizes.fill)?),
-            tx: Producer(Ring::map(socket, libc::XDP_PGOFF_TX_RING, &offsets.tx, sizes.tx)?),
-            completion: Consumer(Ring::map(socket, libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t, &offsets.cr, sizes.completion)?),
+            rx: Consumer(Ring::map(
+                socket,
+                libc::XDP_PGOFF_RX_RING,
+                &offsets.rx,
+                sizes.rx,
+            )?),
+            fill: Producer(Ring::map(
+                socket,
+                libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t,
+                &offsets.fr,
+                sizes.fill,
+            )?),
+            tx: Producer(Ring::map(
+                socket,
+                libc::XDP_PGOFF_TX_RING,
+                &offsets.tx,
+                sizes.tx,
+            )?),
+            completion: Consumer(Ring::map(
+                socket,
+                libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t,
+                &offsets.cr,
+                sizes.completion,
+            )?),
         })
     }
 }
@@ -164,15 +222,35 @@ struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T> Ring<T> {
-    fn map(socket: BorrowedFd<'_>, place: libc::off_t, offsets: &libc::xdp_ring_offset, size: u32) -> io::Result<Ring<T>> {
-        let odd = || io::Error::new(io::ErrorKind::InvalidData, "the kernel describes its rings oddly");
+    fn map(
+        socket: BorrowedFd<'_>,
+        place: libc::off_t,
+        offsets: &libc::xdp_ring_offset,
+        size: u32,
+    ) -> io::Result<Ring<T>> {
+        let odd = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the kernel describes its rings oddly",
+            )
+        };
         if !size.is_power_of_two() {
             return Err(odd());
         }
         let at = |offset: u64| usize::try_from(offset).map_err(|_| odd());
-        let (producer, consumer, flags, entries) = (at(offsets.producer)?, at(offsets.consumer)?, at(offsets.flags)?, at(offsets.desc)?);
-        let bytes = (size as usize).checked_mul(size_of::<T>()).and_then(|n| n.checked_add(entries)).ok_or_else(odd)?;
-        let inside = [producer, consumer, flags].iter().all(|offset| offset % 4 == 0 && offset + 4 <= bytes);
+        let (producer, consumer, flags, entries) = (
+            at(offsets.producer)?,
+            at(offsets.consumer)?,
+            at(offsets.flags)?,
+            at(offsets.desc)?,
+        );
+        let bytes = (size as usize)
+            .checked_mul(size_of::<T>())
+            .and_then(|n| n.checked_add(entries))
+            .ok_or_else(odd)?;
+        let inside = [producer, consumer, flags]
+            .iter()
+            .all(|offset| offset % 4 == 0 && offset + 4 <= bytes);
         if !inside || entries % align_of::<T>() != 0 {
             return Err(odd());
         }
@@ -251,7 +329,8 @@ impl<T: Copy> Producer<T> {
             // Acquire: the kernel has read the entries before it said so.
             ring.theirs = ring.word(ring.consumer).load(Ordering::Acquire);
         }
-        ring.size.saturating_sub(ring.mine.wrapping_sub(ring.theirs))
+        ring.size
+            .saturating_sub(ring.mine.wrapping_sub(ring.theirs))
     }
 
     /// Writes the next entry; the kernel sees it after [`Producer::publish`]. Beyond the room it is
@@ -272,7 +351,9 @@ impl<T: Copy> Producer<T> {
     #[inline(always)]
     pub(crate) fn publish(&mut self) {
         // Release: the entries are written before the counter says so.
-        self.0.word(self.0.producer).store(self.0.mine, Ordering::Release);
+        self.0
+            .word(self.0.producer)
+            .store(self.0.mine, Ordering::Release);
     }
 
     /// Entries that the kernel has not taken yet.
@@ -318,12 +399,19 @@ impl<T: Copy> Consumer<T> {
     #[inline(always)]
     pub(crate) fn release(&mut self) {
         // Release: the entries are read before the kernel may write over them.
-        self.0.word(self.0.consumer).store(self.0.mine, Ordering::Release);
+        self.0
+            .word(self.0.consumer)
+            .store(self.0.mine, Ordering::Release);
     }
 }
 
 /// Binds the socket to a queue of a device. `flags` chooses copy or zero-copy.
-pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32, queue: u32, flags: u16) -> io::Result<()> {
+pub(crate) fn bind(
+    socket: BorrowedFd<'_>,
+    interface: u32,
+    queue: u32,
+    flags: u16,
+) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: flags | libc::XDP_USE_NEED_WAKEUP,
@@ -373,15 +461,34 @@ pub(crate) fn statistics(socket: BorrowedFd<'_>) -> Option<[u64; 6]> {
 }
 
 /// The kernel's names for [`statistics`].
-pub(crate) const STATISTICS: [&str; 6] =
-    ["rx_dropped", "rx_invalid_descs", "tx_invalid_descs", "rx_ring_full", "rx_fill_ring_empty_descs", "tx_ring_empty_descs"];
+pub(crate) const STATISTICS: [&str; 6] = [
+    "rx_dropped",
+    "rx_invalid_descs",
+    "tx_invalid_descs",
+    "rx_ring_full",
+    "rx_fill_ring_empty_descs",
+    "tx_ring_empty_descs",
+];
 
 /// Tells the kernel that the transmit ring holds frames. Never waits.
 #[inline]
 pub(crate) fn kick_tx(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no data and no address are passed.
-    let sent = unsafe { libc::sendto(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            std::ptr::null(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null(),
+            0,
+        )
+    };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Tells the kernel that the fill ring holds chunks, and asks how the socket is. Never waits.
@@ -389,9 +496,20 @@ pub(crate) fn kick_tx(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn kick_rx(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no room for data or an address is passed.
     let got = unsafe {
-        libc::recvfrom(socket.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT, std::ptr::null_mut(), std::ptr::null_mut())
+        libc::recvfrom(
+            socket.as_raw_fd(),
+            std::ptr::null_mut(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
     };
-    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if got < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Keeps a device promiscuous as long as the returned socket is open: the kernel counts the users
@@ -405,7 +523,12 @@ pub(crate) fn hold_promiscuous(interface: u32) -> io::Result<OwnedFd> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+    set_option(
+        socket.as_fd(),
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &membership,
+    )?;
     Ok(socket)
 }
 

@@ -11,7 +11,10 @@
 //!
 //! Runs on the worker that owns the queue. It never waits and allocates nothing but packets.
 
-#![expect(unsafe_code, reason = "addresses go to the kernel; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "addresses go to the kernel; each block says why it is sound"
+)]
 
 use std::sync::Arc;
 
@@ -34,12 +37,20 @@ const PIECES: usize = 8;
 /// Places in the ring that a frame takes at most.
 #[inline(always)]
 fn places(packet: &Pkt) -> usize {
-    if packet.is_chained() || packet.len() > DATA_ROOM { many_places(packet) } else { 1 }
+    if packet.is_chained() || packet.len() > DATA_ROOM {
+        many_places(packet)
+    } else {
+        1
+    }
 }
 
 #[cold]
 fn many_places(packet: &Pkt) -> usize {
-    packet.segments().count().min(PIECES).max(packet.total_len().div_ceil(DATA_ROOM))
+    packet
+        .segments()
+        .count()
+        .min(PIECES)
+        .max(packet.total_len().div_ceil(DATA_ROOM))
 }
 
 #[inline(always)]
@@ -68,9 +79,18 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// The half over these rings.
-    pub(crate) fn new(ring: Producer<Descriptor>, completion: Consumer<u64>, socket: Arc<Socket>) -> Sender {
+    pub(crate) fn new(
+        ring: Producer<Descriptor>,
+        completion: Consumer<u64>,
+        socket: Arc<Socket>,
+    ) -> Sender {
         let lent = LentSet::new(socket.pool().chunks());
-        Sender { ring, completion, lent, socket }
+        Sender {
+            ring,
+            completion,
+            lent,
+            socket,
+        }
     }
 
     /// Frees what has gone out.
@@ -82,7 +102,11 @@ impl Sender {
         let mut bad = 0;
         for _ in 0..available {
             let place = sys::place(self.completion.pop());
-            let back = if self.lent.take(place / STRIDE) { self.socket.pool().redeem(place, 0) } else { None };
+            let back = if self.lent.take(place / STRIDE) {
+                self.socket.pool().redeem(place, 0)
+            } else {
+                None
+            };
             match back {
                 Some(packet) => cache.free(packet),
                 None => bad += 1,
@@ -111,7 +135,9 @@ impl Sender {
     /// A frame of several chunks, or of another pool.
     #[cold]
     fn queue_odd(&mut self, packet: Pkt, cache: &mut PktCache) -> bool {
-        let Some(mut packet) = self.fitting(packet, cache) else { return false };
+        let Some(mut packet) = self.fitting(packet, cache) else {
+            return false;
+        };
         while let Some(rest) = packet.split_first() {
             self.put(std::mem::replace(&mut packet, rest), libc::XDP_PKT_CONTD);
         }
@@ -121,7 +147,11 @@ impl Sender {
     /// The frame as descriptors can say it, copied if it must be; `None` when there are no chunks for that.
     fn fitting(&mut self, packet: Pkt, cache: &mut PktCache) -> Option<Pkt> {
         let whole = packet.len() >= SHORTEST && packet.segments().all(|piece| !piece.is_empty());
-        if whole && self.socket.takes_pieces() && packet.segments().count() <= PIECES && self.socket.pool().holds(&packet) {
+        if whole
+            && self.socket.takes_pieces()
+            && packet.segments().count() <= PIECES
+            && self.socket.pool().holds(&packet)
+        {
             return Some(packet);
         }
         let pool = self.socket.pool();
@@ -140,7 +170,9 @@ impl Sender {
     #[inline(always)]
     fn put(&mut self, packet: Pkt, options: u32) -> bool {
         let len = packet.len();
-        let Ok((slot, offset)) = self.socket.pool().lend(packet) else { return false };
+        let Ok((slot, offset)) = self.socket.pool().lend(packet) else {
+            return false;
+        };
         let chunk = slot.index() as usize;
         self.lent.put(chunk);
         let base = chunk * STRIDE;
@@ -148,13 +180,21 @@ impl Sender {
         let address = base as u64 | ((offset - base) as u64) << shift;
         // SAFETY: the chunk was just lent for this socket and is noted in `lent`, from where it is
         // taken only when the kernel returns it or the socket is closed.
-        unsafe { self.ring.push(Descriptor { address, len: len as u32, options }) };
+        unsafe {
+            self.ring.push(Descriptor {
+                address,
+                len: len as u32,
+                options,
+            })
+        };
         true
     }
 
     /// Makes the kernel send what is in the ring, as far as it can without waiting.
     fn kick(&mut self, mut waiting: u32) {
-        let Some(descriptor) = self.socket.descriptor() else { return };
+        let Some(descriptor) = self.socket.descriptor() else {
+            return;
+        };
         let counts = &self.socket.counts().tx;
         let mut calls = waiting / KERNEL_BATCH + 2;
         while waiting > 0 && calls > 0 {
@@ -193,7 +233,11 @@ impl TxQueue for Sender {
             self.reclaim(cache);
             room = self.ring.room(places as u32) as usize;
         }
-        let taken = if room >= places { wanted } else { fitting_in(room, from) };
+        let taken = if room >= places {
+            wanted
+        } else {
+            fitting_in(room, from)
+        };
         let mut queued = 0;
         for packet in from.drain_front(taken) {
             queued += u64::from(self.queue(packet, cache));
@@ -227,6 +271,7 @@ impl TxQueue for Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.socket.leave(std::mem::replace(&mut self.lent, LentSet::new(0)));
+        self.socket
+            .leave(std::mem::replace(&mut self.lent, LentSet::new(0)));
     }
 }

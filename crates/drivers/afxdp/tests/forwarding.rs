@@ -11,7 +11,10 @@ use weir_port::Port;
 use weir_wire::build::{self, Ends};
 
 fn config(device: &str, mode: Mode) -> AfxdpConfig {
-    AfxdpConfig { mode, ..AfxdpConfig::new(device) }
+    AfxdpConfig {
+        mode,
+        ..AfxdpConfig::new(device)
+    }
 }
 
 /// Both ways, several lengths, every mode that a veth has.
@@ -20,14 +23,22 @@ fn frames_go_both_ways() {
     if !can_run() {
         return;
     }
-    for (mode, says) in [(Mode::Auto, "native, copy"), (Mode::Native, "native, copy"), (Mode::Generic, "generic, copy")] {
+    for (mode, says) in [
+        (Mode::Auto, "native, copy"),
+        (Mode::Native, "native, copy"),
+        (Mode::Generic, "generic, copy"),
+    ] {
         let lab = lab(1, 1);
         let pool = pool(8192);
         let mut running = Running::open(&lab, &config("p0", mode), &pool);
         assert_eq!(running.port.capabilities().mode, says);
         assert_eq!(running.port.capabilities().max_frame, 1518);
         let peer = Raw::open(lab.host("h0").unwrap().namespace(), "eth0");
-        let frames: Vec<_> = [60, 61, 590, 1514].into_iter().zip(0..).map(|(len, n)| frame(n, len)).collect();
+        let frames: Vec<_> = [60, 61, 590, 1514]
+            .into_iter()
+            .zip(0..)
+            .map(|(len, n)| frame(n, len))
+            .collect();
 
         frames.iter().for_each(|frame| peer.send(frame));
         let mut got = Vec::new();
@@ -39,8 +50,17 @@ fn frames_go_both_ways() {
 
         assert_eq!(running.send(0, &frames), frames.len());
         assert_eq!(peer.collect(frames.len()), frames, "{says}");
-        assert_eq!((running.counter("rx_packets_q0"), running.counter("tx_packets_q0")), (4, 4));
-        assert_eq!(running.counter("rx_dropped_q0") + running.counter("rx_ring_full_q0"), 0);
+        assert_eq!(
+            (
+                running.counter("rx_packets_q0"),
+                running.counter("tx_packets_q0")
+            ),
+            (4, 4)
+        );
+        assert_eq!(
+            running.counter("rx_dropped_q0") + running.counter("rx_ring_full_q0"),
+            0
+        );
 
         drop(running);
         assert_eq!(pool.usage().free, 8192, "{says}: every chunk is home");
@@ -71,7 +91,12 @@ fn ten_thousand_frames_pass_without_loss() {
             source.send(&frame(sent, 60));
             sent += 1;
         }
-        let Running { queues, cache, vector, .. } = &mut one;
+        let Running {
+            queues,
+            cache,
+            vector,
+            ..
+        } = &mut one;
         let mut rx = queues[0].rx.take().unwrap();
         rx.recv(vector, cache, 256);
         let tx = two.tx(0);
@@ -83,9 +108,19 @@ fn ten_thousand_frames_pass_without_loss() {
             arrived.push(number(&frame));
         }
     }
-    let first_wrong = arrived.iter().zip(0..FRAMES).find(|(number, wanted)| *number != wanted);
-    assert_eq!((arrived.len(), first_wrong), (FRAMES as usize, None), "each once, in order");
-    assert_eq!((one.counter("rx_packets_q0"), two.counter("tx_packets_q0")), (10_000, 10_000));
+    let first_wrong = arrived
+        .iter()
+        .zip(0..FRAMES)
+        .find(|(number, wanted)| *number != wanted);
+    assert_eq!(
+        (arrived.len(), first_wrong),
+        (FRAMES as usize, None),
+        "each once, in order"
+    );
+    assert_eq!(
+        (one.counter("rx_packets_q0"), two.counter("tx_packets_q0")),
+        (10_000, 10_000)
+    );
     assert_eq!(two.counter("tx_linearised_q0"), 0);
     drop((one, two));
     assert_eq!(pool.usage().free, 16_384);
@@ -100,28 +135,52 @@ fn two_queues_are_two_sockets() {
     let lab = lab(1, 2);
     let pool = pool(8192);
     let mut running = Running::open(&lab, &config("p0", Mode::Auto), &pool);
-    assert_eq!((running.port.capabilities().rx_queues, running.port.capabilities().tx_queues), (2, 2));
+    assert_eq!(
+        (
+            running.port.capabilities().rx_queues,
+            running.port.capabilities().tx_queues
+        ),
+        (2, 2)
+    );
     let peer = Raw::open(lab.host("h0").unwrap().namespace(), "eth0");
     // The kernel sends on the queue that the flow's hash says, so many flows meet both.
     let flows = Raw::open_for(lab.host("h0").unwrap().namespace(), "eth0", 0x0800);
     let mut got = [0, 0];
     for source_port in 1000..1200 {
-        flows.send(&build::udp4(&Ends { source_port, ..Ends::default() }, &[0; 18]));
+        flows.send(&build::udp4(
+            &Ends {
+                source_port,
+                ..Ends::default()
+            },
+            &[0; 18],
+        ));
     }
     wait_for("the arrival of all frames", || {
         got[0] += running.receive(0).len();
         got[1] += running.receive(1).len();
         got[0] + got[1] >= 200
     });
-    assert_eq!((running.counter("rx_packets_q0") + running.counter("rx_packets_q1")), 200);
+    assert_eq!(
+        (running.counter("rx_packets_q0") + running.counter("rx_packets_q1")),
+        200
+    );
     assert!(got[0] > 0 && got[1] > 0, "{got:?}");
 
     let frames: Vec<_> = (0..20).map(|n| frame(n, 60)).collect();
-    assert_eq!(running.send(0, &frames[..10]) + running.send(1, &frames[10..]), 20);
+    assert_eq!(
+        running.send(0, &frames[..10]) + running.send(1, &frames[10..]),
+        20
+    );
     let mut numbers: Vec<_> = peer.collect(20).iter().map(|frame| number(frame)).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (0..20).collect::<Vec<_>>());
-    assert_eq!((running.counter("tx_packets_q0"), running.counter("tx_packets_q1")), (10, 10));
+    assert_eq!(
+        (
+            running.counter("tx_packets_q0"),
+            running.counter("tx_packets_q1")
+        ),
+        (10, 10)
+    );
     drop(running);
     assert_eq!(pool.usage().free, 8192);
 }
@@ -135,7 +194,10 @@ fn a_full_ring_leaves_the_rest() {
     }
     let lab = lab(1, 1);
     let pool = pool(4096);
-    let small = AfxdpConfig { ring: 64, ..config("p0", Mode::Native) };
+    let small = AfxdpConfig {
+        ring: 64,
+        ..config("p0", Mode::Native)
+    };
     let mut running = Running::open(&lab, &small, &pool);
     let peer = Raw::open(lab.host("h0").unwrap().namespace(), "eth0");
     let frames: Vec<_> = (0..200).map(|n| frame(n, 60)).collect();
@@ -144,7 +206,11 @@ fn a_full_ring_leaves_the_rest() {
     assert_eq!(running.counter("tx_ring_full_q0"), 136);
     assert_eq!(peer.collect(64), frames[..64]);
     for chunk in frames.chunks(50) {
-        assert_eq!(running.send(0, chunk), chunk.len(), "a flush empties the ring");
+        assert_eq!(
+            running.send(0, chunk),
+            chunk.len(),
+            "a flush empties the ring"
+        );
     }
     assert_eq!(peer.collect(200), frames);
     wait_for("the return of all frames", || {
@@ -183,14 +249,35 @@ fn odd_packets_are_joined_or_refused() {
     assert!(pushed.fill(&frame(9, 60)[14..]));
     pushed.push_front(14).unwrap()[..14].copy_from_slice(&frame(9, 60)[..14]);
 
-    let Running { queues, cache, vector, .. } = &mut running;
-    vector.extend([chain(&whole, 300), runt, chain(&[0; 3000], 1500), foreign, pushed].into_iter());
+    let Running {
+        queues,
+        cache,
+        vector,
+        ..
+    } = &mut running;
+    vector.extend(
+        [
+            chain(&whole, 300),
+            runt,
+            chain(&[0; 3000], 1500),
+            foreign,
+            pushed,
+        ]
+        .into_iter(),
+    );
     let tx = queues[0].tx.as_deref_mut().unwrap();
     assert_eq!(tx.send(vector, cache), 5);
     tx.flush(cache);
     assert_eq!(peer.collect(3), [whole, frame(8, 60), frame(9, 60)]);
     let copied = if weir_afxdp::knows_pieces() { 1 } else { 2 };
-    assert_eq!((running.counter("tx_refused_q0"), running.counter("tx_linearised_q0"), running.counter("tx_packets_q0")), (2, copied, 3));
+    assert_eq!(
+        (
+            running.counter("tx_refused_q0"),
+            running.counter("tx_linearised_q0"),
+            running.counter("tx_packets_q0")
+        ),
+        (2, copied, 3)
+    );
     drop(running);
     assert_eq!((pool.usage().free, other.usage().free), (4096, 64));
 }
@@ -203,14 +290,22 @@ fn an_empty_pool_stops_receiving_only_for_a_while() {
     }
     let lab = lab(1, 1);
     let pool = pool(512);
-    let small = AfxdpConfig { ring: 64, ..config("p0", Mode::Auto) };
+    let small = AfxdpConfig {
+        ring: 64,
+        ..config("p0", Mode::Auto)
+    };
     let mut running = Running::open(&lab, &small, &pool);
     let hoard: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
     let peer = Raw::open(lab.host("h0").unwrap().namespace(), "eth0");
     for n in 0..200 {
         peer.send(&frame(n, 60));
     }
-    let Running { queues, cache, vector, .. } = &mut running;
+    let Running {
+        queues,
+        cache,
+        vector,
+        ..
+    } = &mut running;
     let rx = queues[0].rx.as_deref_mut().unwrap();
     wait_for("the arrival of a ring's worth", || {
         rx.recv(vector, cache, 256);
@@ -246,7 +341,11 @@ fn a_frame_wakes_a_sleeper() {
     let rx = running.rx(0);
     rx.before_sleep();
     let readable = |rx: &dyn weir_port::RxQueue, limit: i32| {
-        let mut poll = libc::pollfd { fd: rx.readable().unwrap().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: rx.readable().unwrap().as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: one entry is passed, as said.
         let ready = unsafe { libc::poll(&raw mut poll, 1, limit) };
         ready == 1 && poll.revents & libc::POLLIN != 0
@@ -301,7 +400,10 @@ fn halves_live_on_different_threads() {
         }
         assert_eq!(peer.collect(10).len(), 10);
     });
-    assert!(pool.usage().free < 4096, "the port keeps the socket, and the kernel its chunks");
+    assert!(
+        pool.usage().free < 4096,
+        "the port keeps the socket, and the kernel its chunks"
+    );
     drop(port);
     assert_eq!(pool.usage().free, 4096);
 }
@@ -331,7 +433,11 @@ fn down_and_up_is_no_end() {
     route.set_up(index, true).unwrap();
     wait_for("the link going up", || running.port.link().up);
     running.send(0, &[frame(3, 60)]);
-    assert_eq!(peer.collect(3), [frame(1, 60), frame(2, 60), frame(3, 60)], "what waited in the ring goes first");
+    assert_eq!(
+        peer.collect(3),
+        [frame(1, 60), frame(2, 60), frame(3, 60)],
+        "what waited in the ring goes first"
+    );
     peer.send(&frame(4, 60));
     let mut got = Vec::new();
     wait_for("the next frame", || {

@@ -14,7 +14,9 @@ use weir_port::{LONGEST_FRAME, Port};
 fn long_frames() -> bool {
     let knows = knows_pieces();
     if !knows {
-        eprintln!("skipped: this kernel has no AF_XDP frames of several descriptors (Linux 6.6 has)");
+        eprintln!(
+            "skipped: this kernel has no AF_XDP frames of several descriptors (Linux 6.6 has)"
+        );
     }
     knows && can_run()
 }
@@ -22,7 +24,11 @@ fn long_frames() -> bool {
 /// A frame whose octets tell their places.
 fn patterned(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = frame(number, len);
-    bytes.iter_mut().enumerate().skip(18).for_each(|(place, byte)| *byte = (place % 251) as u8);
+    bytes
+        .iter_mut()
+        .enumerate()
+        .skip(18)
+        .for_each(|(place, byte)| *byte = (place % 251) as u8);
     bytes
 }
 
@@ -33,34 +39,82 @@ fn assert_whole(pool: &Pool) {
 }
 
 fn opened(lab: &Lab, mode: Mode, pool: &Pool) -> (Running, Raw) {
-    let running = Running::open(lab, &AfxdpConfig { mode, ring: 256, ..AfxdpConfig::new("p0") }, pool);
-    (running, Raw::open(lab.host("h0").unwrap().namespace(), "eth0"))
+    let running = Running::open(
+        lab,
+        &AfxdpConfig {
+            mode,
+            ring: 256,
+            ..AfxdpConfig::new("p0")
+        },
+        pool,
+    );
+    (
+        running,
+        Raw::open(lab.host("h0").unwrap().namespace(), "eth0"),
+    )
 }
 
 /// Lengths about one chunk, two, and the longest.
-const LENGTHS: [usize; 9] = [60, DATA_ROOM - 1, DATA_ROOM, DATA_ROOM + 1, 3000, 2 * DATA_ROOM, 2 * DATA_ROOM + 1, 9014, 9230];
+const LENGTHS: [usize; 9] = [
+    60,
+    DATA_ROOM - 1,
+    DATA_ROOM,
+    DATA_ROOM + 1,
+    3000,
+    2 * DATA_ROOM,
+    2 * DATA_ROOM + 1,
+    9014,
+    9230,
+];
 
 #[test]
 fn come_in_and_go_out_whole() {
     if !long_frames() {
         return;
     }
-    for (mtu, mode) in [(9216, Mode::Native), (9216, Mode::Generic), (3000, Mode::Native)] {
+    for (mtu, mode) in [
+        (9216, Mode::Native),
+        (9216, Mode::Generic),
+        (3000, Mode::Native),
+    ] {
         let (lab, pool) = (lab_of(1, 1, mtu), pool(4096));
         let (mut router, host) = opened(&lab, mode, &pool);
         assert_eq!(router.port.capabilities().max_frame, mtu as usize + 18);
-        let frames: Vec<Vec<u8>> = (0..).zip(LENGTHS).map(|(number, len)| patterned(number, len.min(mtu as usize + 14))).collect();
+        let frames: Vec<Vec<u8>> = (0..)
+            .zip(LENGTHS)
+            .map(|(number, len)| patterned(number, len.min(mtu as usize + 14)))
+            .collect();
         frames.iter().for_each(|frame| host.send(frame));
         let mut came = Vec::new();
         wait_for("all frames", || {
-            came.extend(router.receive(0).into_iter().filter(|frame| frame[12..14] == [0x88, 0xb5]));
+            came.extend(
+                router
+                    .receive(0)
+                    .into_iter()
+                    .filter(|frame| frame[12..14] == [0x88, 0xb5]),
+            );
             came.len() >= frames.len()
         });
-        assert!(came == frames, "{mtu} {mode:?}: {:?}", came.iter().map(Vec::len).collect::<Vec<_>>());
+        assert!(
+            came == frames,
+            "{mtu} {mode:?}: {:?}",
+            came.iter().map(Vec::len).collect::<Vec<_>>()
+        );
         assert_eq!(router.send(0, &frames), frames.len());
         let got = host.collect(frames.len());
-        assert!(got == frames, "{mtu} {mode:?}: {:?}", got.iter().map(Vec::len).collect::<Vec<_>>());
-        assert_eq!((router.counter("tx_refused_q0"), router.counter("rx_too_long_q0"), router.counter("tx_linearised_q0")), (0, 0, 0));
+        assert!(
+            got == frames,
+            "{mtu} {mode:?}: {:?}",
+            got.iter().map(Vec::len).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (
+                router.counter("tx_refused_q0"),
+                router.counter("rx_too_long_q0"),
+                router.counter("tx_linearised_q0")
+            ),
+            (0, 0, 0)
+        );
         drop(router);
         assert_whole(&pool);
     }
@@ -74,7 +128,9 @@ fn are_taken_whole_or_not_at_all() {
     }
     let (lab, pool) = (lab_of(1, 1, 9216), pool(4096));
     let (mut router, host) = opened(&lab, Mode::Native, &pool);
-    let frames: Vec<Vec<u8>> = (0..200).map(|number| patterned(number, if number % 7 == 0 { 60 } else { 9000 })).collect();
+    let frames: Vec<Vec<u8>> = (0..200)
+        .map(|number| patterned(number, if number % 7 == 0 { 60 } else { 9000 }))
+        .collect();
     let mut sent = 0;
     let mut got = Vec::new();
     wait_for("all are sent", || {
@@ -87,7 +143,13 @@ fn are_taken_whole_or_not_at_all() {
         got.extend(std::iter::from_fn(|| host.receive()));
         got.len() >= frames.len()
     });
-    assert!(got == frames, "{:?}", got.iter().map(|frame| (number(frame), frame.len())).collect::<Vec<_>>());
+    assert!(
+        got == frames,
+        "{:?}",
+        got.iter()
+            .map(|frame| (number(frame), frame.len()))
+            .collect::<Vec<_>>()
+    );
     drop(router);
     assert_whole(&pool);
 }
@@ -118,12 +180,23 @@ fn are_sent_however_they_are_cut() {
     let mut empty = cut(&pool, 2000);
     empty.append(pool.alloc().unwrap()).unwrap();
     vector.push(empty);
-    let (tx, cache) = (router.queues[0].tx.as_deref_mut().unwrap(), &mut router.cache);
+    let (tx, cache) = (
+        router.queues[0].tx.as_deref_mut().unwrap(),
+        &mut router.cache,
+    );
     assert_eq!(tx.send(&mut vector, cache), 4);
     tx.flush(cache);
     let got = host.collect(4);
-    assert!(got.len() == 4 && got.iter().all(|frame| *frame == bytes), "{:?}", got.iter().map(Vec::len).collect::<Vec<_>>());
-    assert_eq!(router.counter("tx_linearised_q0"), 3, "many pieces, another pool, an empty piece");
+    assert!(
+        got.len() == 4 && got.iter().all(|frame| *frame == bytes),
+        "{:?}",
+        got.iter().map(Vec::len).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        router.counter("tx_linearised_q0"),
+        3,
+        "many pieces, another pool, an empty piece"
+    );
     drop(router);
     assert_whole(&pool);
     assert_whole(&other);
@@ -138,14 +211,28 @@ fn too_long_ones_are_left_out() {
     let (lab, pool) = (lab_of(1, 1, 20_000), pool(4096));
     let (mut router, host) = opened(&lab, Mode::Native, &pool);
     let lengths = [LONGEST_FRAME, LONGEST_FRAME + 1, 60, 20_014, 11_200, 9000];
-    (0..).zip(lengths).for_each(|(number, len)| host.send(&patterned(number, len)));
+    (0..)
+        .zip(lengths)
+        .for_each(|(number, len)| host.send(&patterned(number, len)));
     let mut came = Vec::new();
     wait_for("the last frame", || {
-        came.extend(router.receive(0).into_iter().filter(|frame| frame[12..14] == [0x88, 0xb5]));
-        came.last().is_some_and(|frame: &Vec<u8>| number(frame) == 5)
+        came.extend(
+            router
+                .receive(0)
+                .into_iter()
+                .filter(|frame| frame[12..14] == [0x88, 0xb5]),
+        );
+        came.last()
+            .is_some_and(|frame: &Vec<u8>| number(frame) == 5)
     });
-    assert_eq!(came.iter().map(Vec::len).collect::<Vec<_>>(), [LONGEST_FRAME, 60, 9000]);
-    assert_eq!((router.counter("rx_too_long_q0"), router.rx(0).missed()), (3, 3));
+    assert_eq!(
+        came.iter().map(Vec::len).collect::<Vec<_>>(),
+        [LONGEST_FRAME, 60, 9000]
+    );
+    assert_eq!(
+        (router.counter("rx_too_long_q0"), router.rx(0).missed()),
+        (3, 3)
+    );
     assert_eq!(router.send(0, &[patterned(9, LONGEST_FRAME + 1)]), 1);
     assert_eq!(router.counter("tx_refused_q0"), 1);
     drop(router);
@@ -162,7 +249,12 @@ fn leave_nothing_behind_when_the_port_closes() {
     let (mut router, host) = opened(&lab, Mode::Native, &pool);
     (0..100).for_each(|number| host.send(&patterned(number, 9000)));
     // One descriptor at a time, so that a frame is open when the port closes.
-    let Running { queues, cache, vector, .. } = &mut router;
+    let Running {
+        queues,
+        cache,
+        vector,
+        ..
+    } = &mut router;
     let rx = queues[0].rx.as_deref_mut().unwrap();
     wait_for("frames", || {
         (0..7).for_each(|_| _ = rx.recv(vector, cache, 1));

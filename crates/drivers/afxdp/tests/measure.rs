@@ -27,9 +27,21 @@ fn own_cpu() -> f64 {
 
 /// CPU seconds of the kernel's threads for soft interrupts that were put off; other jobs' too.
 fn put_off() -> f64 {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    let named = processes.filter(|path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("ksoftirqd")));
-    let ran = named.filter_map(|path| std::fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<f64>().ok());
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let named = processes.filter(|path| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("ksoftirqd"))
+    });
+    let ran = named.filter_map(|path| {
+        std::fs::read_to_string(path.join("schedstat"))
+            .ok()?
+            .split(' ')
+            .next()?
+            .parse::<f64>()
+            .ok()
+    });
     ran.sum::<f64>() / 1e9
 }
 
@@ -40,7 +52,11 @@ fn measure(lab: &Lab, what: &str, rate: f64) -> u32 {
     let [(from, to, sink), _] = both_ways(lab, 1);
     let (before, put_off_before, start) = (own_cpu(), put_off(), Instant::now());
     let arrived = traffic(&from, to, &sink, count, Pace::Open(rate));
-    let (cpu, late, elapsed) = (own_cpu() - before, put_off() - put_off_before, start.elapsed());
+    let (cpu, late, elapsed) = (
+        own_cpu() - before,
+        put_off() - put_off_before,
+        start.elapsed(),
+    );
     let lost = count - arrived.numbers as u32;
     println!(
         "{what} {:.0} kpps: sent {count} lost {lost} in {elapsed:.1?}, process {:.2} us a frame, ksoftirqd {:.2}",
@@ -65,10 +81,16 @@ fn ports_beside_the_bridge() {
             std::thread::sleep(Duration::from_millis(200));
             measure(&lab, &format!("{round} bridge       "), rate);
             drop(lab);
-            for (mode, name) in [(Mode::Native, "native, copy "), (Mode::Generic, "generic, copy")] {
+            for (mode, name) in [
+                (Mode::Native, "native, copy "),
+                (Mode::Generic, "generic, copy"),
+            ] {
                 let lab = Lab::two_hosts().switched().build().unwrap();
                 let pool = pool(16_384);
-                let (mut one, mut other) = (open(&lab, ENDS[0], mode, &pool).unwrap(), open(&lab, ENDS[1], mode, &pool).unwrap());
+                let (mut one, mut other) = (
+                    open(&lab, ENDS[0], mode, &pool).unwrap(),
+                    open(&lab, ENDS[1], mode, &pool).unwrap(),
+                );
                 let switch = Switch::start(&mut one, &mut other, &pool);
                 greet(&lab);
                 let lost = measure(&lab, &format!("{round} {name}"), rate);

@@ -15,9 +15,15 @@ use weir_netlink::lab::{Lab, ROUTER};
 #[track_caller]
 fn refusal(lab: &Lab, device: &str, mode: Mode) -> String {
     let pool = pool(4096);
-    let error = open(lab, device, mode, &pool).map(|_| ()).unwrap_err().to_string();
+    let error = open(lab, device, mode, &pool)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
     assert_whole(&pool);
-    assert!(!error.contains('\n') && error.len() < 300, "one sentence: {error}");
+    assert!(
+        !error.contains('\n') && error.len() < 300,
+        "one sentence: {error}"
+    );
     error
 }
 
@@ -28,7 +34,10 @@ fn a_device_that_is_not_there() {
     }
     let lab = Lab::two_hosts().switched().build().unwrap();
     let error = refusal(&lab, "port-c", Mode::Auto);
-    assert!(error.contains("port-c") && error.contains("port-a") && error.contains("port-b"), "names the like: {error}");
+    assert!(
+        error.contains("port-c") && error.contains("port-a") && error.contains("port-b"),
+        "names the like: {error}"
+    );
     assert!(refusal(&lab, "a name/that cannot be", Mode::Auto).contains("a name/that cannot be"));
     assert!(refusal(&lab, "lo", Mode::Auto).contains("loopback"));
 }
@@ -40,7 +49,10 @@ fn zero_copy_where_there_is_none() {
     }
     let lab = Lab::two_hosts().switched().build().unwrap();
     let error = refusal(&lab, ENDS[0], Mode::ZeroCopy);
-    assert!(error.contains(ENDS[0]) && error.contains("zero-copy") && error.contains("native"), "{error}");
+    assert!(
+        error.contains(ENDS[0]) && error.contains("zero-copy") && error.contains("native"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -50,12 +62,18 @@ fn a_device_in_use() {
     }
     let lab = Lab::two_hosts().switched().build().unwrap();
     let pool = pool(4096);
-    for (first, second) in
-        [(Mode::Auto, Mode::Auto), (Mode::Auto, Mode::Generic), (Mode::Generic, Mode::Auto), (Mode::Generic, Mode::Generic)]
-    {
+    for (first, second) in [
+        (Mode::Auto, Mode::Auto),
+        (Mode::Auto, Mode::Generic),
+        (Mode::Generic, Mode::Auto),
+        (Mode::Generic, Mode::Generic),
+    ] {
         let port = open(&lab, ENDS[0], first, &pool).unwrap();
         let error = refusal(&lab, ENDS[0], second);
-        assert!(error.contains(ENDS[0]) && error.contains("in use"), "{first:?} then {second:?}: {error}");
+        assert!(
+            error.contains(ENDS[0]) && error.contains("in use"),
+            "{first:?} then {second:?}: {error}"
+        );
         drop(port);
     }
     assert_whole(&pool);
@@ -69,7 +87,10 @@ fn impossible_rings() {
     let lab = Lab::two_hosts().switched().build().unwrap();
     let pool = pool(4096);
     for ring in [0, 1, 1000, 1 << 31] {
-        let config = AfxdpConfig { ring, ..AfxdpConfig::new(ENDS[0]) };
+        let config = AfxdpConfig {
+            ring,
+            ..AfxdpConfig::new(ENDS[0])
+        };
         let opened = common::open(&lab, &config, &pool);
         let error = opened.map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("power of two"), "{error}");
@@ -86,7 +107,10 @@ fn without_rights() {
     }
     let lab = Lab::two_hosts().switched().build().unwrap();
     let pool = pool(4096);
-    let all = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::BPF | CapabilitySet::SYS_ADMIN;
+    let all = CapabilitySet::NET_ADMIN
+        | CapabilitySet::NET_RAW
+        | CapabilitySet::BPF
+        | CapabilitySet::SYS_ADMIN;
     let refused = |lost: CapabilitySet| {
         let config = AfxdpConfig::new(ENDS[0]);
         let namespace = lab.host(ROUTER).unwrap().namespace();
@@ -98,9 +122,12 @@ fn without_rights() {
         });
         opened.unwrap().unwrap_err().to_string()
     };
-    for lost in
-        [all, CapabilitySet::NET_RAW, CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN, CapabilitySet::BPF | CapabilitySet::SYS_ADMIN]
-    {
+    for lost in [
+        all,
+        CapabilitySet::NET_RAW,
+        CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN,
+        CapabilitySet::BPF | CapabilitySet::SYS_ADMIN,
+    ] {
         let error = refused(lost);
         assert!(error.contains(ENDS[0]), "{lost:?}: {error}");
         for right in ["root", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF"] {

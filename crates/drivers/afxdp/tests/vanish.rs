@@ -19,13 +19,18 @@ use weir_netlink::lab::{Cable, Lab, Port as End, ROUTER};
 use weir_netlink::netns::{NetNs, spawn_lasting};
 use weir_port::{Port, Source};
 
-const ALL: Arrived = Arrived { numbers: 2000, again: 0, damaged: 0 };
+const ALL: Arrived = Arrived {
+    numbers: 2000,
+    again: 0,
+    damaged: 0,
+};
 
 /// One more pair, from the host to a device of the router.
 fn cable(lab: &mut Lab, device: &str) {
     lab.add_host(&format!("far-{device}")).unwrap();
     let far = End::new(&format!("far-{device}"), "eth0").offload(Offload::GenericReceive, true);
-    lab.connect(&Cable::new(far, End::new(ROUTER, device))).unwrap();
+    lab.connect(&Cable::new(far, End::new(ROUTER, device)))
+        .unwrap();
 }
 
 fn delete(lab: &Lab, device: &str) {
@@ -43,7 +48,9 @@ fn the_others_go_on_and_the_device_comes_back() {
     cable(&mut lab, "third");
     cable(&mut lab, "fourth");
     let pool = pool(16_384);
-    let mut ports: Vec<_> = [ENDS[0], ENDS[1], "third", "fourth"].map(|device| open(&lab, device, Mode::Auto, &pool).unwrap()).into();
+    let mut ports: Vec<_> = [ENDS[0], ENDS[1], "third", "fourth"]
+        .map(|device| open(&lab, device, Mode::Auto, &pool).unwrap())
+        .into();
     let (mut fourth, mut third) = (ports.pop().unwrap(), ports.pop().unwrap());
     let (mut other, mut one) = (ports.pop().unwrap(), ports.pop().unwrap());
     let doomed = Switch::start(&mut third, &mut fourth, &pool);
@@ -56,14 +63,26 @@ fn the_others_go_on_and_the_device_comes_back() {
     assert!(fourth.link().up, "only its neighbour vanished");
     let _ = third.counters();
     std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(doomed.end().dead, 1, "one of the two receiving queues is dead");
+    assert_eq!(
+        doomed.end().dead,
+        1,
+        "one of the two receiving queues is dead"
+    );
 
     greet(&lab);
     for (from, to, sink) in both_ways(&lab, 1) {
-        assert_eq!(traffic(&from, to, &sink, 2000, Pace::Rate(20_000.0)), ALL, "the others forward on");
+        assert_eq!(
+            traffic(&from, to, &sink, 2000, Pace::Rate(20_000.0)),
+            ALL,
+            "the others forward on"
+        );
     }
     let before = counter(&third, "rx_packets", Source::Driver);
-    assert_eq!(before, counter(&third, "rx_packets", Source::Driver), "what it counted is not forgotten");
+    assert_eq!(
+        before,
+        counter(&third, "rx_packets", Source::Driver),
+        "what it counted is not forgotten"
+    );
 
     cable_again(&lab);
     wait_for("the port being worth opening", || third.should_reopen());
@@ -79,7 +98,11 @@ fn the_others_go_on_and_the_device_comes_back() {
 /// The vanished device under its old name, its other end in the same namespace.
 fn cable_again(lab: &Lab) {
     let mut route = lab.host(ROUTER).unwrap().route().unwrap();
-    let pair = weir_netlink::route::VethPair { name: "third", peer_name: "spare", ..Default::default() };
+    let pair = weir_netlink::route::VethPair {
+        name: "third",
+        peer_name: "spare",
+        ..Default::default()
+    };
     route.create_veth(&pair).unwrap();
     for name in ["third", "spare"] {
         let index = route.link_by_name(name).unwrap().index;
@@ -143,22 +166,36 @@ fn a_killed_process_leaves_the_device_free() {
     let router = lab.host(ROUTER).unwrap();
     let mut child = start_victim(router.namespace());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().starts_with("open native")), "the victim opened its port");
+    assert!(
+        lines.any(|line| line.unwrap().starts_with("open native")),
+        "the victim opened its port"
+    );
     let pool = pool(4096);
-    let busy = open(&lab, ENDS[0], Mode::Auto, &pool).map(|_| ()).unwrap_err().to_string();
+    let busy = open(&lab, ENDS[0], Mode::Auto, &pool)
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
     assert!(busy.contains("in use"), "{busy}");
     assert_whole(&pool);
     assert_eq!(router.link(ENDS[0]).unwrap().promiscuity, 1);
 
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_for("the device being free again", || open(&lab, ENDS[0], Mode::Auto, &pool).is_ok());
-    wait_for("its promiscuous mode being off", || router.link(ENDS[0]).unwrap().promiscuity == 0);
+    wait_for("the device being free again", || {
+        open(&lab, ENDS[0], Mode::Auto, &pool).is_ok()
+    });
+    wait_for("its promiscuous mode being off", || {
+        router.link(ENDS[0]).unwrap().promiscuity == 0
+    });
     assert_whole(&pool);
 }
 
 fn start_victim(namespace: &NetNs) -> std::process::Child {
     let mut command = namespace.command(std::env::current_exe().unwrap());
-    command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, "1").stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["--exact", "victim", "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     spawn_lasting(command).unwrap()
 }

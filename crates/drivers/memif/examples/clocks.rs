@@ -23,28 +23,53 @@ struct End {
 }
 
 fn open(role: Role) -> Result<End, Box<dyn std::error::Error>> {
-    let pool = Pool::new(PoolConfig { chunks: 8192, hugepages: Hugepages::Auto })?;
+    let pool = Pool::new(PoolConfig {
+        chunks: 8192,
+        hugepages: Hugepages::Auto,
+    })?;
     let socket = Socket::Abstract(format!("weir-memif-clocks-{}", std::process::id()));
     let mut port = MemifPort::open(&MemifConfig::new(role, socket, 0), &pool)?;
     let queues = port.take_queues().pop().ok_or("no queues")?;
     let (rx, tx) = (queues.rx.ok_or("no rx")?, queues.tx.ok_or("no tx")?);
-    Ok(End { name: role.name(), port, rx, tx, cache: PktCache::new(&pool) })
+    Ok(End {
+        name: role.name(),
+        port,
+        rx,
+        tx,
+        cache: PktCache::new(&pool),
+    })
 }
 
 fn median(mut samples: Vec<u64>) -> String {
     samples.sort_unstable();
-    let at = |part: usize| samples.get(samples.len() * part / 100).copied().unwrap_or(0) as f64 / VECTOR as f64;
-    format!("{:6.2} clocks a packet (5 %: {:.2}, 95 %: {:.2}, {} vectors)", at(50), at(5), at(95), samples.len())
+    let at = |part: usize| {
+        samples
+            .get(samples.len() * part / 100)
+            .copied()
+            .unwrap_or(0) as f64
+            / VECTOR as f64
+    };
+    format!(
+        "{:6.2} clocks a packet (5 %: {:.2}, 95 %: {:.2}, {} vectors)",
+        at(50),
+        at(5),
+        at(95),
+        samples.len()
+    )
 }
 
 fn fill(end: &mut End, vector: &mut Vector, bytes: usize) {
     end.cache.alloc_into(VECTOR - vector.len(), vector);
-    vector.iter_mut().filter(|packet| packet.is_empty()).for_each(|packet| _ = packet.set_len(bytes));
+    vector
+        .iter_mut()
+        .filter(|packet| packet.is_empty())
+        .for_each(|packet| _ = packet.set_len(bytes));
 }
 
 /// One vector from one end to the other and back into the pools, `TURNS` times.
 fn together(from: &mut End, to: &mut End, bytes: usize) {
-    let (mut vector, mut sending, mut receiving) = (Vector::with_capacity(VECTOR), Vec::new(), Vec::new());
+    let (mut vector, mut sending, mut receiving) =
+        (Vector::with_capacity(VECTOR), Vec::new(), Vec::new());
     for _ in 0..TURNS {
         fill(from, &mut vector, bytes);
         let start = weir_cpu::tsc();
@@ -102,8 +127,17 @@ fn apart(from: &mut End, to: &mut End, bytes: usize) {
         }
         let seconds = begin.elapsed().as_secs_f64();
         stop.store(true, Ordering::Relaxed);
-        println!("{:6} tx {}", from_name(to), median(sending.join().unwrap_or_default()));
-        println!("{:6} rx {}, {:.1} Mpps", to.name, median(receiving), count as f64 / seconds / 1e6);
+        println!(
+            "{:6} tx {}",
+            from_name(to),
+            median(sending.join().unwrap_or_default())
+        );
+        println!(
+            "{:6} rx {}, {:.1} Mpps",
+            to.name,
+            median(receiving),
+            count as f64 / seconds / 1e6
+        );
     });
     while to.rx.recv(&mut vector, &mut to.cache, VECTOR) > 0 {
         to.cache.free_vector(&mut vector);
@@ -112,21 +146,37 @@ fn apart(from: &mut End, to: &mut End, bytes: usize) {
 }
 
 fn from_name(to: &End) -> &'static str {
-    if to.name == "master" { "slave" } else { "master" }
+    if to.name == "master" {
+        "slave"
+    } else {
+        "master"
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let bytes = words.iter().find_map(|word| word.parse().ok()).unwrap_or(60);
+    let bytes = words
+        .iter()
+        .find_map(|word| word.parse().ok())
+        .unwrap_or(60);
     let (mut master, mut slave) = (open(Role::Master)?, open(Role::Slave)?);
     while !(master.port.link().up && slave.port.link().up) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let _ = weir_cpu::pin_to(0);
     // The slave's first turn offers its buffers.
-    slave.rx.recv(&mut Vector::with_capacity(VECTOR), &mut slave.cache, VECTOR);
-    let run = if words.iter().any(|word| word == "apart") { apart } else { together };
-    println!("frames of {bytes} bytes, hugepages: {}", slave.cache.pool().on_hugepages());
+    slave
+        .rx
+        .recv(&mut Vector::with_capacity(VECTOR), &mut slave.cache, VECTOR);
+    let run = if words.iter().any(|word| word == "apart") {
+        apart
+    } else {
+        together
+    };
+    println!(
+        "frames of {bytes} bytes, hugepages: {}",
+        slave.cache.pool().on_hugepages()
+    );
     run(&mut slave, &mut master, bytes);
     run(&mut master, &mut slave, bytes);
     Ok(())

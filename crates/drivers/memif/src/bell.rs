@@ -24,7 +24,12 @@ pub(crate) fn ring(event: BorrowedFd<'_>) -> bool {
 /// Makes it unreadable.
 pub(crate) fn quiet(event: BorrowedFd<'_>) {
     let mut count = [0; 8];
-    let _ = preadv2(event, &mut [IoSliceMut::new(&mut count)], u64::MAX, ReadWriteFlags::NOWAIT);
+    let _ = preadv2(
+        event,
+        &mut [IoSliceMut::new(&mut count)],
+        u64::MAX,
+        ReadWriteFlags::NOWAIT,
+    );
 }
 
 /// Whether a descriptor from a peer is what it should be; it is made non-blocking.
@@ -32,8 +37,11 @@ pub(crate) fn quiet(event: BorrowedFd<'_>) {
 /// Anything else (a pipe, a socket, a file) could make a worker wait, or write where it should not.
 pub(crate) fn take_over(descriptor: &OwnedFd) -> bool {
     let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    let is_event = rustix::fs::readlink(path, Vec::new()).is_ok_and(|target| target.as_bytes() == b"anon_inode:[eventfd]");
-    is_event && fcntl_getfl(descriptor).is_ok_and(|flags| fcntl_setfl(descriptor, flags | OFlags::NONBLOCK).is_ok())
+    let is_event = rustix::fs::readlink(path, Vec::new())
+        .is_ok_and(|target| target.as_bytes() == b"anon_inode:[eventfd]");
+    is_event
+        && fcntl_getfl(descriptor)
+            .is_ok_and(|flags| fcntl_setfl(descriptor, flags | OFlags::NONBLOCK).is_ok())
 }
 
 /// What one receiving half sleeps on: the same descriptor whichever peer there is.
@@ -46,14 +54,22 @@ pub(crate) struct Pillow {
 
 impl Pillow {
     pub(crate) fn new() -> rustix::io::Result<Pillow> {
-        let pillow = Pillow { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, own: event()? };
+        let pillow = Pillow {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            own: event()?,
+        };
         pillow.add(pillow.own.as_fd())?;
         Ok(pillow)
     }
 
     /// Wakes for this too.
     pub(crate) fn add(&self, event: BorrowedFd<'_>) -> rustix::io::Result<()> {
-        epoll::add(&self.epoll, event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+        epoll::add(
+            &self.epoll,
+            event,
+            epoll::EventData::new_u64(0),
+            epoll::EventFlags::IN,
+        )
     }
 
     /// No longer.
@@ -82,7 +98,15 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     fn readable(descriptor: BorrowedFd<'_>) -> bool {
-        poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+        poll(
+            &mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)],
+            Some(&Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            }),
+        )
+        .unwrap()
+            > 0
     }
 
     #[test]
@@ -93,7 +117,9 @@ mod tests {
         assert!(readable(pillow.descriptor()));
         pillow.quiet();
         pillow.add(other.as_fd()).unwrap();
-        assert!(!readable(pillow.descriptor()) && ring(other.as_fd()) && readable(pillow.descriptor()));
+        assert!(
+            !readable(pillow.descriptor()) && ring(other.as_fd()) && readable(pillow.descriptor())
+        );
         pillow.remove(other.as_fd());
         assert!(!readable(pillow.descriptor()));
         quiet(other.as_fd());

@@ -8,7 +8,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 use crate::message::{LENGTH, Message};
@@ -30,7 +31,11 @@ pub(crate) struct Channel(pub(crate) OwnedFd);
 
 impl Channel {
     /// Sends a message, with a descriptor perhaps.
-    pub(crate) fn send(&self, message: &Message, descriptor: Option<BorrowedFd<'_>>) -> Result<(), Reason> {
+    pub(crate) fn send(
+        &self,
+        message: &Message,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Reason> {
         let bytes = message.encode();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -38,7 +43,12 @@ impl Channel {
         if let Some(descriptors) = &descriptors {
             control.push(SendAncillaryMessage::ScmRights(descriptors));
         }
-        match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        match sendmsg(
+            &self.0,
+            &[IoSlice::new(&bytes)],
+            &mut control,
+            SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+        ) {
             Ok(LENGTH) => Ok(()),
             Err(Errno::PIPE | Errno::CONNRESET) => Err(Reason::Gone),
             _ => Err(Reason::Channel),
@@ -49,10 +59,16 @@ impl Channel {
     pub(crate) fn receive(&self) -> Received {
         // One byte more than a message, to notice a longer one.
         let mut bytes = [0; LENGTH + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2), ScmCredentials(1))];
+        let mut space =
+            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2), ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        let length = match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+        let length = match recvmsg(
+            &self.0,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            flags,
+        ) {
             Ok(received) => received.bytes,
             Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
             Err(Errno::CONNRESET | Errno::PIPE) => return Received::End,
@@ -75,7 +91,13 @@ impl Channel {
 
     /// Tells the peer why, if it still listens.
     pub(crate) fn part(&self, reason: Reason) {
-        let _ = self.send(&Message::Disconnect { code: u32::from(reason as u8), text: reason.sentence().to_owned() }, None);
+        let _ = self.send(
+            &Message::Disconnect {
+                code: u32::from(reason as u8),
+                text: reason.sentence().to_owned(),
+            },
+            None,
+        );
     }
 }
 
@@ -87,7 +109,13 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, send, socketpair};
 
     fn pair() -> (Channel, Channel) {
-        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (a, b) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap();
         (Channel(a), Channel(b))
     }
 
@@ -97,8 +125,14 @@ mod tests {
         assert!(matches!(there.receive(), Received::Nothing));
         here.send(&Message::Ack, Some(here.0.as_fd())).unwrap();
         here.send(&Message::Ack, None).unwrap();
-        assert!(matches!(there.receive(), Received::Message(Message::Ack, Some(_))));
-        assert!(matches!(there.receive(), Received::Message(Message::Ack, None)));
+        assert!(matches!(
+            there.receive(),
+            Received::Message(Message::Ack, Some(_))
+        ));
+        assert!(matches!(
+            there.receive(),
+            Received::Message(Message::Ack, None)
+        ));
         drop(here);
         assert!(matches!(there.receive(), Received::End));
         assert_eq!(there.send(&Message::Ack, None), Err(Reason::Gone));
@@ -109,7 +143,10 @@ mod tests {
         let (here, there) = pair();
         for length in [1, LENGTH - 1, LENGTH + 1, 4096] {
             send(&here.0, &vec![0; length], SendFlags::empty()).unwrap();
-            assert!(matches!(there.receive(), Received::Bad(Reason::MessageSize)), "{length}");
+            assert!(
+                matches!(there.receive(), Received::Bad(Reason::MessageSize)),
+                "{length}"
+            );
         }
         let full = (0..100_000).find_map(|_| here.send(&Message::Ack, None).err());
         assert_eq!(full, Some(Reason::Channel));

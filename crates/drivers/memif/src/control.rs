@@ -63,7 +63,12 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn new(shared: Arc<Shared>) -> Control {
-        Control { shared, phase: Phase::Idle, graves: Vec::new(), next_attempt: Instant::now() }
+        Control {
+            shared,
+            phase: Phase::Idle,
+            graves: Vec::new(),
+            next_attempt: Instant::now(),
+        }
     }
 
     /// Until the port is closed.
@@ -96,10 +101,15 @@ impl Control {
         {
             return self.part(reason);
         }
-        if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+        if self
+            .deadline()
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
             return self.part(Reason::Timeout);
         }
-        let Some(channel) = self.channel() else { return };
+        let Some(channel) = self.channel() else {
+            return;
+        };
         match channel.receive() {
             Received::Nothing => (),
             Received::End => self.part(Reason::Gone),
@@ -107,14 +117,17 @@ impl Control {
             Received::Message(Message::Disconnect { text, .. }, _) => {
                 self.part(Reason::Left);
                 if !text.is_empty() {
-                    lock(&self.shared.known).parted = Some(format!("{}: {text}", Reason::Left.sentence()));
+                    lock(&self.shared.known).parted =
+                        Some(format!("{}: {text}", Reason::Left.sentence()));
                 }
             }
             Received::Message(message, descriptor) => {
                 let shared = self.shared.clone();
                 let step = match &mut self.phase {
                     Phase::SlaveTalks(channel, side, _) => side.message(&shared, channel, message),
-                    Phase::MasterTalks(channel, side, _) => side.message(&shared, channel, message, descriptor),
+                    Phase::MasterTalks(channel, side, _) => {
+                        side.message(&shared, channel, message, descriptor)
+                    }
                     _ => Err(Reason::Unexpected),
                 };
                 match step {
@@ -129,7 +142,9 @@ impl Control {
     fn channel(&self) -> Option<&Channel> {
         match &self.phase {
             Phase::Idle => None,
-            Phase::SlaveTalks(channel, ..) | Phase::MasterTalks(channel, ..) | Phase::Up(channel, _) => Some(channel),
+            Phase::SlaveTalks(channel, ..)
+            | Phase::MasterTalks(channel, ..)
+            | Phase::Up(channel, _) => Some(channel),
         }
     }
 
@@ -151,11 +166,17 @@ impl Control {
             until = Some(until.map_or(now + LOOK, |until| until.min(now + LOOK)));
         }
         let mut polled = vec![PollFd::new(self.shared.event(), PollFlags::IN)];
-        polled.extend(self.channel().map(|channel| PollFd::new(&channel.0, PollFlags::IN)));
+        polled.extend(
+            self.channel()
+                .map(|channel| PollFd::new(&channel.0, PollFlags::IN)),
+        );
         let timeout = until.map(|until| {
             // Rounded up, so as not to come too early and ask again.
             let left = until.saturating_duration_since(now) + Duration::from_millis(1);
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+            Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
         });
         let _ = poll(&mut polled, timeout.as_ref());
     }
@@ -169,7 +190,9 @@ impl Control {
         match self.shared.config.role {
             Role::Slave if Instant::now() >= self.next_attempt => {
                 self.next_attempt = Instant::now() + AGAIN;
-                let Ok(address) = self.shared.config.socket.address() else { return };
+                let Ok(address) = self.shared.config.socket.address() else {
+                    return;
+                };
                 let Ok(socket) = seqpacket() else { return };
                 if connect(&socket, &address).is_ok() {
                     self.phase = Phase::SlaveTalks(Channel(socket), SlaveSide::new(), until);
@@ -177,7 +200,9 @@ impl Control {
             }
             Role::Slave => (),
             Role::Master => {
-                let Some(Incoming { channel, init }) = lock(&self.shared.incoming).take() else { return };
+                let Some(Incoming { channel, init }) = lock(&self.shared.incoming).take() else {
+                    return;
+                };
                 let side = MasterSide::new(&self.shared, &channel);
                 lock(&self.shared.known).peer = init.name;
                 match side {
@@ -203,7 +228,12 @@ impl Control {
             Phase::MasterTalks(channel, ..) => self.phase = Phase::Up(channel, link.clone()),
             _ => return,
         }
-        tracing::debug!(port = self.shared.config.name(), peer = known.peer, interface = known.interface, "memif connected");
+        tracing::debug!(
+            port = self.shared.config.name(),
+            peer = known.peer,
+            interface = known.interface,
+            "memif connected"
+        );
         drop(known);
         self.shared.connects.fetch_add(1, Ordering::Relaxed);
         self.shared.offer(Some(link));
@@ -222,10 +252,19 @@ impl Control {
         self.shared.reasons.count(reason);
         {
             let mut known = lock(&self.shared.known);
-            let Known { peer, interface, .. } = std::mem::take(&mut *known);
+            let Known {
+                peer, interface, ..
+            } = std::mem::take(&mut *known);
             known.parted = Some(reason.sentence().to_owned());
             let port = self.shared.config.name();
-            tracing::debug!(port, peer, interface, reason = reason.name(), "memif disconnected: {}", reason.sentence());
+            tracing::debug!(
+                port,
+                peer,
+                interface,
+                reason = reason.name(),
+                "memif disconnected: {}",
+                reason.sentence()
+            );
         }
         let closed = matches!(reason, Reason::Gone);
         if !closed && reason != Reason::Left {
@@ -235,7 +274,11 @@ impl Control {
             let _ = rustix::net::shutdown(&channel.0, rustix::net::Shutdown::Write);
         }
         self.next_attempt = Instant::now() + AGAIN;
-        self.graves.push(Grave { channel: (!closed).then_some(channel), until: Instant::now() + GRACE, link });
+        self.graves.push(Grave {
+            channel: (!closed).then_some(channel),
+            until: Instant::now() + GRACE,
+            link,
+        });
         self.shared.busy.store(false, Ordering::Release);
         self.look_after_graves();
     }
@@ -245,12 +288,17 @@ impl Control {
         self.graves.retain_mut(|grave| {
             if let Some(channel) = &grave.channel {
                 // Whatever it still says is of no interest; a few messages at a time.
-                let ended = (0..16).map(|_| channel.receive()).find(|received| !matches!(received, Received::Message(..)));
+                let ended = (0..16)
+                    .map(|_| channel.receive())
+                    .find(|received| !matches!(received, Received::Message(..)));
                 if matches!(ended, Some(Received::End | Received::Bad(_))) || now >= grave.until {
                     grave.channel = None;
                 }
             }
-            let held = grave.link.as_ref().is_some_and(|link| Arc::strong_count(link) > 1);
+            let held = grave
+                .link
+                .as_ref()
+                .is_some_and(|link| Arc::strong_count(link) > 1);
             grave.channel.is_some() || held
         });
     }

@@ -14,7 +14,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
+    memfd_create,
+};
 use rustix::net::sockopt::socket_peercred;
 
 use crate::bell;
@@ -62,10 +65,15 @@ struct Rings {
 fn own_rings(queues: usize, log2_size: u8) -> rustix::io::Result<Rings> {
     let stride = Ring::bytes(log2_size).next_multiple_of(LINE);
     let bytes = (2 * queues * stride).next_multiple_of(4096);
-    let file = memfd_create("weir-memif", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let file = memfd_create(
+        "weir-memif",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?;
     ftruncate(&file, bytes as u64)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    let failed = |error: std::io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOMEM);
+    let failed = |error: std::io::Error| {
+        rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOMEM)
+    };
     let mapping = Arc::new(Mapping::new(file.as_fd(), bytes).map_err(failed)?);
     let mut lanes = Vec::with_capacity(2 * queues);
     for number in 0..2 * queues {
@@ -74,14 +82,34 @@ fn own_rings(queues: usize, log2_size: u8) -> rustix::io::Result<Rings> {
         ring.initialise();
         let to_master = number < queues;
         let index = (number % queues) as u16;
-        lanes.push((Lane { ring, event: bell::event()? }, AddRing { to_master, index, region: 0, offset, log2_size }));
+        lanes.push((
+            Lane {
+                ring,
+                event: bell::event()?,
+            },
+            AddRing {
+                to_master,
+                index,
+                region: 0,
+                offset,
+                log2_size,
+            },
+        ));
     }
-    Ok(Rings { file, mapping, lanes })
+    Ok(Rings {
+        file,
+        mapping,
+        lanes,
+    })
 }
 
 impl SlaveSide {
     pub(crate) fn new() -> SlaveSide {
-        SlaveSide { rings: None, sent: 0, peer: String::new() }
+        SlaveSide {
+            rings: None,
+            sent: 0,
+            peer: String::new(),
+        }
     }
 
     /// The name that the master gave itself.
@@ -89,7 +117,12 @@ impl SlaveSide {
         &self.peer
     }
 
-    pub(crate) fn message(&mut self, shared: &Shared, channel: &Channel, message: Message) -> Result<Step, Reason> {
+    pub(crate) fn message(
+        &mut self,
+        shared: &Shared,
+        channel: &Channel,
+        message: Message,
+    ) -> Result<Step, Reason> {
         match message {
             Message::Hello(hello) if self.rings.is_none() => {
                 self.rings = Some(self.answer(shared, &hello)?);
@@ -102,9 +135,14 @@ impl SlaveSide {
             }
             Message::Connected { name } if self.is_last() => {
                 let Rings { mapping, lanes, .. } = self.rings.take().ok_or(Reason::Unexpected)?;
-                let (tx, rx): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|(_, place)| place.to_master);
-                let lanes = |list: Vec<(Lane, AddRing)>| list.into_iter().map(|(lane, _)| lane).collect();
-                Ok(Step::Done(Link::new(vec![mapping], lanes(rx), lanes(tx), &shared.pool), name))
+                let (tx, rx): (Vec<_>, Vec<_>) =
+                    lanes.into_iter().partition(|(_, place)| place.to_master);
+                let lanes =
+                    |list: Vec<(Lane, AddRing)>| list.into_iter().map(|(lane, _)| lane).collect();
+                Ok(Step::Done(
+                    Link::new(vec![mapping], lanes(rx), lanes(tx), &shared.pool),
+                    name,
+                ))
             }
             _ => Err(Reason::Unexpected),
         }
@@ -120,24 +158,49 @@ impl SlaveSide {
         if hello.max_region < 1 || !enough(hello.max_to_master) || !enough(hello.max_to_slave) {
             return Err(Reason::PeerLimits);
         }
-        let log2_size = shared.config.log2_ring_size().min(hello.max_log2_ring_size).min(MOST_LOG2);
+        let log2_size = shared
+            .config
+            .log2_ring_size()
+            .min(hello.max_log2_ring_size)
+            .min(MOST_LOG2);
         own_rings(queues, log2_size).map_err(|_| Reason::Channel)
     }
 
     /// INIT, two regions, the rings, CONNECT.
     fn is_last(&self) -> bool {
-        self.rings.as_ref().is_some_and(|rings| self.sent == rings.lanes.len() + 4)
+        self.rings
+            .as_ref()
+            .is_some_and(|rings| self.sent == rings.lanes.len() + 4)
     }
 
     fn send_next(&mut self, shared: &Shared, channel: &Channel) -> Result<(), Reason> {
-        let Some(rings) = &self.rings else { return Err(Reason::Unexpected) };
+        let Some(rings) = &self.rings else {
+            return Err(Reason::Unexpected);
+        };
         let (message, descriptor) = match self.sent {
             0 => (own_init(shared), None),
-            1 => (Message::AddRegion { index: 0, size: rings.mapping.bytes() as u64 }, Some(rings.file.as_fd())),
-            2 => (Message::AddRegion { index: 1, size: shared.pool.mapped_bytes() as u64 }, Some(shared.pool.file())),
+            1 => (
+                Message::AddRegion {
+                    index: 0,
+                    size: rings.mapping.bytes() as u64,
+                },
+                Some(rings.file.as_fd()),
+            ),
+            2 => (
+                Message::AddRegion {
+                    index: 1,
+                    size: shared.pool.mapped_bytes() as u64,
+                },
+                Some(shared.pool.file()),
+            ),
             n => match rings.lanes.get(n - 3) {
                 Some((lane, place)) => (Message::AddRing(*place), Some(lane.event.as_fd())),
-                None if n == rings.lanes.len() + 3 => (Message::Connect { name: own_interface(shared) }, None),
+                None if n == rings.lanes.len() + 3 => (
+                    Message::Connect {
+                        name: own_interface(shared),
+                    },
+                    None,
+                ),
                 None => return Err(Reason::Unexpected),
             },
         };
@@ -149,7 +212,13 @@ impl SlaveSide {
 fn own_init(shared: &Shared) -> Message {
     let config = &shared.config;
     let secret = config.secret.unwrap_or_default();
-    Message::Init(Init { version: VERSION, id: config.id, mode: ETHERNET, secret, name: crate::OWN_NAME.into() })
+    Message::Init(Init {
+        version: VERSION,
+        id: config.id,
+        mode: ETHERNET,
+        secret,
+        name: crate::OWN_NAME.into(),
+    })
 }
 
 fn own_interface(shared: &Shared) -> String {
@@ -174,7 +243,13 @@ impl MasterSide {
         let user = socket_peercred(&channel.0).map(|peer| peer.uid).ok();
         let trusted = user.is_some_and(|user| user.is_root() || user == rustix::process::geteuid());
         channel.send(&Message::Ack, None)?;
-        Ok(MasterSide { regions: Vec::new(), bytes: 0, rx: none(), tx: none(), trusted })
+        Ok(MasterSide {
+            regions: Vec::new(),
+            bytes: 0,
+            rx: none(),
+            tx: none(),
+            trusted,
+        })
     }
 
     pub(crate) fn message(
@@ -189,7 +264,12 @@ impl MasterSide {
             Message::AddRing(place) => self.add_ring(place, descriptor)?,
             Message::Connect { name } => {
                 let link = self.connect(shared)?;
-                channel.send(&Message::Connected { name: own_interface(shared) }, None)?;
+                channel.send(
+                    &Message::Connected {
+                        name: own_interface(shared),
+                    },
+                    None,
+                )?;
                 return Ok(Step::Done(link, name));
             }
             _ => return Err(Reason::Unexpected),
@@ -215,10 +295,20 @@ impl MasterSide {
     }
 
     fn add_ring(&mut self, place: AddRing, event: Option<OwnedFd>) -> Result<(), Reason> {
-        let list = if place.to_master { &mut self.rx } else { &mut self.tx };
-        let seat = list.get_mut(usize::from(place.index)).filter(|seat| seat.is_none()).ok_or(Reason::RingIndex)?;
+        let list = if place.to_master {
+            &mut self.rx
+        } else {
+            &mut self.tx
+        };
+        let seat = list
+            .get_mut(usize::from(place.index))
+            .filter(|seat| seat.is_none())
+            .ok_or(Reason::RingIndex)?;
         let event = event.filter(bell::take_over).ok_or(Reason::RingInterrupt)?;
-        let region = self.regions.get(usize::from(place.region)).ok_or(Reason::RingPlace)?;
+        let region = self
+            .regions
+            .get(usize::from(place.region))
+            .ok_or(Reason::RingPlace)?;
         let ring = Ring::new(region, place.offset, place.log2_size).ok_or(Reason::RingPlace)?;
         *seat = Some(Lane { ring, event });
         Ok(())
@@ -232,17 +322,29 @@ impl MasterSide {
         if rx.is_empty() {
             return Err(Reason::RingsMissing);
         }
-        if rx.iter().chain(&tx).any(|lane| lane.ring.cookie() != COOKIE) {
+        if rx
+            .iter()
+            .chain(&tx)
+            .any(|lane| lane.ring.cookie() != COOKIE)
+        {
             return Err(Reason::RingCookie);
         }
-        Ok(Link::new(std::mem::take(&mut self.regions), rx, tx, &shared.pool))
+        Ok(Link::new(
+            std::mem::take(&mut self.regions),
+            rx,
+            tx,
+            &shared.pool,
+        ))
     }
 }
 
 /// Whether a file can be mapped for good.
 fn check_file(file: BorrowedFd<'_>, size: u64, trusted: bool) -> Result<(), Reason> {
     // The seal first: only then the size is the size for ever.
-    if !fcntl_get_seals(file).map_err(|_| Reason::RegionSeal)?.contains(SealFlags::SHRINK) {
+    if !fcntl_get_seals(file)
+        .map_err(|_| Reason::RegionSeal)?
+        .contains(SealFlags::SHRINK)
+    {
         return Err(Reason::RegionSeal);
     }
     let there = fstat(file).map_err(|_| Reason::RegionFile)?.st_size;

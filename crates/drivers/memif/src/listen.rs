@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with,
+};
 use weir_port::OpenError;
 
 use crate::bell;
@@ -33,7 +36,10 @@ const MOST_PENDING: usize = 8;
 /// How long a slave may take to say so, and how long it waits for a port that is just parting.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a slave that waits for a port is looked after.
-const RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const RETRY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 /// The most regions that a slave may share, less one.
 pub(crate) const LAST_REGION: u16 = 15;
 
@@ -72,7 +78,10 @@ impl Membership {
         let (socket, id) = (&shared.config.socket, shared.config.id);
         let mut listeners = lock(&LISTENERS);
         listeners.retain(|(_, listener)| listener.strong_count() > 0);
-        let there = listeners.iter().find(|(other, _)| other == socket).and_then(|(_, listener)| listener.upgrade());
+        let there = listeners
+            .iter()
+            .find(|(other, _)| other == socket)
+            .and_then(|(_, listener)| listener.upgrade());
         let listener = match there {
             Some(listener) => listener,
             None => {
@@ -83,16 +92,24 @@ impl Membership {
         };
         let mut members = lock(&listener.table.members);
         if members.iter().any(|member| member.config.id == id) {
-            return Err(OpenError(format!("{}: there is a master of this id already: use another id", shared.config.name())));
+            return Err(OpenError(format!(
+                "{}: there is a master of this id already: use another id",
+                shared.config.name()
+            )));
         }
         members.push(shared.clone());
         drop(members);
-        Ok(Membership { listener: Some(listener), id })
+        Ok(Membership {
+            listener: Some(listener),
+            id,
+        })
     }
 
     /// How many slaves were sent away for this reason before they had said whom they want.
     pub(crate) fn sent_away(&self, reason: Reason) -> u64 {
-        self.listener.as_ref().map_or(0, |listener| listener.table.reasons.of(reason))
+        self.listener
+            .as_ref()
+            .map_or(0, |listener| listener.table.reasons.of(reason))
     }
 }
 
@@ -110,22 +127,30 @@ impl Drop for Membership {
 impl Listener {
     fn new(socket: &Socket) -> Result<Listener, OpenError> {
         let address = socket.address()?;
-        let failed = |what: &str, errno: Errno| OpenError(format!("{socket}: {what}: {}", std::io::Error::from(errno)));
+        let failed = |what: &str, errno: Errno| {
+            OpenError(format!("{socket}: {what}: {}", std::io::Error::from(errno)))
+        };
         if let Socket::Path(path) = socket {
             remove_stale(path, &address)?;
         }
         let descriptor = seqpacket().map_err(|errno| failed("no socket can be made", errno))?;
         bind(&descriptor, &address).map_err(|errno| match errno {
-            Errno::ADDRINUSE => OpenError(format!("{socket}: another program listens there: stop it, or use another socket")),
+            Errno::ADDRINUSE => OpenError(format!(
+                "{socket}: another program listens there: stop it, or use another socket"
+            )),
             Errno::NOENT => OpenError(format!("{socket}: there is no such folder: make it")),
             errno => failed("the socket cannot be bound", errno),
         })?;
-        listen(&descriptor, MOST_PENDING as i32).map_err(|errno| failed("nobody can be listened to", errno))?;
+        listen(&descriptor, MOST_PENDING as i32)
+            .map_err(|errno| failed("nobody can be listened to", errno))?;
         let file = match socket {
-            Socket::Path(path) => std::fs::symlink_metadata(path).ok().map(|metadata| (path.clone(), metadata.ino())),
+            Socket::Path(path) => std::fs::symlink_metadata(path)
+                .ok()
+                .map(|metadata| (path.clone(), metadata.ino())),
             Socket::Abstract(_) => None,
         };
-        let event = bell::event().map_err(|errno| failed("no event descriptor can be made", errno))?;
+        let event =
+            bell::event().map_err(|errno| failed("no event descriptor can be made", errno))?;
         let table = Arc::new(Table {
             socket: descriptor,
             event,
@@ -134,9 +159,16 @@ impl Listener {
             reasons: Reasons::default(),
         });
         let work = table.clone();
-        let thread = std::thread::Builder::new().name("memif-listen".into()).spawn(move || work.run());
-        let thread = thread.map_err(|error| OpenError(format!("{socket}: no thread can be made: {error}")))?;
-        Ok(Listener { table, thread: Some(thread), file })
+        let thread = std::thread::Builder::new()
+            .name("memif-listen".into())
+            .spawn(move || work.run());
+        let thread = thread
+            .map_err(|error| OpenError(format!("{socket}: no thread can be made: {error}")))?;
+        Ok(Listener {
+            table,
+            thread: Some(thread),
+            file,
+        })
     }
 }
 
@@ -157,14 +189,24 @@ impl Drop for Listener {
 
 /// A fresh socket of the control channel's kind.
 pub(crate) fn seqpacket() -> Result<OwnedFd, Errno> {
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+    socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )
 }
 
 /// Removes a socket file that nobody listens on.
 fn remove_stale(path: &std::path::Path, address: &SocketAddrUnix) -> Result<(), OpenError> {
-    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let Ok(metadata) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
     if !metadata.file_type().is_socket() {
-        return Err(OpenError(format!("{}: is there and is no socket: remove it, or use another path", path.display())));
+        return Err(OpenError(format!(
+            "{}: is there and is no socket: remove it, or use another path",
+            path.display()
+        )));
     }
     if seqpacket().is_ok_and(|probe| connect(&probe, address) == Err(Errno::CONNREFUSED)) {
         let _ = std::fs::remove_file(path);
@@ -185,12 +227,23 @@ impl Table {
         while !self.stop.load(Ordering::Acquire) {
             self.wait(&pending);
             bell::quiet(self.event.as_fd());
-            pending = pending.into_iter().filter_map(|slave| self.hear(slave)).collect();
+            pending = pending
+                .into_iter()
+                .filter_map(|slave| self.hear(slave))
+                .collect();
             while pending.len() < MOST_PENDING {
-                let Ok(descriptor) = accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else { break };
+                let Ok(descriptor) =
+                    accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+                else {
+                    break;
+                };
                 let channel = Channel(descriptor);
                 if channel.send(&self.hello(), None).is_ok() {
-                    pending.push(Pending { channel, init: None, until: Instant::now() + PATIENCE });
+                    pending.push(Pending {
+                        channel,
+                        init: None,
+                        until: Instant::now() + PATIENCE,
+                    });
                 }
             }
         }
@@ -201,15 +254,29 @@ impl Table {
         if pending.len() < MOST_PENDING {
             polled.push(PollFd::new(&self.socket, PollFlags::IN));
         }
-        polled.extend(pending.iter().map(|slave| PollFd::new(&slave.channel.0, PollFlags::IN)));
+        polled.extend(
+            pending
+                .iter()
+                .map(|slave| PollFd::new(&slave.channel.0, PollFlags::IN)),
+        );
         let waiting = pending.iter().any(|slave| slave.init.is_some());
-        let long = Timespec { tv_sec: 1, tv_nsec: 0 };
-        let _ = poll(&mut polled, (!pending.is_empty()).then_some(if waiting { &RETRY } else { &long }));
+        let long = Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        };
+        let _ = poll(
+            &mut polled,
+            (!pending.is_empty()).then_some(if waiting { &RETRY } else { &long }),
+        );
     }
 
     /// What is told to everybody: the limits of the widest port here.
     fn hello(&self) -> Message {
-        let queues = lock(&self.members).iter().map(|member| member.config.queues).max().unwrap_or(1);
+        let queues = lock(&self.members)
+            .iter()
+            .map(|member| member.config.queues)
+            .max()
+            .unwrap_or(1);
         Message::Hello(Hello {
             name: crate::OWN_NAME.into(),
             min_version: VERSION,
@@ -234,7 +301,11 @@ impl Table {
         }
         let late = Instant::now() >= slave.until;
         let Some(init) = &slave.init else {
-            return if late { self.send_away(&slave.channel, Reason::Timeout) } else { Some(slave) };
+            return if late {
+                self.send_away(&slave.channel, Reason::Timeout)
+            } else {
+                Some(slave)
+            };
         };
         if init.version != VERSION {
             return self.send_away(&slave.channel, Reason::Version);
@@ -258,7 +329,14 @@ impl Table {
                 slave.channel.part(reason);
             }
             None => {
-                let Pending { channel, init: Some(init), .. } = slave else { return None };
+                let Pending {
+                    channel,
+                    init: Some(init),
+                    ..
+                } = slave
+                else {
+                    return None;
+                };
                 *lock(&port.incoming) = Some(Incoming { channel, init });
                 port.ring();
             }
@@ -282,6 +360,9 @@ fn refusal(port: &Shared, init: &Init) -> Option<Reason> {
     }
     let secret = port.config.secret?;
     // All bytes are compared, so that the time says nothing about them.
-    let differing = secret.iter().zip(&init.secret).fold(0, |differing, (a, b)| differing | (a ^ b));
+    let differing = secret
+        .iter()
+        .zip(&init.secret)
+        .fold(0, |differing, (a, b)| differing | (a ^ b));
     (differing != 0).then_some(Reason::Secret)
 }

@@ -85,7 +85,10 @@ impl Cursor<&mut [u8; LENGTH]> {
 
 impl Cursor<&[u8; LENGTH]> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let bytes = self.0.get(self.1..self.1 + N).and_then(|bytes| bytes.try_into().ok());
+        let bytes = self
+            .0
+            .get(self.1..self.1 + N)
+            .and_then(|bytes| bytes.try_into().ok());
         self.1 += N;
         bytes.unwrap_or([0; N])
     }
@@ -105,8 +108,18 @@ impl Cursor<&[u8; LENGTH]> {
     /// Up to the first zero, printable ASCII only.
     fn text<const N: usize>(&mut self) -> String {
         let bytes = self.take::<N>();
-        let shown = |byte: &u8| if byte.is_ascii_graphic() || *byte == b' ' { *byte as char } else { '?' };
-        bytes.iter().take_while(|&&byte| byte != 0).map(shown).collect()
+        let shown = |byte: &u8| {
+            if byte.is_ascii_graphic() || *byte == b' ' {
+                *byte as char
+            } else {
+                '?'
+            }
+        };
+        bytes
+            .iter()
+            .take_while(|&&byte| byte != 0)
+            .map(shown)
+            .collect()
     }
 }
 
@@ -134,7 +147,13 @@ impl Message {
             Message::Ack | Message::Unknown(_) => (),
             Message::Hello(hello) => {
                 to.text(&hello.name, NAME);
-                for word in [hello.min_version, hello.max_version, hello.max_region, hello.max_to_slave, hello.max_to_master] {
+                for word in [
+                    hello.min_version,
+                    hello.max_version,
+                    hello.max_region,
+                    hello.max_to_slave,
+                    hello.max_to_master,
+                ] {
                     to.put(&word.to_ne_bytes());
                 }
                 to.put(&[hello.max_log2_ring_size]);
@@ -187,7 +206,10 @@ impl Message {
                 secret: from.take(),
                 name: from.text::<NAME>(),
             }),
-            4 => Message::AddRegion { index: from.word(), size: u64::from_ne_bytes(from.take()) },
+            4 => Message::AddRegion {
+                index: from.word(),
+                size: u64::from_ne_bytes(from.take()),
+            },
             5 => Message::AddRing(AddRing {
                 to_master: from.word() & TO_MASTER != 0,
                 index: from.word(),
@@ -195,9 +217,16 @@ impl Message {
                 offset: from.long(),
                 log2_size: from.byte(),
             }),
-            6 => Message::Connect { name: from.text::<NAME>() },
-            7 => Message::Connected { name: from.text::<NAME>() },
-            8 => Message::Disconnect { code: from.long(), text: from.text::<TEXT>() },
+            6 => Message::Connect {
+                name: from.text::<NAME>(),
+            },
+            7 => Message::Connected {
+                name: from.text::<NAME>(),
+            },
+            8 => Message::Disconnect {
+                code: from.long(),
+                text: from.text::<TEXT>(),
+            },
             number => Message::Unknown(number),
         }
     }
@@ -217,24 +246,44 @@ mod tests {
             max_to_master: 4,
             max_log2_ring_size: 14,
         };
-        let init = Init { version: VERSION, id: 7, mode: ETHERNET, secret: [9; SECRET], name: "other".into() };
-        let ring = AddRing { to_master: true, index: 1, region: 2, offset: 0x0102_0304, log2_size: 10 };
+        let init = Init {
+            version: VERSION,
+            id: 7,
+            mode: ETHERNET,
+            secret: [9; SECRET],
+            name: "other".into(),
+        };
+        let ring = AddRing {
+            to_master: true,
+            index: 1,
+            region: 2,
+            offset: 0x0102_0304,
+            log2_size: 10,
+        };
         vec![
             Message::Ack,
             Message::Hello(hello),
             Message::Init(init),
-            Message::AddRegion { index: 1, size: 0x0102_0304_0506_0708 },
+            Message::AddRegion {
+                index: 1,
+                size: 0x0102_0304_0506_0708,
+            },
             Message::AddRing(ring),
             Message::Connect { name: "a".into() },
             Message::Connected { name: "b".into() },
-            Message::Disconnect { code: 5, text: "why".into() },
+            Message::Disconnect {
+                code: 5,
+                text: "why".into(),
+            },
             Message::Unknown(99),
         ]
     }
 
     #[test]
     fn messages_are_read_as_written() {
-        messages().iter().for_each(|message| assert_eq!(Message::decode(&message.encode()), *message));
+        messages()
+            .iter()
+            .for_each(|message| assert_eq!(Message::decode(&message.encode()), *message));
     }
 
     /// Worked out by hand from the packed layout, on a little-endian machine.
@@ -245,18 +294,41 @@ mod tests {
         assert_eq!(encoded[1][..6], *b"\x02\0weir");
         assert_eq!(encoded[1][34..45], [0, 2, 0, 2, 15, 0, 3, 0, 4, 0, 14]);
         assert_eq!(encoded[2][..9], [3, 0, 0, 2, 7, 0, 0, 0, 0]);
-        assert_eq!((&encoded[2][9..33], &encoded[2][33..38]), (&[9; 24][..], &b"other"[..]));
+        assert_eq!(
+            (&encoded[2][9..33], &encoded[2][33..38]),
+            (&[9; 24][..], &b"other"[..])
+        );
         assert_eq!(encoded[3][..12], [4, 0, 1, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-        assert_eq!(encoded[4][..15], [5, 0, 1, 0, 1, 0, 2, 0, 4, 3, 2, 1, 10, 0, 0]);
+        assert_eq!(
+            encoded[4][..15],
+            [5, 0, 1, 0, 1, 0, 2, 0, 4, 3, 2, 1, 10, 0, 0]
+        );
         assert_eq!(encoded[7][..9], *b"\x08\0\x05\0\0\0why");
     }
 
     #[test]
     fn texts_are_cut_and_made_printable() {
-        let long = Message::Connect { name: "x".repeat(200) };
-        assert_eq!(Message::decode(&long.encode()), Message::Connect { name: "x".repeat(NAME - 1) });
-        let mut bytes = Message::Disconnect { code: 0, text: String::new() }.encode();
+        let long = Message::Connect {
+            name: "x".repeat(200),
+        };
+        assert_eq!(
+            Message::decode(&long.encode()),
+            Message::Connect {
+                name: "x".repeat(NAME - 1)
+            }
+        );
+        let mut bytes = Message::Disconnect {
+            code: 0,
+            text: String::new(),
+        }
+        .encode();
         bytes[6..10].copy_from_slice(&[0x1b, b'[', 0xff, b'm']);
-        assert_eq!(Message::decode(&bytes), Message::Disconnect { code: 0, text: "?[?m".into() });
+        assert_eq!(
+            Message::decode(&bytes),
+            Message::Disconnect {
+                code: 0,
+                text: "?[?m".into()
+            }
+        );
     }
 }

@@ -77,10 +77,16 @@ impl MemifWatch {
             interface: known.interface,
             rx_rings: link.map_or(0, |link| link.rx.len()),
             tx_rings: link.map_or(0, |link| link.tx.len()),
-            ring_size: link.and_then(|link| link.rx.first()).map_or(0, |lane| usize::from(lane.ring.size())),
+            ring_size: link
+                .and_then(|link| link.rx.first())
+                .map_or(0, |lane| usize::from(lane.ring.size())),
             regions: link.map_or_else(Vec::new, |link| {
                 let pool = (self.0.config.role == Role::Slave).then(|| self.0.pool.mapped_bytes());
-                link.regions.iter().map(|region| region.bytes()).chain(pool).collect()
+                link.regions
+                    .iter()
+                    .map(|region| region.bytes())
+                    .chain(pool)
+                    .collect()
             }),
             last_parting: known.parted,
         }
@@ -97,12 +103,28 @@ impl MemifPort {
         config.check()?;
         let name = config.name();
         let shared = Shared::new(config, pool, config.level(pool));
-        let shared = Arc::new(shared.map_err(|errno| OpenError(format!("{name}: {}", std::io::Error::from(errno))))?);
-        let membership = if config.role == Role::Master { Some(Membership::new(&shared)?) } else { None };
+        let shared = Arc::new(
+            shared
+                .map_err(|errno| OpenError(format!("{name}: {}", std::io::Error::from(errno))))?,
+        );
+        let membership = if config.role == Role::Master {
+            Some(Membership::new(&shared)?)
+        } else {
+            None
+        };
         let control = Control::new(shared.clone());
-        let thread = std::thread::Builder::new().name(format!("memif-{}", config.id)).spawn(move || control.run());
-        let thread = thread.map_err(|error| OpenError(format!("{name}: no thread can be made: {error}")))?;
-        Ok(MemifPort { name, shared, membership, thread: Some(thread), taken: false })
+        let thread = std::thread::Builder::new()
+            .name(format!("memif-{}", config.id))
+            .spawn(move || control.run());
+        let thread =
+            thread.map_err(|error| OpenError(format!("{name}: no thread can be made: {error}")))?;
+        Ok(MemifPort {
+            name,
+            shared,
+            membership,
+            thread: Some(thread),
+            taken: false,
+        })
     }
 
     /// A handle to the port's status.
@@ -124,7 +146,13 @@ impl Port for MemifPort {
             Role::Slave => "slave, zero-copy",
         };
         let queues = config.queues;
-        Capabilities { driver: "memif", mode: mode.to_owned(), rx_queues: queues, tx_queues: queues, max_frame: LONGEST }
+        Capabilities {
+            driver: "memif",
+            mode: mode.to_owned(),
+            rx_queues: queues,
+            tx_queues: queues,
+            max_frame: LONGEST,
+        }
     }
 
     fn mac(&self) -> Option<MacAddr> {
@@ -143,12 +171,22 @@ impl Port for MemifPort {
     }
 
     fn link(&mut self) -> LinkState {
-        LinkState { up: self.shared.is_up(), speed: 0 }
+        LinkState {
+            up: self.shared.is_up(),
+            speed: 0,
+        }
     }
 
     fn counters(&self) -> Vec<HardwareCounter> {
-        let counter = |name: String, value| HardwareCounter { name, value, source: Source::Driver };
-        let mut list = vec![counter("connects".into(), self.shared.connects.load(Ordering::Relaxed))];
+        let counter = |name: String, value| HardwareCounter {
+            name,
+            value,
+            source: Source::Driver,
+        };
+        let mut list = vec![counter(
+            "connects".into(),
+            self.shared.connects.load(Ordering::Relaxed),
+        )];
         for (number, counts) in self.shared.counts.iter().enumerate() {
             let (rx, tx) = (&counts.rx, &counts.tx);
             let own = [
@@ -165,8 +203,14 @@ impl Port for MemifPort {
             list.extend(own.map(|(name, value)| counter(format!("{name}_q{number}"), value)));
         }
         list.extend(Reason::ALL.map(|reason| {
-            let before = self.membership.as_ref().map_or(0, |membership| membership.sent_away(reason));
-            counter(format!("disconnect_{}", reason.name()), self.shared.reasons.of(reason) + before)
+            let before = self
+                .membership
+                .as_ref()
+                .map_or(0, |membership| membership.sent_away(reason));
+            counter(
+                format!("disconnect_{}", reason.name()),
+                self.shared.reasons.of(reason) + before,
+            )
         }));
         list
     }

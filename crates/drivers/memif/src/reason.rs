@@ -81,7 +81,9 @@ impl Reasons {
     }
 
     pub(crate) fn of(&self, reason: Reason) -> u64 {
-        self.0.get(reason as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
+        self.0
+            .get(reason as usize)
+            .map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 }
 
@@ -95,7 +97,13 @@ mod tests {
         for (number, reason) in Reason::ALL.into_iter().enumerate() {
             assert_eq!(Reason::from_number(number as u8), Some(reason));
             assert!(reason.sentence().len() < 96, "{}", reason.name());
-            assert_eq!(Reason::ALL.iter().filter(|other| other.name() == reason.name()).count(), 1);
+            assert_eq!(
+                Reason::ALL
+                    .iter()
+                    .filter(|other| other.name() == reason.name())
+                    .count(),
+                1
+            );
             reasons.count(reason);
             assert_eq!(reasons.of(reason), 1);
         }

@@ -65,7 +65,13 @@ struct Lent {
 
 impl Receiver {
     pub(crate) fn new(shared: &Arc<Shared>, number: usize) -> Receiver {
-        Receiver { shared: shared.clone(), number, generation: 0, side: None, asleep: false }
+        Receiver {
+            shared: shared.clone(),
+            number,
+            generation: 0,
+            side: None,
+            asleep: false,
+        }
     }
 
     fn lane(link: &Link, number: usize) -> Option<&Lane> {
@@ -76,14 +82,23 @@ impl Receiver {
     #[cold]
     fn change(&mut self) {
         let generation = self.shared.generation();
-        let Some(link) = self.shared.link() else { return };
+        let Some(link) = self.shared.link() else {
+            return;
+        };
         self.generation = generation;
-        if self.side.as_ref().is_some_and(|side| link.as_ref().is_some_and(|link| Arc::ptr_eq(&side.link, link))) {
+        if self.side.as_ref().is_some_and(|side| {
+            link.as_ref()
+                .is_some_and(|link| Arc::ptr_eq(&side.link, link))
+        }) {
             return;
         }
         self.let_go();
-        let Some(link) = link.filter(|link| link.failure().is_none()) else { return };
-        let Some(lane) = Receiver::lane(&link, self.number) else { return };
+        let Some(link) = link.filter(|link| link.failure().is_none()) else {
+            return;
+        };
+        let Some(lane) = Receiver::lane(&link, self.number) else {
+            return;
+        };
         lane.ring.set_flags(MASK_INT);
         if let Some(pillow) = self.shared.pillows.get(self.number) {
             let _ = pillow.add(lane.event.as_fd());
@@ -94,17 +109,32 @@ impl Receiver {
             level: self.shared.level.min(lane.ring.size()),
             room: self.shared.config.buffer_size as u32,
         });
-        self.side = Some(Side { ring: lane.ring.clone(), link, tail: 0, partial: None, lent });
+        self.side = Some(Side {
+            ring: lane.ring.clone(),
+            link,
+            tail: 0,
+            partial: None,
+            lent,
+        });
     }
 
     fn let_go(&mut self) {
-        let Some(mut side) = self.side.take() else { return };
-        if let (Some(pillow), Some(lane)) = (self.shared.pillows.get(self.number), Receiver::lane(&side.link, self.number)) {
+        let Some(mut side) = self.side.take() else {
+            return;
+        };
+        if let (Some(pillow), Some(lane)) = (
+            self.shared.pillows.get(self.number),
+            Receiver::lane(&side.link, self.number),
+        ) {
             pillow.remove(lane.event.as_fd());
         }
         if let Some(lent) = side.lent.take() {
             let count = lent.head.wrapping_sub(side.tail);
-            let offset = |n| lent.offsets.get(side.ring.slot(side.tail.wrapping_add(n))).copied();
+            let offset = |n| {
+                lent.offsets
+                    .get(side.ring.slot(side.tail.wrapping_add(n)))
+                    .copied()
+            };
             side.link.leave((0..count).filter_map(offset));
         }
     }
@@ -134,11 +164,22 @@ impl Side {
             None => (self.ring.head(), self.ring.size()),
         };
         let waiting = theirs.wrapping_sub(self.tail);
-        if waiting > most { Err(Reason::BadIndex) } else { Ok(waiting) }
+        if waiting > most {
+            Err(Reason::BadIndex)
+        } else {
+            Ok(waiting)
+        }
     }
 
     #[inline(always)]
-    fn receive(&mut self, shared: &Shared, counts: &RxCounts, to: &mut Vector, cache: &mut PktCache, most: usize) -> Result<(), Reason> {
+    fn receive(
+        &mut self,
+        shared: &Shared,
+        counts: &RxCounts,
+        to: &mut Vector,
+        cache: &mut PktCache,
+        most: usize,
+    ) -> Result<(), Reason> {
         let waiting = self.waiting()?;
         if self.lent.is_some() {
             self.take_back(shared, counts, to, cache, waiting, most)?;
@@ -203,12 +244,22 @@ impl Side {
                 break;
             };
             // A packet of another pool is freed by the error that carries it.
-            let Ok((_, offset)) = shared.pool.lend(packet) else { break };
+            let Ok((_, offset)) = shared.pool.lend(packet) else {
+                break;
+            };
             if let Some(place) = lent.offsets.get_mut(self.ring.slot(head)) {
                 *place = offset as u32;
             }
             // Flags are cleared for the masters that only ever set them.
-            self.ring.store(head, Descriptor { flags: 0, region: 1, length: lent.room, offset: offset as u32 });
+            self.ring.store(
+                head,
+                Descriptor {
+                    flags: 0,
+                    region: 1,
+                    length: lent.room,
+                    offset: offset as u32,
+                },
+            );
             head = head.wrapping_add(1);
         }
         lent.head = head;
@@ -217,7 +268,14 @@ impl Side {
 
     /// As master: frames are copied out of the slave's regions.
     #[inline(always)]
-    fn copy_out(&mut self, counts: &RxCounts, to: &mut Vector, cache: &mut PktCache, mut waiting: u16, most: usize) -> Result<(), Reason> {
+    fn copy_out(
+        &mut self,
+        counts: &RxCounts,
+        to: &mut Vector,
+        cache: &mut PktCache,
+        mut waiting: u16,
+        most: usize,
+    ) -> Result<(), Reason> {
         let end = to.len() + most;
         while waiting > 0 && to.len() < end {
             if waiting > AHEAD {
@@ -228,7 +286,10 @@ impl Side {
             }
             let descriptor = self.ring.load(self.tail);
             let length = descriptor.length as usize;
-            if descriptor.flags & NEXT != 0 || self.partial.is_some() || !(SHORTEST..=DATA_ROOM).contains(&length) {
+            if descriptor.flags & NEXT != 0
+                || self.partial.is_some()
+                || !(SHORTEST..=DATA_ROOM).contains(&length)
+            {
                 let Some(pieces) = self.gather(descriptor, cache)? else {
                     counts.no_buffer.add(1);
                     break;
@@ -260,15 +321,25 @@ impl Side {
     /// The bytes of one descriptor as a chain; `None` in the inner sense when it has none, in the
     /// outer sense when the pool is empty.
     #[cold]
-    fn gather(&self, descriptor: Descriptor, cache: &mut PktCache) -> Result<Option<Option<Pkt>>, Reason> {
-        let region = self.link.regions.get(usize::from(descriptor.region)).ok_or(Reason::BadDescriptor)?;
+    fn gather(
+        &self,
+        descriptor: Descriptor,
+        cache: &mut PktCache,
+    ) -> Result<Option<Option<Pkt>>, Reason> {
+        let region = self
+            .link
+            .regions
+            .get(usize::from(descriptor.region))
+            .ok_or(Reason::BadDescriptor)?;
         if descriptor.length > u32::from(u16::MAX) {
             return Err(Reason::BadChain);
         }
         let (mut offset, mut left) = (descriptor.offset, descriptor.length as usize);
         let mut whole: Option<Pkt> = None;
         while left > 0 {
-            let Some(mut piece) = cache.alloc() else { return Ok(None) };
+            let Some(mut piece) = cache.alloc() else {
+                return Ok(None);
+            };
             let length = left.min(DATA_ROOM);
             let _ = piece.set_len(length);
             if !region.read(offset, piece.data_mut()) {
@@ -281,12 +352,23 @@ impl Side {
                 None => whole = Some(piece),
             }
         }
-        if region.read(descriptor.offset, &mut []) { Ok(Some(whole)) } else { Err(Reason::BadDescriptor) }
+        if region.read(descriptor.offset, &mut []) {
+            Ok(Some(whole))
+        } else {
+            Err(Reason::BadDescriptor)
+        }
     }
 
     /// Hangs a piece on the frame that is not complete yet, and hands it over when it is.
     #[cold]
-    fn chain(&mut self, piece: Option<Pkt>, flags: u16, counts: &RxCounts, to: &mut Vector, cache: &mut PktCache) -> Result<(), Reason> {
+    fn chain(
+        &mut self,
+        piece: Option<Pkt>,
+        flags: u16,
+        counts: &RxCounts,
+        to: &mut Vector,
+        cache: &mut PktCache,
+    ) -> Result<(), Reason> {
         let whole = match (self.partial.take(), piece) {
             (Some(mut head), Some(mut piece)) if !piece.is_empty() => {
                 complete_headers(&mut head, &mut piece);
@@ -317,11 +399,17 @@ impl Side {
 const HEADERS: usize = 256;
 
 fn complete_headers(head: &mut Pkt, piece: &mut Pkt) {
-    let (there, missing) = (head.len(), HEADERS.saturating_sub(head.len()).min(piece.len()));
+    let (there, missing) = (
+        head.len(),
+        HEADERS.saturating_sub(head.len()).min(piece.len()),
+    );
     if missing == 0 || head.is_chained() || !head.set_len(there + missing) {
         return;
     }
-    if let (Some(place), Some(bytes)) = (head.data_mut().get_mut(there..), piece.data().get(..missing)) {
+    if let (Some(place), Some(bytes)) = (
+        head.data_mut().get_mut(there..),
+        piece.data().get(..missing),
+    ) {
         place.copy_from_slice(bytes);
     }
     let _ = piece.pull_front(missing);
@@ -335,7 +423,10 @@ impl RxQueue for Receiver {
         if self.shared.generation() != self.generation {
             self.change();
         }
-        let (Some(side), Some(counts)) = (&mut self.side, self.shared.counts.get(self.number)) else { return 0 };
+        let (Some(side), Some(counts)) = (&mut self.side, self.shared.counts.get(self.number))
+        else {
+            return 0;
+        };
         let before = to.len();
         let result = side.receive(&self.shared, &counts.rx, to, cache, most);
         let got = to.len() - before;
@@ -348,7 +439,10 @@ impl RxQueue for Receiver {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.shared.pillows.get(self.number).map(|pillow| pillow.descriptor())
+        self.shared
+            .pillows
+            .get(self.number)
+            .map(|pillow| pillow.descriptor())
     }
 
     /// Asks the peer for interrupts, and makes sure that none is needed for what came before it saw

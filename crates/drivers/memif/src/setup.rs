@@ -59,7 +59,9 @@ impl Socket {
         };
         match address {
             Ok(address) if !empty => Ok(address),
-            _ => Err(OpenError(format!("{self}: impossible as a socket: use 1 to 107 bytes"))),
+            _ => Err(OpenError(format!(
+                "{self}: impossible as a socket: use 1 to 107 bytes"
+            ))),
         }
     }
 }
@@ -111,7 +113,15 @@ impl MemifConfig {
     /// One queue, rings of 1024, whole buffers, no secret.
     #[must_use]
     pub fn new(role: Role, socket: Socket, id: u32) -> MemifConfig {
-        MemifConfig { role, socket, id, secret: None, queues: 1, ring_size: 1024, buffer_size: DATA_ROOM }
+        MemifConfig {
+            role,
+            socket,
+            id,
+            secret: None,
+            queues: 1,
+            ring_size: 1024,
+            buffer_size: DATA_ROOM,
+        }
     }
 
     /// For messages: "memif ROLE ID at SOCKET".
@@ -128,13 +138,23 @@ impl MemifConfig {
         let impossible = |what: String| Err(OpenError(format!("{}: {what}", self.name())));
         self.socket.address()?;
         if !(1..=MOST_QUEUES).contains(&self.queues) {
-            return impossible(format!("{} queues are impossible: use 1 to {MOST_QUEUES}", self.queues));
+            return impossible(format!(
+                "{} queues are impossible: use 1 to {MOST_QUEUES}",
+                self.queues
+            ));
         }
-        if !self.ring_size.is_power_of_two() || !(LEAST_RING..=MOST_RING).contains(&self.ring_size) {
-            return impossible(format!("a ring of {} is impossible: use a power of two from {LEAST_RING} to {MOST_RING}", self.ring_size));
+        if !self.ring_size.is_power_of_two() || !(LEAST_RING..=MOST_RING).contains(&self.ring_size)
+        {
+            return impossible(format!(
+                "a ring of {} is impossible: use a power of two from {LEAST_RING} to {MOST_RING}",
+                self.ring_size
+            ));
         }
         if !(LEAST_BUFFER..=DATA_ROOM).contains(&self.buffer_size) {
-            return impossible(format!("buffers of {} bytes are impossible: use {LEAST_BUFFER} to {DATA_ROOM}", self.buffer_size));
+            return impossible(format!(
+                "buffers of {} bytes are impossible: use {LEAST_BUFFER} to {DATA_ROOM}",
+                self.buffer_size
+            ));
         }
         Ok(())
     }
@@ -156,26 +176,61 @@ mod tests {
         let good = MemifConfig::new(Role::Slave, Socket::Abstract("x".into()), 0);
         assert!(good.check().is_ok());
         let bad = [
-            MemifConfig { queues: 0, ..good.clone() },
-            MemifConfig { queues: MOST_QUEUES + 1, ..good.clone() },
-            MemifConfig { ring_size: 1000, ..good.clone() },
-            MemifConfig { ring_size: 16, ..good.clone() },
-            MemifConfig { ring_size: 1 << 15, ..good.clone() },
-            MemifConfig { buffer_size: DATA_ROOM + 1, ..good.clone() },
-            MemifConfig { buffer_size: 10, ..good.clone() },
-            MemifConfig { socket: Socket::Path("x".repeat(200).into()), ..good.clone() },
-            MemifConfig { socket: Socket::Path(PathBuf::new()), ..good.clone() },
-            MemifConfig { socket: Socket::Abstract(String::new()), ..good.clone() },
+            MemifConfig {
+                queues: 0,
+                ..good.clone()
+            },
+            MemifConfig {
+                queues: MOST_QUEUES + 1,
+                ..good.clone()
+            },
+            MemifConfig {
+                ring_size: 1000,
+                ..good.clone()
+            },
+            MemifConfig {
+                ring_size: 16,
+                ..good.clone()
+            },
+            MemifConfig {
+                ring_size: 1 << 15,
+                ..good.clone()
+            },
+            MemifConfig {
+                buffer_size: DATA_ROOM + 1,
+                ..good.clone()
+            },
+            MemifConfig {
+                buffer_size: 10,
+                ..good.clone()
+            },
+            MemifConfig {
+                socket: Socket::Path("x".repeat(200).into()),
+                ..good.clone()
+            },
+            MemifConfig {
+                socket: Socket::Path(PathBuf::new()),
+                ..good.clone()
+            },
+            MemifConfig {
+                socket: Socket::Abstract(String::new()),
+                ..good.clone()
+            },
         ];
         for config in bad {
-            assert!(config.check().unwrap_err().0.contains("impossible"), "{config:?}");
+            assert!(
+                config.check().unwrap_err().0.contains("impossible"),
+                "{config:?}"
+            );
         }
     }
 
     #[test]
     fn the_secret_is_not_shown() {
-        let config =
-            MemifConfig { secret: Some(*b"abcdefghijklmnopqrstuvwx"), ..MemifConfig::new(Role::Slave, Socket::Abstract("x".into()), 0) };
+        let config = MemifConfig {
+            secret: Some(*b"abcdefghijklmnopqrstuvwx"),
+            ..MemifConfig::new(Role::Slave, Socket::Abstract("x".into()), 0)
+        };
         assert!(!format!("{config:?}").contains("abc") && !format!("{config:?}").contains("97"));
     }
 }

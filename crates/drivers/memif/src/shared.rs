@@ -81,8 +81,20 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(regions: Vec<Arc<Mapping>>, rx: Vec<Lane>, tx: Vec<Lane>, pool: &Pool) -> Link {
-        Link { regions, rx, tx, pool: pool.clone(), leftovers: Mutex::default(), failure: AtomicU8::new(0) }
+    pub(crate) fn new(
+        regions: Vec<Arc<Mapping>>,
+        rx: Vec<Lane>,
+        tx: Vec<Lane>,
+        pool: &Pool,
+    ) -> Link {
+        Link {
+            regions,
+            rx,
+            tx,
+            pool: pool.clone(),
+            leftovers: Mutex::default(),
+            failure: AtomicU8::new(0),
+        }
     }
 
     /// What a queue found, if it did.
@@ -98,8 +110,13 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let leftovers = self.leftovers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        leftovers.drain(..).for_each(|offset| drop(self.pool.redeem(offset as usize, 0)));
+        let leftovers = self
+            .leftovers
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        leftovers
+            .drain(..)
+            .for_each(|offset| drop(self.pool.redeem(offset as usize, 0)));
     }
 }
 
@@ -147,7 +164,9 @@ impl Shared {
             pool: pool.clone(),
             level,
             counts: (0..config.queues).map(|_| QueueCounts::default()).collect(),
-            pillows: (0..config.queues).map(|_| Pillow::new()).collect::<Result<_, _>>()?,
+            pillows: (0..config.queues)
+                .map(|_| Pillow::new())
+                .collect::<Result<_, _>>()?,
             reasons: Reasons::default(),
             connects: AtomicU64::new(0),
             known: Mutex::default(),
@@ -201,7 +220,12 @@ impl Shared {
     /// A queue found nonsense.
     #[cold]
     pub(crate) fn fail(&self, link: &Link, reason: Reason) {
-        let _ = link.failure.compare_exchange(0, reason as u8 + 1, Ordering::Release, Ordering::Relaxed);
+        let _ = link.failure.compare_exchange(
+            0,
+            reason as u8 + 1,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
         self.ring();
     }
 }

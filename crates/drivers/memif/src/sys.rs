@@ -8,7 +8,10 @@
 //! A ring is 128 bytes of header (cookie, flags and head in the first cache line, tail in the second)
 //! and its descriptors of 16 bytes, which are read and written as two words of eight.
 
-#![expect(unsafe_code, reason = "memory shared with a peer; each block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "memory shared with a peer; each block says why it is sound"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -50,12 +53,21 @@ impl Mapping {
     /// Maps the first `bytes` of a file. Whoever asks has made sure that the file cannot shrink.
     pub(crate) fn new(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
         // SAFETY: no fixed address is asked for, so nothing that is mapped can be replaced.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Mapping { base, bytes })
     }
 
@@ -92,7 +104,13 @@ impl Mapping {
         // SAFETY: the source lies in the mapping (checked), to which no reference exists, so the
         // target lies elsewhere; both are bytes, of which every value is valid whatever the peer
         // writes meanwhile.
-        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(offset as usize), to.as_mut_ptr(), to.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                self.base.as_ptr().add(offset as usize),
+                to.as_mut_ptr(),
+                to.len(),
+            )
+        };
         true
     }
 
@@ -104,7 +122,13 @@ impl Mapping {
             return false;
         }
         // SAFETY: as in `read`, with source and target exchanged.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.base.as_ptr().add(offset as usize), from.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                from.as_ptr(),
+                self.base.as_ptr().add(offset as usize),
+                from.len(),
+            )
+        };
         true
     }
 }
@@ -155,12 +179,19 @@ impl Ring {
     /// The ring at `offset`; `None` when it does not lie in the mapping, is too large, or when its
     /// words are not aligned.
     pub(crate) fn new(mapping: &Arc<Mapping>, offset: u32, log2_size: u8) -> Option<Ring> {
-        if log2_size > MOST_LOG2 || !offset.is_multiple_of(8) || !mapping.holds(offset, Ring::bytes(log2_size)) {
+        if log2_size > MOST_LOG2
+            || !offset.is_multiple_of(8)
+            || !mapping.holds(offset, Ring::bytes(log2_size))
+        {
             return None;
         }
         // SAFETY: the offset lies in the mapping (checked above).
         let base = unsafe { mapping.base.add(offset as usize) };
-        Some(Ring { base, size: 1 << log2_size, _mapping: mapping.clone() })
+        Some(Ring {
+            base,
+            size: 1 << log2_size,
+            _mapping: mapping.clone(),
+        })
     }
 
     /// How many descriptors there are.
@@ -253,19 +284,27 @@ impl Ring {
     pub(crate) fn load(&self, counter: u16) -> Descriptor {
         let first = self.half(counter, false).load(Ordering::Relaxed);
         let second = self.half(counter, true).load(Ordering::Relaxed);
-        Descriptor { flags: first as u16, region: (first >> 16) as u16, length: (first >> 32) as u32, offset: second as u32 }
+        Descriptor {
+            flags: first as u16,
+            region: (first >> 16) as u16,
+            length: (first >> 32) as u32,
+            offset: second as u32,
+        }
     }
 
     #[inline(always)]
     pub(crate) fn store(&self, counter: u16, descriptor: Descriptor) {
-        self.half(counter, false).store(descriptor.first(), Ordering::Relaxed);
-        self.half(counter, true).store(u64::from(descriptor.offset), Ordering::Relaxed);
+        self.half(counter, false)
+            .store(descriptor.first(), Ordering::Relaxed);
+        self.half(counter, true)
+            .store(u64::from(descriptor.offset), Ordering::Relaxed);
     }
 
     /// Changes flags and length and leaves the place as it is.
     #[inline(always)]
     pub(crate) fn fill(&self, counter: u16, descriptor: Descriptor) {
-        self.half(counter, false).store(descriptor.first(), Ordering::Relaxed);
+        self.half(counter, false)
+            .store(descriptor.first(), Ordering::Relaxed);
     }
 }
 
@@ -284,9 +323,17 @@ mod tests {
     #[test]
     fn copies_stay_inside() {
         let mapping = mapping(4096);
-        assert!(mapping.write(4090, b"sixsix") && !mapping.write(4091, b"sixsix") && !mapping.write(u32::MAX, b"x"));
+        assert!(
+            mapping.write(4090, b"sixsix")
+                && !mapping.write(4091, b"sixsix")
+                && !mapping.write(u32::MAX, b"x")
+        );
         let mut bytes = [0; 6];
-        assert!(mapping.read(4090, &mut bytes) && !mapping.read(4091, &mut bytes) && !mapping.read(u32::MAX, &mut bytes));
+        assert!(
+            mapping.read(4090, &mut bytes)
+                && !mapping.read(4091, &mut bytes)
+                && !mapping.read(u32::MAX, &mut bytes)
+        );
         assert_eq!(&bytes, b"sixsix");
         assert!(mapping.read(4096, &mut []) && !mapping.read(4097, &mut []));
     }
@@ -295,9 +342,22 @@ mod tests {
     fn rings_lie_inside_and_aligned() {
         let mapping = mapping(4096);
         assert!(Ring::new(&mapping, 0, 7).is_some());
-        assert!(Ring::new(&mapping, 0, 8).is_none(), "128 + 4096 bytes do not fit");
-        for (offset, log2) in [(4, 4), (1, 4), (4096 - 128, 1), (u32::MAX - 7, 0), (0, 15), (0, 255)] {
-            assert!(Ring::new(&mapping, offset, log2).is_none(), "{offset} {log2}");
+        assert!(
+            Ring::new(&mapping, 0, 8).is_none(),
+            "128 + 4096 bytes do not fit"
+        );
+        for (offset, log2) in [
+            (4, 4),
+            (1, 4),
+            (4096 - 128, 1),
+            (u32::MAX - 7, 0),
+            (0, 15),
+            (0, 255),
+        ] {
+            assert!(
+                Ring::new(&mapping, offset, log2).is_none(),
+                "{offset} {log2}"
+            );
         }
     }
 
@@ -306,18 +366,37 @@ mod tests {
         let mapping = mapping(4096);
         let ring = Ring::new(&mapping, 0, 5).unwrap();
         ring.initialise();
-        let descriptor = Descriptor { flags: NEXT, region: 0x0203, length: 0x0405_0607, offset: 0x0809_0a0b };
+        let descriptor = Descriptor {
+            flags: NEXT,
+            region: 0x0203,
+            length: 0x0405_0607,
+            offset: 0x0809_0a0b,
+        };
         ring.store(32 + 3, descriptor);
-        assert_eq!((ring.load(3), ring.outcome(3)), (descriptor, (NEXT, 0x0405_0607)));
+        assert_eq!(
+            (ring.load(3), ring.outcome(3)),
+            (descriptor, (NEXT, 0x0405_0607))
+        );
         let mut bytes = [0; 16];
         assert!(mapping.read(128 + 3 * 16, &mut bytes));
-        assert_eq!(bytes, [1, 0, 3, 2, 7, 6, 5, 4, 0x0b, 0x0a, 9, 8, 0, 0, 0, 0]);
+        assert_eq!(
+            bytes,
+            [1, 0, 3, 2, 7, 6, 5, 4, 0x0b, 0x0a, 9, 8, 0, 0, 0, 0]
+        );
         ring.set_flags(MASK_INT);
         ring.set_head(0x1234);
         ring.set_tail(0x5678);
         assert!(mapping.read(0, &mut bytes[..8]));
         assert_eq!(bytes[..8], [0x20, 0x1f, 0xe3, 0x03, 1, 0, 0x34, 0x12]);
         assert!(mapping.read(64, &mut bytes[..2]));
-        assert_eq!((bytes[..2] == [0x78, 0x56], ring.head(), ring.tail(), ring.flags()), (true, 0x1234, 0x5678, MASK_INT));
+        assert_eq!(
+            (
+                bytes[..2] == [0x78, 0x56],
+                ring.head(),
+                ring.tail(),
+                ring.flags()
+            ),
+            (true, 0x1234, 0x5678, MASK_INT)
+        );
     }
 }

@@ -59,31 +59,60 @@ struct Lent {
 
 impl Sender {
     pub(crate) fn new(shared: &Arc<Shared>, number: usize) -> Sender {
-        Sender { shared: shared.clone(), number, generation: 0, side: None, untold: false }
+        Sender {
+            shared: shared.clone(),
+            number,
+            generation: 0,
+            side: None,
+            untold: false,
+        }
     }
 
     /// Takes up the current link, or lets go of one that is gone.
     #[cold]
     fn change(&mut self) {
         let generation = self.shared.generation();
-        let Some(link) = self.shared.link() else { return };
+        let Some(link) = self.shared.link() else {
+            return;
+        };
         self.generation = generation;
-        if self.side.as_ref().is_some_and(|side| link.as_ref().is_some_and(|link| Arc::ptr_eq(&side.link, link))) {
+        if self.side.as_ref().is_some_and(|side| {
+            link.as_ref()
+                .is_some_and(|link| Arc::ptr_eq(&side.link, link))
+        }) {
             return;
         }
         self.let_go();
-        let Some(link) = link.filter(|link| link.failure().is_none()) else { return };
-        let Some(ring) = link.tx.get(self.number).map(|lane| lane.ring.clone()) else { return };
-        let lent = (self.shared.config.role == Role::Slave).then(|| Lent { head: 0, offsets: vec![0; usize::from(ring.size())].into() });
-        self.side = Some(Side { link, ring, tail: 0, lent });
+        let Some(link) = link.filter(|link| link.failure().is_none()) else {
+            return;
+        };
+        let Some(ring) = link.tx.get(self.number).map(|lane| lane.ring.clone()) else {
+            return;
+        };
+        let lent = (self.shared.config.role == Role::Slave).then(|| Lent {
+            head: 0,
+            offsets: vec![0; usize::from(ring.size())].into(),
+        });
+        self.side = Some(Side {
+            link,
+            ring,
+            tail: 0,
+            lent,
+        });
     }
 
     fn let_go(&mut self) {
         self.untold = false;
-        let Some(mut side) = self.side.take() else { return };
+        let Some(mut side) = self.side.take() else {
+            return;
+        };
         if let Some(lent) = side.lent.take() {
             let count = lent.head.wrapping_sub(side.tail);
-            let offset = |n| lent.offsets.get(side.ring.slot(side.tail.wrapping_add(n))).copied();
+            let offset = |n| {
+                lent.offsets
+                    .get(side.ring.slot(side.tail.wrapping_add(n)))
+                    .copied()
+            };
             side.link.leave((0..count).filter_map(offset));
         }
     }
@@ -98,7 +127,9 @@ impl Sender {
 
     /// Wakes the peer if it asked for it.
     fn tell(&mut self) {
-        let (Some(side), Some(counts)) = (&self.side, self.shared.counts.get(self.number)) else { return };
+        let (Some(side), Some(counts)) = (&self.side, self.shared.counts.get(self.number)) else {
+            return;
+        };
         self.untold = false;
         // The counterpart is in the peer's going to sleep: see `before_sleep` in the receiving half.
         fence(Ordering::SeqCst);
@@ -114,12 +145,19 @@ impl Sender {
 /// How many descriptors a frame may take at most, as slave.
 #[inline(always)]
 fn places(packet: &Pkt) -> usize {
-    if packet.is_chained() || packet.len() > DATA_ROOM { many_places(packet) } else { 1 }
+    if packet.is_chained() || packet.len() > DATA_ROOM {
+        many_places(packet)
+    } else {
+        1
+    }
 }
 
 #[cold]
 fn many_places(packet: &Pkt) -> usize {
-    packet.segments().count().max(packet.total_len().div_ceil(DATA_ROOM))
+    packet
+        .segments()
+        .count()
+        .max(packet.total_len().div_ceil(DATA_ROOM))
 }
 
 /// A copy of a packet of another pool.
@@ -135,7 +173,9 @@ impl Side {
     /// As slave: frees what the master has read.
     #[inline(always)]
     fn reclaim(&mut self, pool: &Pool, cache: &mut PktCache) -> Result<(), Reason> {
-        let Some(lent) = &self.lent else { return Ok(()) };
+        let Some(lent) = &self.lent else {
+            return Ok(());
+        };
         let done = self.ring.tail().wrapping_sub(self.tail);
         if done > lent.head.wrapping_sub(self.tail) {
             return Err(Reason::BadIndex);
@@ -144,7 +184,10 @@ impl Side {
         let (first, offsets) = (self.tail, &lent.offsets);
         self.tail = first.wrapping_add(done);
         for n in 0..done {
-            let offset = offsets.get(self.ring.slot(first.wrapping_add(n))).copied().unwrap_or(0);
+            let offset = offsets
+                .get(self.ring.slot(first.wrapping_add(n)))
+                .copied()
+                .unwrap_or(0);
             if let Some(packet) = pool.redeem(offset as usize, 0) {
                 cache.free(packet);
             }
@@ -154,9 +197,16 @@ impl Side {
 
     /// As slave: lends as many frames as fit; returns how many it took.
     #[inline(always)]
-    fn lend(&mut self, pool: &Pool, counts: &TxCounts, from: &mut Vector, cache: &mut PktCache) -> usize {
+    fn lend(
+        &mut self,
+        pool: &Pool,
+        counts: &TxCounts,
+        from: &mut Vector,
+        cache: &mut PktCache,
+    ) -> usize {
         let Some(lent) = &mut self.lent else { return 0 };
-        let room = usize::from(self.ring.size() - lent.head.wrapping_sub(self.tail).min(self.ring.size()));
+        let room =
+            usize::from(self.ring.size() - lent.head.wrapping_sub(self.tail).min(self.ring.size()));
         let (mut taken, mut used) = (0, 0);
         for packet in from.iter() {
             used += places(packet);
@@ -168,7 +218,8 @@ impl Side {
         let (mut refused, mut head) = (0, lent.head);
         for packet in from.drain_front(taken) {
             if packet.is_chained() || packet.len() < SHORTEST || !pool.holds(&packet) {
-                refused += u64::from(!lent.put_many(&mut head, &self.ring, pool, counts, packet, cache));
+                refused +=
+                    u64::from(!lent.put_many(&mut head, &self.ring, pool, counts, packet, cache));
             } else {
                 lent.put(&mut head, &self.ring, pool, packet, 0);
             }
@@ -184,7 +235,12 @@ impl Side {
 
     /// As master: copies as many frames as fit; returns how many it took.
     #[inline(always)]
-    fn copy_in(&mut self, counts: &TxCounts, from: &mut Vector, cache: &mut PktCache) -> Result<usize, Reason> {
+    fn copy_in(
+        &mut self,
+        counts: &TxCounts,
+        from: &mut Vector,
+        cache: &mut PktCache,
+    ) -> Result<usize, Reason> {
         let mut room = self.ring.head().wrapping_sub(self.tail);
         if room > self.ring.size() {
             return Err(Reason::BadIndex);
@@ -197,7 +253,9 @@ impl Side {
                     region.prefetch_write(coming.offset);
                 }
             }
-            let Some(used) = self.copy_one(packet, room)? else { break };
+            let Some(used) = self.copy_one(packet, room)? else {
+                break;
+            };
             (taken, room) = (taken + 1, room - used);
             refused += u64::from(used == 0);
             self.tail = self.tail.wrapping_add(used);
@@ -232,11 +290,22 @@ impl Side {
         if packet.len() > buffer.length as usize {
             return self.scatter(packet, room);
         }
-        let region = self.link.regions.get(usize::from(buffer.region)).ok_or(Reason::BadDescriptor)?;
+        let region = self
+            .link
+            .regions
+            .get(usize::from(buffer.region))
+            .ok_or(Reason::BadDescriptor)?;
         if !region.write(buffer.offset, packet.data()) {
             return Err(Reason::BadDescriptor);
         }
-        self.ring.fill(self.tail, Descriptor { flags: 0, length: packet.len() as u32, ..buffer });
+        self.ring.fill(
+            self.tail,
+            Descriptor {
+                flags: 0,
+                length: packet.len() as u32,
+                ..buffer
+            },
+        );
         Ok(Some(1))
     }
 
@@ -259,7 +328,14 @@ impl Side {
                         }
                         if let Some((buffer, filled)) = full {
                             let place = self.tail.wrapping_add(used - 1);
-                            self.ring.fill(place, Descriptor { flags: NEXT, length: filled, ..buffer });
+                            self.ring.fill(
+                                place,
+                                Descriptor {
+                                    flags: NEXT,
+                                    length: filled,
+                                    ..buffer
+                                },
+                            );
                         }
                         let buffer = self.ring.load(self.tail.wrapping_add(used));
                         if buffer.length == 0 {
@@ -271,8 +347,15 @@ impl Side {
                 };
                 let length = rest.len().min((buffer.length - filled) as usize);
                 let (now, later) = rest.split_at(length);
-                let region = self.link.regions.get(usize::from(buffer.region)).ok_or(Reason::BadDescriptor)?;
-                let offset = buffer.offset.checked_add(filled).ok_or(Reason::BadDescriptor)?;
+                let region = self
+                    .link
+                    .regions
+                    .get(usize::from(buffer.region))
+                    .ok_or(Reason::BadDescriptor)?;
+                let offset = buffer
+                    .offset
+                    .checked_add(filled)
+                    .ok_or(Reason::BadDescriptor)?;
                 if !region.write(offset, now) {
                     return Err(Reason::BadDescriptor);
                 }
@@ -280,7 +363,14 @@ impl Side {
             }
         }
         if let Some((buffer, filled)) = open {
-            self.ring.fill(self.tail.wrapping_add(used - 1), Descriptor { flags: 0, length: filled, ..buffer });
+            self.ring.fill(
+                self.tail.wrapping_add(used - 1),
+                Descriptor {
+                    flags: 0,
+                    length: filled,
+                    ..buffer
+                },
+            );
         }
         Ok(Some(used))
     }
@@ -291,24 +381,44 @@ impl Lent {
     #[inline(always)]
     fn put(&mut self, head: &mut u16, ring: &Ring, pool: &Pool, packet: Pkt, flags: u16) {
         let length = packet.len() as u32;
-        let Ok((_, offset)) = pool.lend(packet) else { return };
+        let Ok((_, offset)) = pool.lend(packet) else {
+            return;
+        };
         if let Some(place) = self.offsets.get_mut(ring.slot(*head)) {
             *place = offset as u32;
         }
-        ring.store(*head, Descriptor { flags, region: 1, length, offset: offset as u32 });
+        ring.store(
+            *head,
+            Descriptor {
+                flags,
+                region: 1,
+                length,
+                offset: offset as u32,
+            },
+        );
         *head = head.wrapping_add(1);
     }
 
     /// Lends a packet piece by piece, after copying it if it is a stranger; `false` when it cannot be
     /// sent.
     #[cold]
-    fn put_many(&mut self, head: &mut u16, ring: &Ring, pool: &Pool, counts: &TxCounts, mut packet: Pkt, cache: &mut PktCache) -> bool {
+    fn put_many(
+        &mut self,
+        head: &mut u16,
+        ring: &Ring,
+        pool: &Pool,
+        counts: &TxCounts,
+        mut packet: Pkt,
+        cache: &mut PktCache,
+    ) -> bool {
         if packet.total_len() < SHORTEST {
             cache.free(packet);
             return false;
         }
         if !pool.holds(&packet) {
-            let Some(copy) = adopt(&packet, pool) else { return false };
+            let Some(copy) = adopt(&packet, pool) else {
+                return false;
+            };
             counts.copied.add(1);
             packet = copy;
         }
@@ -326,13 +436,16 @@ impl TxQueue for Sender {
             self.change();
         }
         let wanted = from.len();
-        let Some(counts) = self.shared.counts.get(self.number).map(|counts| &counts.tx) else { return 0 };
+        let Some(counts) = self.shared.counts.get(self.number).map(|counts| &counts.tx) else {
+            return 0;
+        };
         let Some(side) = &mut self.side else {
             counts.no_peer.add(wanted as u64);
             return 0;
         };
         let result = if side.lent.is_some() {
-            side.reclaim(&self.shared.pool, cache).map(|()| side.lend(&self.shared.pool, counts, from, cache))
+            side.reclaim(&self.shared.pool, cache)
+                .map(|()| side.lend(&self.shared.pool, counts, from, cache))
         } else {
             side.copy_in(counts, from, cache)
         };
@@ -358,13 +471,21 @@ impl TxQueue for Sender {
         if self.untold {
             self.tell();
         }
-        if let Some(Err(reason)) = self.side.as_mut().map(|side| side.reclaim(&self.shared.pool, cache)) {
+        if let Some(Err(reason)) = self
+            .side
+            .as_mut()
+            .map(|side| side.reclaim(&self.shared.pool, cache))
+        {
             self.fail(reason);
         }
     }
 
     fn pending(&self) -> usize {
-        let lent = |side: &Side| side.lent.as_ref().map(|lent| usize::from(lent.head.wrapping_sub(side.tail)));
+        let lent = |side: &Side| {
+            side.lent
+                .as_ref()
+                .map(|lent| usize::from(lent.head.wrapping_sub(side.tail)))
+        };
         self.side.as_ref().and_then(lent).unwrap_or(0)
     }
 }

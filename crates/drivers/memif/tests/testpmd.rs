@@ -17,9 +17,14 @@ const PROGRAM: &str = "dpdk-testpmd";
 /// Whether there is a testpmd; says in one line that there is none.
 fn testpmd_is_there() -> bool {
     let there = rustix::process::geteuid().is_root()
-        && std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).exists()));
+        && std::env::var_os("PATH").is_some_and(|path| {
+            std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).exists())
+        });
     if !there {
-        let _ = writeln!(io::stderr(), "skipped: needs root and {PROGRAM} (Debian: dpdk-dev)");
+        let _ = writeln!(
+            io::stderr(),
+            "skipped: needs root and {PROGRAM} (Debian: dpdk-dev)"
+        );
     }
     there
 }
@@ -34,29 +39,59 @@ impl Testpmd {
     /// `device` is what follows the device's name, `arguments` are testpmd's own.
     fn start(device: &str, arguments: &[&str]) -> Testpmd {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let prefix = format!("weir-memif-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let prefix = format!(
+            "weir-memif-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // It polls, so a limit of processor time ends it whatever happens here.
         let child = Command::new("prlimit")
-            .args(["--cpu=60", PROGRAM, "--lcores", &format!("(0,1)@(0-{})", cores - 1)])
-            .args(["--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--file-prefix", &prefix])
+            .args([
+                "--cpu=60",
+                PROGRAM,
+                "--lcores",
+                &format!("(0,1)@(0-{})", cores - 1),
+            ])
+            .args([
+                "--no-huge",
+                "-m",
+                "256",
+                "--no-pci",
+                "--no-telemetry",
+                "--file-prefix",
+                &prefix,
+            ])
             .args(["--vdev", &format!("net_memif0,id=0,{device}")])
             // Otherwise it throws away what comes before it begins to forward.
-            .args(["--", "--auto-start", "--no-flush-rx", "--total-num-mbufs=4096"])
+            .args([
+                "--",
+                "--auto-start",
+                "--no-flush-rx",
+                "--total-num-mbufs=4096",
+            ])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Testpmd { child, runtime: Path::new("/var/run/dpdk").join(prefix) }
+        Testpmd {
+            child,
+            runtime: Path::new("/var/run/dpdk").join(prefix),
+        }
     }
 
     /// Lets it end and say what it counted.
     fn end(mut self) -> String {
         drop(self.child.stdin.take());
         let mut said = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         said
     }
 }
@@ -74,7 +109,9 @@ struct Meeting(PathBuf);
 
 impl Meeting {
     fn new(name: &str) -> Meeting {
-        Meeting(std::env::temp_dir().join(format!("weir-testpmd-{name}-{}.sock", std::process::id())))
+        Meeting(
+            std::env::temp_dir().join(format!("weir-testpmd-{name}-{}.sock", std::process::id())),
+        )
     }
 
     fn device(&self, role: &str) -> String {
@@ -112,13 +149,20 @@ fn ask(end: &mut End, queue: usize, count: u32, length: impl Fn(u32) -> usize) {
     wait_for("all frames came back", || {
         // So many under way that testpmd never has to drop.
         let limit = count.min(expected + 128).min(next + 32);
-        let packets: Vec<_> = (next..limit).map(|number| end.packet(&frame(number, length(number)))).collect();
+        let packets: Vec<_> = (next..limit)
+            .map(|number| end.packet(&frame(number, length(number))))
+            .collect();
         if !packets.is_empty() {
             next += end.send(queue, packets) as u32;
         }
         end.tx[queue].flush(&mut end.cache);
         for bytes in end.receive(queue) {
-            assert!(bytes == swapped(frame(expected, length(expected))), "frame {expected}: {} bytes, {:x?}", bytes.len(), &bytes[..14]);
+            assert!(
+                bytes == swapped(frame(expected, length(expected))),
+                "frame {expected}: {} bytes, {:x?}",
+                bytes.len(),
+                &bytes[..14]
+            );
             expected += 1;
         }
         expected == count
@@ -141,7 +185,10 @@ fn testpmd_as_server_sends_back_what_we_lend_it() {
     ask(&mut slave, 0, 20_000, sizes);
     assert!(slave.port.watch().status().peer.contains("DPDK"));
     let said = server.end();
-    assert!(said.contains("RX-packets: 20000") && said.contains("TX-packets: 20000"), "{said}");
+    assert!(
+        said.contains("RX-packets: 20000") && said.contains("TX-packets: 20000"),
+        "{said}"
+    );
     wait_for("the slave notices", || !slave.is_up());
     slave.close();
 }
@@ -157,9 +204,15 @@ fn testpmd_as_client_gets_back_what_it_lends_us() {
     come_up(&mut master);
     ask(&mut master, 0, 20_000, sizes);
     let status = master.port.watch().status();
-    assert!(status.peer.contains("DPDK") && status.interface == "net_memif0", "{status:?}");
+    assert!(
+        status.peer.contains("DPDK") && status.interface == "net_memif0",
+        "{status:?}"
+    );
     let said = client.end();
-    assert!(said.contains("RX-packets: 20000") && said.contains("TX-packets: 20000"), "{said}");
+    assert!(
+        said.contains("RX-packets: 20000") && said.contains("TX-packets: 20000"),
+        "{said}"
+    );
     wait_for("the master notices", || !master.is_up());
     master.close();
 }
@@ -173,13 +226,21 @@ fn queues_rings_and_secrets_agree_with_testpmd() {
         let meeting = Meeting::new(&format!("queues-{theirs}"));
         let mut secret = [0; 24];
         secret[..7].copy_from_slice(b"sesame!");
-        let config = MemifConfig { queues: 2, ring_size: 512, secret: Some(secret), ..meeting.config(role) };
+        let config = MemifConfig {
+            queues: 2,
+            ring_size: 512,
+            secret: Some(secret),
+            ..meeting.config(role)
+        };
         let mut end = End::open(&config, &pool(8192));
         let device = format!("{},secret=sesame!,rsize=8", meeting.device(theirs));
         let testpmd = Testpmd::start(&device, &["--forward-mode=macswap", "--rxq=2", "--txq=2"]);
         come_up(&mut end);
         // Our size as slave, theirs as slave.
-        assert_eq!(end.port.watch().status().ring_size, if role == Role::Slave { 512 } else { 256 });
+        assert_eq!(
+            end.port.watch().status().ring_size,
+            if role == Role::Slave { 512 } else { 256 }
+        );
         for queue in [1, 0] {
             ask(&mut end, queue, 2000, sizes);
         }
@@ -201,11 +262,16 @@ fn a_testpmd_that_is_killed_comes_back_by_itself() {
             come_up(&mut end);
             ask(&mut end, 0, 1000, sizes);
             // Frames under way while it dies.
-            let packets: Vec<_> = (0..32).map(|number| end.packet(&frame(number, 100))).collect();
+            let packets: Vec<_> = (0..32)
+                .map(|number| end.packet(&frame(number, 100)))
+                .collect();
             end.send(0, packets);
             drop(testpmd);
             wait_for("its death is noticed", || !end.is_up());
-            assert_eq!((end.counter("connects"), end.counter("disconnect_peer_gone")), (round, round));
+            assert_eq!(
+                (end.counter("connects"), end.counter("disconnect_peer_gone")),
+                (round, round)
+            );
             if role == Role::Slave {
                 let _ = std::fs::remove_file(&meeting.0);
             }
@@ -222,7 +288,10 @@ fn a_flood_from_testpmd_is_taken_and_lost_only_where_it_is_counted() {
     for (role, theirs) in [(Role::Slave, "server"), (Role::Master, "client")] {
         let meeting = Meeting::new(&format!("flood-{theirs}"));
         let mut end = End::open(&meeting.config(role), &pool(8192));
-        let testpmd = Testpmd::start(&meeting.device(theirs), &["--forward-mode=txonly", "--txpkts=64"]);
+        let testpmd = Testpmd::start(
+            &meeting.device(theirs),
+            &["--forward-mode=txonly", "--txpkts=64"],
+        );
         let mut received = 0;
         wait_for("frames arrive", || {
             let frames = end.receive(0);
@@ -272,7 +341,12 @@ fn jumbo_frames_are_chains_on_their_way_to_testpmd_and_back() {
                 back.extend(end.receive(0));
                 !back.is_empty()
             });
-            assert!(back == [swapped(bytes.clone())], "{theirs}: frame {number} of {} bytes came back as {}", bytes.len(), back[0].len());
+            assert!(
+                back == [swapped(bytes.clone())],
+                "{theirs}: frame {number} of {} bytes came back as {}",
+                bytes.len(),
+                back[0].len()
+            );
         }
         drop(testpmd);
         end.close();

@@ -111,12 +111,22 @@ impl Reader {
     /// When it cannot be read or does not begin as a capture does.
     pub fn new(source: impl Read + Send + 'static) -> Result<Reader, FileError> {
         let read_error = ReadError::default();
-        let source = Patient { source, error: read_error.clone() };
-        let blocks = pcap_parser::create_reader(FIRST_BUFFER, source).map_err(|error| match error {
-            PcapError::ReadError => read_error.take(),
-            _ => FileError::NotACapture,
-        })?;
-        Ok(Reader { blocks, read_error, interfaces: Vec::new(), capacity: FIRST_BUFFER, done: false })
+        let source = Patient {
+            source,
+            error: read_error.clone(),
+        };
+        let blocks =
+            pcap_parser::create_reader(FIRST_BUFFER, source).map_err(|error| match error {
+                PcapError::ReadError => read_error.take(),
+                _ => FileError::NotACapture,
+            })?;
+        Ok(Reader {
+            blocks,
+            read_error,
+            interfaces: Vec::new(),
+            capacity: FIRST_BUFFER,
+            done: false,
+        })
     }
 
     /// The next packet; `None` at the file's proper end.
@@ -147,12 +157,20 @@ impl Reader {
         let before = self.blocks.data().len();
         self.blocks.refill().map_err(|_| self.read_error.take())?;
         // Full, and still not a whole block.
-        if self.blocks.data().len() == before && !self.blocks.reader_exhausted() { self.grow() } else { Ok(()) }
+        if self.blocks.data().len() == before && !self.blocks.reader_exhausted() {
+            self.grow()
+        } else {
+            Ok(())
+        }
     }
 
     fn grow(&mut self) -> Result<(), FileError> {
         self.capacity *= 2;
-        if self.capacity > 2 * MAX_BLOCK || !self.blocks.grow(self.capacity) { Err(FileError::TooLarge) } else { Ok(()) }
+        if self.capacity > 2 * MAX_BLOCK || !self.blocks.grow(self.capacity) {
+            Err(FileError::TooLarge)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -170,7 +188,10 @@ impl Iterator for Reader {
 }
 
 /// The packet in a block; other blocks change what is known of the interfaces.
-fn packet(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>) -> Result<Option<Captured>, FileError> {
+fn packet(
+    block: &PcapBlockOwned<'_>,
+    interfaces: &mut Vec<Interface>,
+) -> Result<Option<Captured>, FileError> {
     match block {
         PcapBlockOwned::LegacyHeader(header) => *interfaces = vec![Interface::of_pcap(header)],
         PcapBlockOwned::Legacy(packet) => {
@@ -184,11 +205,14 @@ fn packet(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>) -> Result
             }));
         }
         PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
-        PcapBlockOwned::NG(Block::InterfaceDescription(description)) => interfaces.push(Interface::of_pcapng(description)),
+        PcapBlockOwned::NG(Block::InterfaceDescription(description)) => {
+            interfaces.push(Interface::of_pcapng(description))
+        }
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
             let interface = interface(interfaces, packet.if_id)?;
             return Ok(Some(Captured {
-                timestamp_ns: interface.time(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low)),
+                timestamp_ns: interface
+                    .time(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low)),
                 orig_len: packet.origlen,
                 data: packet.packet_data().to_vec(),
                 linktype: interface.linktype,
@@ -197,7 +221,11 @@ fn packet(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>) -> Result
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
             // Without a time, of the first interface, cut to its snap length (pcapng, section 4.4).
             let interface = interface(interfaces, 0)?;
-            let snaplen = if interface.snaplen == 0 { usize::MAX } else { interface.snaplen as usize };
+            let snaplen = if interface.snaplen == 0 {
+                usize::MAX
+            } else {
+                interface.snaplen as usize
+            };
             let data = packet.packet_data();
             return Ok(Some(Captured {
                 timestamp_ns: 0,
@@ -212,7 +240,9 @@ fn packet(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>) -> Result
 }
 
 fn interface(interfaces: &[Interface], number: u32) -> Result<&Interface, FileError> {
-    interfaces.get(number as usize).ok_or(FileError::UnknownInterface(number))
+    interfaces
+        .get(number as usize)
+        .ok_or(FileError::UnknownInterface(number))
 }
 
 impl Interface {
@@ -221,7 +251,11 @@ impl Interface {
             // The upper six bits say whether there is an FCS (pcap, section 4).
             linktype: header.network.0.cast_unsigned() & 0x03ff_ffff,
             snaplen: header.snaplen,
-            resolution: if header.is_nanosecond_precision() { 9 } else { 6 },
+            resolution: if header.is_nanosecond_precision() {
+                9
+            } else {
+                6
+            },
             offset: header.thiszone.into(),
         }
     }
@@ -247,13 +281,18 @@ impl Interface {
         let units = u128::from(units) * u128::from(NANOSECONDS);
         let exponent = u32::from(self.resolution & 0x7f);
         let nanoseconds = if self.resolution & 0x80 == 0 {
-            10_u128.checked_pow(exponent).map_or(0, |per_second| units / per_second)
+            10_u128
+                .checked_pow(exponent)
+                .map_or(0, |per_second| units / per_second)
         } else {
             units.checked_shr(exponent).unwrap_or(0)
         };
         let offset = i128::from(self.offset) * i128::from(NANOSECONDS);
         // 64 bits times a billion has 94.
-        let time = i128::try_from(nanoseconds).unwrap_or(i128::MAX).saturating_add(offset).max(0);
+        let time = i128::try_from(nanoseconds)
+            .unwrap_or(i128::MAX)
+            .saturating_add(offset)
+            .max(0);
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 }
@@ -337,11 +376,15 @@ impl<W: Write> Writer<W> {
     /// When the sink refuses, or the time is later than 2106, which the format cannot express.
     pub fn write(&mut self, timestamp_ns: u64, orig_len: u32, data: &[u8]) -> io::Result<()> {
         let Ok(seconds) = u32::try_from(timestamp_ns / NANOSECONDS) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a pcap file cannot express times after 2106"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a pcap file cannot express times after 2106",
+            ));
         };
         let nanoseconds = (timestamp_ns % NANOSECONDS) as u32;
         let kept = data.get(..MAX_SNAPLEN as usize).unwrap_or(data);
-        self.sink.write_all(&words([seconds, nanoseconds, kept.len() as u32, orig_len]))?;
+        self.sink
+            .write_all(&words([seconds, nanoseconds, kept.len() as u32, orig_len]))?;
         self.sink.write_all(kept)
     }
 

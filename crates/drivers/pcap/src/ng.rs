@@ -47,7 +47,10 @@ impl Blocks {
     pub fn new(application: &str) -> Blocks {
         let mut blocks = Blocks::default();
         // 4.1: byte order, version 1.0, a section of unknown length; `shb_userappl` is option 4.
-        let mut body = [0x1a2b_3c4d, 1, u32::MAX, u32::MAX].iter().flat_map(|word: &u32| word.to_le_bytes()).collect::<Vec<u8>>();
+        let mut body = [0x1a2b_3c4d, 1, u32::MAX, u32::MAX]
+            .iter()
+            .flat_map(|word: &u32| word.to_le_bytes())
+            .collect::<Vec<u8>>();
         option(&mut body, 4, application.as_bytes());
         blocks.block(SECTION_HEADER, body);
         blocks
@@ -66,7 +69,15 @@ impl Blocks {
     }
 
     /// A packet that was `length` octets long.
-    pub fn packet(&mut self, interface: u32, time: u64, length: u32, data: &[u8], direction: Direction, comment: Option<&str>) {
+    pub fn packet(
+        &mut self,
+        interface: u32,
+        time: u64,
+        length: u32,
+        data: &[u8],
+        direction: Direction,
+        comment: Option<&str>,
+    ) {
         // 4.3; `epb_flags` is option 2, whose lowest two bits are the direction.
         let mut body = Vec::with_capacity(data.len() + 96);
         let kept = u32::try_from(data.len()).unwrap_or(u32::MAX);
@@ -75,7 +86,11 @@ impl Blocks {
         }
         body.extend_from_slice(data);
         pad(&mut body);
-        let flags: u32 = if direction == Direction::Inbound { 1 } else { 2 };
+        let flags: u32 = if direction == Direction::Inbound {
+            1
+        } else {
+            2
+        };
         if let Some(comment) = comment {
             option(&mut body, COMMENT, comment.as_bytes());
         }
@@ -90,7 +105,11 @@ impl Blocks {
         for word in [interface, (counted.time >> 32) as u32, counted.time as u32] {
             body.extend(word.to_le_bytes());
         }
-        option(&mut body, 4, &(counted.delivered + counted.lost).to_le_bytes());
+        option(
+            &mut body,
+            4,
+            &(counted.delivered + counted.lost).to_le_bytes(),
+        );
         option(&mut body, 7, &counted.lost.to_le_bytes());
         option(&mut body, 8, &counted.delivered.to_le_bytes());
         self.block(INTERFACE_STATISTICS, body);
@@ -166,7 +185,8 @@ impl Tally {
             piece = piece.get(skipped..).unwrap_or(&[]);
             let wanted = self.wanted();
             let taken = piece.len().min(wanted - self.rest.len());
-            self.rest.extend_from_slice(piece.get(..taken).unwrap_or(&[]));
+            self.rest
+                .extend_from_slice(piece.get(..taken).unwrap_or(&[]));
             piece = piece.get(taken..).unwrap_or(&[]);
             if self.rest.len() >= 8 && self.rest.len() == self.wanted() {
                 self.block();
@@ -176,11 +196,18 @@ impl Tally {
 
     /// Octets of the present block to look at: its head, and then what its length allows.
     fn wanted(&self) -> usize {
-        if self.rest.len() < 8 { 8 } else { self.length().min(LOOKED_AT) }
+        if self.rest.len() < 8 {
+            8
+        } else {
+            self.length().min(LOOKED_AT)
+        }
     }
 
     fn word(&self, place: usize) -> u32 {
-        self.rest.get(place..place + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes)
+        self.rest
+            .get(place..place + 4)
+            .and_then(|word| word.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
     }
 
     fn length(&self) -> usize {
@@ -228,18 +255,52 @@ mod tests {
     fn capture() -> Vec<u8> {
         let mut blocks = Blocks::new("weir");
         let (left, right) = (blocks.interface("left", 0), blocks.interface("right", 96));
-        blocks.packet(left, 1_700_000_000_123_456_789, 3, &[1, 2, 3], Direction::Inbound, None);
-        blocks.packet(right, 1_700_000_000_123_456_790, 1500, &[7; 96], Direction::Inbound, Some("dropped: no-route"));
-        blocks.statistics(left, Statistics { time: 1_700_000_001_000_000_000, delivered: 2, lost: 5 });
+        blocks.packet(
+            left,
+            1_700_000_000_123_456_789,
+            3,
+            &[1, 2, 3],
+            Direction::Inbound,
+            None,
+        );
+        blocks.packet(
+            right,
+            1_700_000_000_123_456_790,
+            1500,
+            &[7; 96],
+            Direction::Inbound,
+            Some("dropped: no-route"),
+        );
+        blocks.statistics(
+            left,
+            Statistics {
+                time: 1_700_000_001_000_000_000,
+                delivered: 2,
+                lost: 5,
+            },
+        );
         blocks.take()
     }
 
     #[test]
     fn a_foreign_reader_reads_it() {
-        let packets: Vec<_> = Reader::new(std::io::Cursor::new(capture())).unwrap().map(Result::unwrap).collect();
+        let packets: Vec<_> = Reader::new(std::io::Cursor::new(capture()))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(packets.len(), 2);
-        assert_eq!((packets[0].timestamp_ns, &packets[0].data[..]), (1_700_000_000_123_456_789, &[1, 2, 3][..]));
-        assert_eq!((packets[1].orig_len, packets[1].data.len(), packets[1].linktype), (1500, 96, ETHERNET));
+        assert_eq!(
+            (packets[0].timestamp_ns, &packets[0].data[..]),
+            (1_700_000_000_123_456_789, &[1, 2, 3][..])
+        );
+        assert_eq!(
+            (
+                packets[1].orig_len,
+                packets[1].data.len(),
+                packets[1].linktype
+            ),
+            (1500, 96, ETHERNET)
+        );
     }
 
     #[test]
@@ -268,7 +329,11 @@ mod tests {
         for size in [1, 2, 7, 64, 4096] {
             let mut tally = Tally::default();
             whole.chunks(size).for_each(|piece| tally.read(piece));
-            assert_eq!((tally.packets, tally.octets, tally.lost, tally.is_whole), (2, 1503, 5, true), "pieces of {size}");
+            assert_eq!(
+                (tally.packets, tally.octets, tally.lost, tally.is_whole),
+                (2, 1503, 5, true),
+                "pieces of {size}"
+            );
         }
         let mut cut = Tally::default();
         cut.read(&whole[..whole.len() - 70]);

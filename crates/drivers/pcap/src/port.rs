@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_port::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, Source};
+use weir_port::{
+    Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, Source,
+};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::MacAddr;
@@ -56,24 +58,44 @@ impl PcapPort {
         if let (Some(input), Some(output)) = (input, output)
             && same_file(input, output)
         {
-            return Err(OpenError(format!("{} cannot be read and written at once: use another file for the output", input.display())));
+            return Err(OpenError(format!(
+                "{} cannot be read and written at once: use another file for the output",
+                input.display()
+            )));
         }
         let counts = Arc::<Counts>::default();
-        let reader = input.map(|path| Reader::open(path).map_err(|error| unreadable(path, &error))).transpose()?;
-        let writer = output.map(|path| Writer::create(path, ETHERNET).map_err(|error| unwritable(path, &error))).transpose()?;
+        let reader = input
+            .map(|path| Reader::open(path).map_err(|error| unreadable(path, &error)))
+            .transpose()?;
+        let writer = output
+            .map(|path| Writer::create(path, ETHERNET).map_err(|error| unwritable(path, &error)))
+            .transpose()?;
         let mode = match (&reader, &writer) {
             (Some(_), Some(_)) => "reads and writes",
             (Some(_), None) => "reads, swallows",
             (None, Some(_)) => "writes",
             (None, None) => "swallows",
         };
-        let name = input.or(output).map_or_else(|| "pcap".to_owned(), |path| path.display().to_string());
+        let name = input
+            .or(output)
+            .map_or_else(|| "pcap".to_owned(), |path| path.display().to_string());
         let receives = reader.is_some();
         let pair = QueuePair {
-            rx: reader.map(|reader| Box::new(Receiver::new(reader, name.clone(), counts.clone())) as _),
-            tx: Some(Box::new(Sender::new(writer, output.unwrap_or(Path::new("")).display().to_string(), counts.clone()))),
+            rx: reader
+                .map(|reader| Box::new(Receiver::new(reader, name.clone(), counts.clone())) as _),
+            tx: Some(Box::new(Sender::new(
+                writer,
+                output.unwrap_or(Path::new("")).display().to_string(),
+                counts.clone(),
+            ))),
         };
-        Ok(PcapPort { name, mode, queues: vec![pair], receives, counts })
+        Ok(PcapPort {
+            name,
+            mode,
+            queues: vec![pair],
+            receives,
+            counts,
+        })
     }
 }
 
@@ -91,7 +113,10 @@ fn unreadable(path: &Path, error: &FileError) -> OpenError {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> OpenError {
-    OpenError(format!("{}: cannot write the capture: {error}: give a path in a folder that may be written", path.display()))
+    OpenError(format!(
+        "{}: cannot write the capture: {error}: give a path in a folder that may be written",
+        path.display()
+    ))
 }
 
 impl Port for PcapPort {
@@ -101,7 +126,13 @@ impl Port for PcapPort {
 
     fn capabilities(&self) -> Capabilities {
         let rx_queues = usize::from(self.receives);
-        Capabilities { driver: "pcap", mode: self.mode.to_owned(), rx_queues, tx_queues: 1, max_frame: LONGEST_FRAME }
+        Capabilities {
+            driver: "pcap",
+            mode: self.mode.to_owned(),
+            rx_queues,
+            tx_queues: 1,
+            max_frame: LONGEST_FRAME,
+        }
     }
 
     fn mac(&self) -> Option<MacAddr> {
@@ -128,6 +159,11 @@ impl Port for PcapPort {
             ("tx_packets", &tx.packets),
             ("tx_lost", &tx.lost),
         ];
-        list.map(|(name, counter)| HardwareCounter { name: name.to_owned(), value: counter.get(), source: Source::Driver }).into()
+        list.map(|(name, counter)| HardwareCounter {
+            name: name.to_owned(),
+            value: counter.get(),
+            source: Source::Driver,
+        })
+        .into()
     }
 }

@@ -26,7 +26,12 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn new(reader: Reader, name: String, counts: Arc<Counts>) -> Receiver {
-        Receiver { reader: Some(reader), waiting: None, name, counts }
+        Receiver {
+            reader: Some(reader),
+            waiting: None,
+            name,
+            counts,
+        }
     }
 
     /// The next record of the file.
@@ -66,7 +71,11 @@ impl Receiver {
     }
 
     fn packet(&mut self, captured: Captured, cache: &mut PktCache) -> Option<Pkt> {
-        let fill = |at, room: &mut [u8]| room.iter_mut().zip(captured.data.iter().skip(at)).for_each(|(to, from)| *to = *from);
+        let fill = |at, room: &mut [u8]| {
+            room.iter_mut()
+                .zip(captured.data.iter().skip(at))
+                .for_each(|(to, from)| *to = *from)
+        };
         let packet = Pkt::gather(captured.data.len(), || cache.alloc(), fill);
         if packet.is_none() {
             self.counts.rx.no_buffer.add(1);
@@ -84,7 +93,9 @@ impl RxQueue for Receiver {
             if !self.is_frame(&captured) {
                 continue;
             }
-            let Some(packet) = self.packet(captured, cache) else { break };
+            let Some(packet) = self.packet(captured, cache) else {
+                break;
+            };
             to.push(packet);
             got += 1;
         }

@@ -32,23 +32,41 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(writer: Option<Writer<BufWriter<File>>>, name: String, counts: Arc<Counts>) -> Sender {
-        Sender { writes: writer.is_some(), writer, whole: Vec::new(), since: None, name, counts }
+    pub(crate) fn new(
+        writer: Option<Writer<BufWriter<File>>>,
+        name: String,
+        counts: Arc<Counts>,
+    ) -> Sender {
+        Sender {
+            writes: writer.is_some(),
+            writer,
+            whole: Vec::new(),
+            since: None,
+            name,
+            counts,
+        }
     }
 
     fn write(&mut self, time: u64, packet: &Pkt) -> io::Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let Some(writer) = &mut self.writer else {
+            return Ok(());
+        };
         if !packet.is_chained() {
             return writer.write(time, packet.len() as u32, packet.data());
         }
         self.whole.clear();
-        packet.segments().for_each(|segment| self.whole.extend_from_slice(segment));
+        packet
+            .segments()
+            .for_each(|segment| self.whole.extend_from_slice(segment));
         writer.write(time, self.whole.len() as u32, &self.whole)
     }
 
     /// Nothing more is written: half a record would make the rest unreadable.
     fn give_up(&mut self, error: &io::Error) {
-        tracing::warn!(file = self.name, "cannot write the capture: {error}: nothing more is written to it");
+        tracing::warn!(
+            file = self.name,
+            "cannot write the capture: {error}: nothing more is written to it"
+        );
         self.writer = None;
     }
 
@@ -66,7 +84,9 @@ impl TxQueue for Sender {
         if sent == 0 {
             return 0;
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let time = u64::try_from(now.as_nanos()).unwrap_or(0);
         let mut written = 0;
         for packet in from.drain() {

@@ -6,7 +6,10 @@ use weir_pcap::file::{Captured, ETHERNET, FileError, LINUX_SLL, LINUX_SLL2, RAW,
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 fn read(bytes: Vec<u8>) -> Result<Vec<Captured>, FileError> {
@@ -14,7 +17,12 @@ fn read(bytes: Vec<u8>) -> Result<Vec<Captured>, FileError> {
 }
 
 fn captured(timestamp_ns: u64, orig_len: u32, data: &[u8], linktype: u32) -> Captured {
-    Captured { timestamp_ns, orig_len, data: data.to_vec(), linktype }
+    Captured {
+        timestamp_ns,
+        orig_len,
+        data: data.to_vec(),
+        linktype,
+    }
 }
 
 #[test]
@@ -24,25 +32,40 @@ fn the_writers_bytes_are_the_specifications() {
     let expected = hex("4d3cb2a1 0200 0400 00000000 00000000 00000400 14010000 \
          01000000 02000000 03000000 ee050000 010203");
     assert_eq!(writer.into_inner(), expected);
-    assert_eq!(read(expected).unwrap(), [captured(1_000_000_002, 1518, &[1, 2, 3], LINUX_SLL2)]);
-    let late = Writer::new(Vec::new(), RAW).unwrap().write(u64::MAX, 0, &[]);
+    assert_eq!(
+        read(expected).unwrap(),
+        [captured(1_000_000_002, 1518, &[1, 2, 3], LINUX_SLL2)]
+    );
+    let late = Writer::new(Vec::new(), RAW)
+        .unwrap()
+        .write(u64::MAX, 0, &[]);
     assert_eq!(late.unwrap_err().kind(), io::ErrorKind::InvalidInput);
 }
 
 #[test]
 fn pcap_is_read_in_both_byte_orders_and_resolutions() {
-    let little = "0200 0400 00000000 00000000 ffff0000 01000000 01000000 02000000 01000000 05000000 aa";
-    let big = "0002 0004 00000000 00000000 0000ffff 00000071 00000001 00000002 00000001 00000005 aa";
+    let little =
+        "0200 0400 00000000 00000000 ffff0000 01000000 01000000 02000000 01000000 05000000 aa";
+    let big =
+        "0002 0004 00000000 00000000 0000ffff 00000071 00000001 00000002 00000001 00000005 aa";
     let cases = [
         (format!("d4c3b2a1 {little}"), 1_000_002_000, ETHERNET),
         (format!("4d3cb2a1 {little}"), 1_000_000_002, ETHERNET),
         (format!("a1b2c3d4 {big}"), 1_000_002_000, LINUX_SLL),
         (format!("a1b23c4d {big}"), 1_000_000_002, LINUX_SLL),
         // Four octets of FCS announced beside the link type.
-        (format!("d4c3b2a1 {}", little.replacen("01000000", "01000044", 1)), 1_000_002_000, ETHERNET),
+        (
+            format!("d4c3b2a1 {}", little.replacen("01000000", "01000044", 1)),
+            1_000_002_000,
+            ETHERNET,
+        ),
     ];
     for (text, time, linktype) in cases {
-        assert_eq!(read(hex(&text)).unwrap(), [captured(time, 5, &[0xaa], linktype)], "{text}");
+        assert_eq!(
+            read(hex(&text)).unwrap(),
+            [captured(time, 5, &[0xaa], linktype)],
+            "{text}"
+        );
     }
 }
 
@@ -56,7 +79,9 @@ fn interface(linktype: &str, options: &str) -> String {
 
 /// Enhanced packet of five octets.
 fn enhanced(interface: u8, time: &str) -> String {
-    format!("06000000 28000000 {interface:02x}000000 {time} 05000000 09000000 0102030405 000000 28000000")
+    format!(
+        "06000000 28000000 {interface:02x}000000 {time} 05000000 09000000 0102030405 000000 28000000"
+    )
 }
 
 /// A file with all that is read and some of what is not.
@@ -65,7 +90,10 @@ fn pcapng() -> Vec<u8> {
         SECTION.to_owned(),
         // Microseconds; nanoseconds and an hour's offset; units of 1/1024 s.
         interface("0100", ""),
-        interface("6500", "0900 0100 09000000 0e00 0800 100e000000000000 0000 0000"),
+        interface(
+            "6500",
+            "0900 0100 09000000 0e00 0800 100e000000000000 0000 0000",
+        ),
         interface("7100", "0900 0100 8a000000 0000 0000"),
         enhanced(0, "00000000 40420f00"),
         enhanced(1, "01000000 00000000"),
@@ -93,7 +121,12 @@ fn pcapng_is_read_with_several_interfaces_and_sections() {
         captured(1000, 9, &five, LINUX_SLL2),
     ];
     assert_eq!(read(pcapng()).unwrap(), expected);
-    let unknown = hex(&[SECTION.to_owned(), interface("0100", ""), enhanced(1, "00000000 00000000")].concat());
+    let unknown = hex(&[
+        SECTION.to_owned(),
+        interface("0100", ""),
+        enhanced(1, "00000000 00000000"),
+    ]
+    .concat());
     assert!(matches!(read(unknown), Err(FileError::UnknownInterface(1))));
 }
 
@@ -118,7 +151,10 @@ fn every_truncation_is_an_error_unless_it_is_between_packets() {
                 packets.extend(results.into_iter().flatten());
                 errors
             });
-            assert!(all.starts_with(&packets) && packets.len() < all.len(), "cut to {len}");
+            assert!(
+                all.starts_with(&packets) && packets.len() < all.len(),
+                "cut to {len}"
+            );
             proper_ends += usize::from(matches!(result, Ok(0)));
         }
         // After the file's header and after each block but the last.
@@ -145,7 +181,10 @@ fn every_octet_overwritten_is_survived() {
 fn lengths_that_lie_take_no_memory() {
     let head = "4d3cb2a1 0200 0400 00000000 00000000 00000400 01000000 00000000 00000000";
     let lying = hex(&format!("{head} ffffffff ffffffff 00"));
-    assert!(matches!(read(lying), Err(FileError::Truncated | FileError::TooLarge)));
+    assert!(matches!(
+        read(lying),
+        Err(FileError::Truncated | FileError::TooLarge)
+    ));
     // Where the octets never end, the limit does it.
     let endless = Cursor::new(hex(&format!("{head} ffffffff ffffffff"))).chain(io::repeat(0));
     let mut reader = Reader::new(endless).unwrap();
@@ -168,10 +207,24 @@ fn large_packets_and_pipes_that_give_little_are_read() {
         writer.write(number, 300_000, &large).unwrap();
         writer.write(number, 9, &[1; 9]).unwrap();
     }
-    let packets: Vec<_> = Reader::new(Drip(Cursor::new(writer.into_inner()))).unwrap().map(Result::unwrap).collect();
+    let packets: Vec<_> = Reader::new(Drip(Cursor::new(writer.into_inner())))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(packets.len(), 40);
-    assert!(packets.iter().step_by(2).all(|packet| packet.data.len() == 262_144 && packet.orig_len == 300_000));
-    assert!(packets.iter().skip(1).step_by(2).all(|packet| packet.data == [1; 9]));
+    assert!(
+        packets
+            .iter()
+            .step_by(2)
+            .all(|packet| packet.data.len() == 262_144 && packet.orig_len == 300_000)
+    );
+    assert!(
+        packets
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .all(|packet| packet.data == [1; 9])
+    );
 }
 
 #[test]
@@ -192,9 +245,18 @@ fn what_the_system_says_is_passed_on() {
         FileError::Io(error) => error.kind(),
         other => panic!("{other}"),
     };
-    assert_eq!(Reader::new(Broken(0)).err().map(kind), Some(io::ErrorKind::ConnectionReset));
-    assert_eq!(Reader::open("/nonexistent/file").err().map(kind), Some(io::ErrorKind::NotFound));
+    assert_eq!(
+        Reader::new(Broken(0)).err().map(kind),
+        Some(io::ErrorKind::ConnectionReset)
+    );
+    assert_eq!(
+        Reader::open("/nonexistent/file").err().map(kind),
+        Some(io::ErrorKind::NotFound)
+    );
     for nothing in ["", "00", "68656c6c6f20776f726c6420616e6420736f206f6e"] {
-        assert!(matches!(read(hex(nothing)), Err(FileError::NotACapture)), "{nothing:?}");
+        assert!(
+            matches!(read(hex(nothing)), Err(FileError::NotACapture)),
+            "{nothing:?}"
+        );
     }
 }

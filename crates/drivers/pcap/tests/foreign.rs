@@ -19,13 +19,16 @@ impl Drop for Place {
 
 /// A hundred frames of 60 to 159 bytes, a nanosecond apart; every tenth was 10 bytes longer.
 fn written(name: &str) -> Place {
-    let place = Place(std::env::temp_dir().join(format!("weir-pcap-{}-{name}.pcap", std::process::id())));
+    let place =
+        Place(std::env::temp_dir().join(format!("weir-pcap-{}-{name}.pcap", std::process::id())));
     let mut writer = Writer::create(&place.0, ETHERNET).unwrap();
     for number in 0..100 {
         let mut frame = vec![number as u8; 60 + number as usize];
         // The ethertype for local experiments (IEEE 802): small numbers would be taken for lengths.
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
-        writer.write(1_700_000_000_000_000_001 + number, length(number), &frame).unwrap();
+        writer
+            .write(1_700_000_000_000_000_001 + number, length(number), &frame)
+            .unwrap();
     }
     writer.flush().unwrap();
     place
@@ -37,11 +40,20 @@ fn length(number: u64) -> u32 {
 
 /// What a program prints; `None`, and a line about it, when this machine lacks it.
 fn output(program: &str, arguments: &[&str], file: &Place) -> Option<String> {
-    let Ok(output) = Command::new(program).args(arguments).arg("-r").arg(&file.0).output() else {
+    let Ok(output) = Command::new(program)
+        .args(arguments)
+        .arg("-r")
+        .arg(&file.0)
+        .output()
+    else {
         eprintln!("skipped: no {program}");
         return None;
     };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -49,22 +61,48 @@ fn output(program: &str, arguments: &[&str], file: &Place) -> Option<String> {
 fn tshark_reads_what_we_write() {
     let file = written("tshark");
     // Delta to the first frame: not written in a different way from version to version.
-    let fields = ["-T", "fields", "-e", "frame.time_relative", "-e", "frame.len", "-e", "frame.cap_len", "-e", "frame.encap_type"];
-    let Some(text) = output("tshark", &fields, &file) else { return };
-    let expected: String = (0..100).map(|number| format!("0.{number:09}\t{}\t{}\t1\n", length(number), 60 + number)).collect();
+    let fields = [
+        "-T",
+        "fields",
+        "-e",
+        "frame.time_relative",
+        "-e",
+        "frame.len",
+        "-e",
+        "frame.cap_len",
+        "-e",
+        "frame.encap_type",
+    ];
+    let Some(text) = output("tshark", &fields, &file) else {
+        return;
+    };
+    let expected: String = (0..100)
+        .map(|number| format!("0.{number:09}\t{}\t{}\t1\n", length(number), 60 + number))
+        .collect();
     assert_eq!(text, expected);
 }
 
 #[test]
 fn tcpdump_reads_what_we_write() {
     let file = written("tcpdump");
-    let Some(text) = output("tcpdump", &["-n", "-tt", "--nano", "-e"], &file) else { return };
+    let Some(text) = output("tcpdump", &["-n", "-tt", "--nano", "-e"], &file) else {
+        return;
+    };
     // Indented lines are the bytes of a protocol that tcpdump does not know.
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with(char::is_whitespace)).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with(char::is_whitespace))
+        .collect();
     assert_eq!(lines.len(), 100, "{text}");
     for (number, line) in (0..).zip(lines) {
-        assert!(line.starts_with(&format!("1700000000.{:09} ", number + 1)), "{line}");
-        assert!(line.contains(&format!("length {}", length(number))), "{line}");
+        assert!(
+            line.starts_with(&format!("1700000000.{:09} ", number + 1)),
+            "{line}"
+        );
+        assert!(
+            line.contains(&format!("length {}", length(number))),
+            "{line}"
+        );
     }
 }
 
@@ -72,19 +110,27 @@ fn tcpdump_reads_what_we_write() {
 fn pcapng_of_another_program_is_read() {
     let file = written("pcapng");
     let pcapng = Place(file.0.with_extension("pcapng"));
-    let done = Command::new("editcap").args(["-F", "pcapng"]).args([&file.0, &pcapng.0]).status();
+    let done = Command::new("editcap")
+        .args(["-F", "pcapng"])
+        .args([&file.0, &pcapng.0])
+        .status();
     if !done.is_ok_and(|status| status.success()) {
         eprintln!("skipped: no editcap");
         return;
     }
     let ours: Vec<_> = Reader::open(&file.0).unwrap().map(Result::unwrap).collect();
-    let theirs: Vec<_> = Reader::open(&pcapng.0).unwrap().map(Result::unwrap).collect();
+    let theirs: Vec<_> = Reader::open(&pcapng.0)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(theirs.len(), 100);
     assert_eq!(ours, theirs);
 }
 
 fn read(bytes: Vec<u8>) -> usize {
-    let Ok(mut reader) = Reader::new(Cursor::new(bytes)) else { return 0 };
+    let Ok(mut reader) = Reader::new(Cursor::new(bytes)) else {
+        return 0;
+    };
     let found = reader.by_ref().count();
     assert!(reader.next().is_none(), "the end is the end");
     found

@@ -32,7 +32,9 @@ impl Drop for Folder {
 fn write(path: &Path, linktype: u32, frames: &[(u32, Vec<u8>)]) {
     let mut writer = Writer::create(path, linktype).unwrap();
     for (n, (orig_len, data)) in frames.iter().enumerate() {
-        writer.write(1_000_000_000 + n as u64, *orig_len, data).unwrap();
+        writer
+            .write(1_000_000_000 + n as u64, *orig_len, data)
+            .unwrap();
     }
     writer.flush().unwrap();
 }
@@ -46,16 +48,26 @@ fn frame(n: u8, len: usize) -> (u32, Vec<u8>) {
 }
 
 fn pool() -> Pool {
-    Pool::new(PoolConfig { chunks: 1024, hugepages: Hugepages::Off }).unwrap()
+    Pool::new(PoolConfig {
+        chunks: 1024,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap()
 }
 
 /// The counters that are not 0.
 fn counters(port: &PcapPort) -> Vec<(String, u64)> {
-    port.counters().into_iter().filter(|counter| counter.value != 0).map(|counter| (counter.name, counter.value)).collect()
+    port.counters()
+        .into_iter()
+        .filter(|counter| counter.value != 0)
+        .map(|counter| (counter.name, counter.value))
+        .collect()
 }
 
 fn named(list: &[(&str, u64)]) -> Vec<(String, u64)> {
-    list.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    list.iter()
+        .map(|(name, value)| ((*name).to_owned(), *value))
+        .collect()
 }
 
 #[test]
@@ -67,9 +79,15 @@ fn frames_come_in_order_and_go_out_with_their_time() {
     let pool = pool();
     let mut cache = PktCache::new(&pool);
     let mut port = PcapPort::open(Some(&input), Some(&output)).unwrap();
-    assert_eq!((port.device(), port.capabilities().mode.as_str()), (input.to_str().unwrap(), "reads and writes"));
+    assert_eq!(
+        (port.device(), port.capabilities().mode.as_str()),
+        (input.to_str().unwrap(), "reads and writes")
+    );
     let mut pair = port.take_queues().remove(0);
-    let (rx, tx) = (pair.rx.as_deref_mut().unwrap(), pair.tx.as_deref_mut().unwrap());
+    let (rx, tx) = (
+        pair.rx.as_deref_mut().unwrap(),
+        pair.tx.as_deref_mut().unwrap(),
+    );
     let mut vector = Vector::default();
     let before = SystemTime::now();
     while !rx.is_exhausted() {
@@ -84,16 +102,30 @@ fn frames_come_in_order_and_go_out_with_their_time() {
     head.append(tail).unwrap();
     vector.push(head);
     tx.send(&mut vector, &mut cache);
-    assert_eq!(counters(&port), named(&[("rx_packets", 600), ("tx_packets", 601)]));
+    assert_eq!(
+        counters(&port),
+        named(&[("rx_packets", 600), ("tx_packets", 601)])
+    );
     drop((pair, port, cache));
     assert_eq!(pool.usage().free, 1024);
 
     let mut written = read(&output);
     let chained = written.pop().unwrap();
     assert_eq!((chained.orig_len, &chained.data[29..31]), (70, &[1, 2][..]));
-    assert_eq!(written.iter().map(|captured| (captured.orig_len, captured.data.clone())).collect::<Vec<_>>(), frames);
-    let time = |captured: &Captured| SystemTime::UNIX_EPOCH + Duration::from_nanos(captured.timestamp_ns);
-    assert!(written.windows(2).all(|pair| pair[0].timestamp_ns <= pair[1].timestamp_ns));
+    assert_eq!(
+        written
+            .iter()
+            .map(|captured| (captured.orig_len, captured.data.clone()))
+            .collect::<Vec<_>>(),
+        frames
+    );
+    let time =
+        |captured: &Captured| SystemTime::UNIX_EPOCH + Duration::from_nanos(captured.timestamp_ns);
+    assert!(
+        written
+            .windows(2)
+            .all(|pair| pair[0].timestamp_ns <= pair[1].timestamp_ns)
+    );
     assert!(time(&written[0]) >= before && time(&chained) <= SystemTime::now());
 }
 
@@ -121,10 +153,25 @@ fn what_is_odd_is_counted_and_left_out() {
     let mut vector = Vector::default();
     assert_eq!(rx.recv(&mut vector, &mut cache, 256), 5);
     assert!(rx.is_exhausted());
-    assert_eq!(vector.iter().map(|packet| packet.total_len()).collect::<Vec<_>>(), [60, DATA_ROOM, DATA_ROOM + 1, 0, LONGEST_FRAME]);
+    assert_eq!(
+        vector
+            .iter()
+            .map(|packet| packet.total_len())
+            .collect::<Vec<_>>(),
+        [60, DATA_ROOM, DATA_ROOM + 1, 0, LONGEST_FRAME]
+    );
     let long = vector.last().unwrap();
-    assert_eq!((long.segments().count(), long.segments().collect::<Vec<_>>().concat()), (5, frame(6, LONGEST_FRAME).1));
-    assert_eq!(counters(&port), named(&[("rx_packets", 5), ("rx_cut", 1), ("rx_too_long", 1)]));
+    assert_eq!(
+        (
+            long.segments().count(),
+            long.segments().collect::<Vec<_>>().concat()
+        ),
+        (5, frame(6, LONGEST_FRAME).1)
+    );
+    assert_eq!(
+        counters(&port),
+        named(&[("rx_packets", 5), ("rx_cut", 1), ("rx_too_long", 1)])
+    );
 
     let raw = folder.file("raw.pcap");
     write(&raw, RAW, &[frame(1, 60), frame(2, 60)]);
@@ -140,7 +187,11 @@ fn what_is_odd_is_counted_and_left_out() {
 fn a_file_cut_anywhere_ends() {
     let folder = Folder::new("cut");
     let whole = folder.file("whole.pcap");
-    write(&whole, ETHERNET, &[frame(1, 60), frame(2, 61), frame(3, 62)]);
+    write(
+        &whole,
+        ETHERNET,
+        &[frame(1, 60), frame(2, 61), frame(3, 62)],
+    );
     let bytes = std::fs::read(&whole).unwrap();
     let ends = [24, 24 + 76, 24 + 76 + 77, 24 + 76 + 77 + 78];
     assert_eq!(bytes.len(), ends[3]);
@@ -182,11 +233,20 @@ fn an_empty_pool_loses_no_frame() {
     let mut port = PcapPort::open(Some(&input), None).unwrap();
     let mut rx = port.take_queues().remove(0).rx.unwrap();
     let mut vector = Vector::default();
-    assert_eq!((rx.recv(&mut vector, &mut cache, 256), rx.recv(&mut vector, &mut cache, 256)), (0, 0));
+    assert_eq!(
+        (
+            rx.recv(&mut vector, &mut cache, 256),
+            rx.recv(&mut vector, &mut cache, 256)
+        ),
+        (0, 0)
+    );
     assert!(!rx.is_exhausted());
     drop(hoard);
     assert_eq!(rx.recv(&mut vector, &mut cache, 256), 2);
-    assert_eq!(counters(&port), named(&[("rx_packets", 2), ("rx_no_buffer", 2)]));
+    assert_eq!(
+        counters(&port),
+        named(&[("rx_packets", 2), ("rx_no_buffer", 2)])
+    );
 }
 
 /// What was sent is in the file about a second later, while the port is open.
@@ -229,7 +289,11 @@ fn a_full_disk_is_counted() {
         assert_eq!(tx.send(&mut vector, &mut cache), 10);
     }
     let list = counters(&port);
-    let value = |name: &str| list.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value);
+    let value = |name: &str| {
+        list.iter()
+            .find(|(known, _)| known == name)
+            .map_or(0, |(_, value)| *value)
+    };
     assert_eq!(value("tx_packets") + value("tx_lost"), 400);
     assert!(value("tx_lost") > 380, "{list:?}");
     drop((tx, cache));
@@ -241,10 +305,20 @@ fn without_files_it_swallows() {
     let pool = pool();
     let mut cache = PktCache::new(&pool);
     let mut port = PcapPort::open(None, None).unwrap();
-    assert_eq!((port.device(), port.capabilities().mode.as_str()), ("pcap", "swallows"));
+    assert_eq!(
+        (port.device(), port.capabilities().mode.as_str()),
+        ("pcap", "swallows")
+    );
     let mut vector = Vector::default();
     vector.push(cache.alloc().unwrap());
-    assert_eq!(port.take_queues().remove(0).tx.unwrap().send(&mut vector, &mut cache), 1);
+    assert_eq!(
+        port.take_queues()
+            .remove(0)
+            .tx
+            .unwrap()
+            .send(&mut vector, &mut cache),
+        1
+    );
     assert_eq!(counters(&port), named(&[("tx_packets", 1)]));
     assert!(port.take_queues().is_empty());
 }
@@ -252,13 +326,25 @@ fn without_files_it_swallows() {
 #[test]
 fn refusals_name_the_file() {
     let folder = Folder::new("refused");
-    let (missing, text, here) = (folder.file("missing.pcap"), folder.file("text.pcap"), folder.file("here.pcap"));
+    let (missing, text, here) = (
+        folder.file("missing.pcap"),
+        folder.file("text.pcap"),
+        folder.file("here.pcap"),
+    );
     std::fs::write(&text, "this is no capture").unwrap();
     write(&here, ETHERNET, &[frame(1, 60)]);
-    let refused = |input: Option<&Path>, output: Option<&Path>| PcapPort::open(input, output).map(drop).unwrap_err().to_string();
+    let refused = |input: Option<&Path>, output: Option<&Path>| {
+        PcapPort::open(input, output)
+            .map(drop)
+            .unwrap_err()
+            .to_string()
+    };
     assert!(refused(Some(&missing), None).contains("missing.pcap: cannot read the capture"));
     assert!(refused(Some(&text), None).contains("text.pcap: not a capture file"));
-    assert!(refused(None, Some(&folder.file("no/such/folder.pcap"))).contains("folder.pcap: cannot write the capture"));
+    assert!(
+        refused(None, Some(&folder.file("no/such/folder.pcap")))
+            .contains("folder.pcap: cannot write the capture")
+    );
     assert!(refused(Some(&here), Some(&here)).contains("read and written at once"));
     assert_eq!(read(&here).len(), 1, "it was not emptied");
 }

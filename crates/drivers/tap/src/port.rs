@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 use weir_netlink::ethtool::Ethtool;
 use weir_netlink::route::{Link, Route};
-use weir_port::{Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, Source};
+use weir_port::{
+    Capabilities, HardwareCounter, LONGEST_FRAME, LinkState, OpenError, Port, QueuePair, Source,
+};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_wire::MacAddr;
@@ -46,7 +48,12 @@ pub(crate) struct Queue {
 
 impl Queue {
     fn new(descriptor: OwnedFd) -> Arc<Queue> {
-        Arc::new(Queue { descriptor, rx: Padded::default(), tx: Padded::default(), dead: AtomicBool::new(false) })
+        Arc::new(Queue {
+            descriptor,
+            rx: Padded::default(),
+            tx: Padded::default(),
+            dead: AtomicBool::new(false),
+        })
     }
 
     /// Whether the device is gone.
@@ -89,18 +96,34 @@ impl TapPort {
         let queues = descriptors.len();
         let capabilities = Capabilities {
             driver: "tap",
-            mode: if queues > 1 { "multi-queue".to_owned() } else { "one queue".to_owned() },
+            mode: if queues > 1 {
+                "multi-queue".to_owned()
+            } else {
+                "one queue".to_owned()
+            },
             rx_queues: queues,
             tx_queues: queues,
             max_frame: (link.mtu as usize + 18).min(LONGEST_FRAME),
         };
         let queues = descriptors.into_iter().map(Queue::new).collect();
         let name = config.name.clone();
-        Ok(TapPort { name, index: link.index, capabilities, queues, taken: false, route: Mutex::new(route), ethtool, gone: false })
+        Ok(TapPort {
+            name,
+            index: link.index,
+            capabilities,
+            queues,
+            taken: false,
+            route: Mutex::new(route),
+            ethtool,
+            gone: false,
+        })
     }
 
     fn ask(&self) -> weir_netlink::Result<Link> {
-        self.route.lock().unwrap_or_else(PoisonError::into_inner).link_by_index(self.index)
+        self.route
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .link_by_index(self.index)
     }
 
     fn queue_counters(number: usize, queue: &Queue) -> Vec<HardwareCounter> {
@@ -113,7 +136,12 @@ impl TapPort {
             ("tx_busy", tx.busy.get()),
             ("tx_refused", tx.refused.get()),
         ];
-        list.map(|(name, value)| HardwareCounter { name: format!("{name}_q{number}"), value, source: Source::Driver }).into()
+        list.map(|(name, value)| HardwareCounter {
+            name: format!("{name}_q{number}"),
+            value,
+            source: Source::Driver,
+        })
+        .into()
     }
 }
 
@@ -136,32 +164,59 @@ impl Port for TapPort {
             return Vec::new();
         }
         let pair = |queue: &Arc<Queue>| QueuePair {
-            rx: Some(Box::new(Receiver::new(queue.clone(), self.capabilities.max_frame))),
+            rx: Some(Box::new(Receiver::new(
+                queue.clone(),
+                self.capabilities.max_frame,
+            ))),
             tx: Some(Box::new(Sender(queue.clone()))),
         };
         self.queues.iter().map(pair).collect()
     }
 
     fn link(&mut self) -> LinkState {
-        let answer = if self.queues.iter().any(|queue| queue.is_dead()) { None } else { Some(self.ask()) };
+        let answer = if self.queues.iter().any(|queue| queue.is_dead()) {
+            None
+        } else {
+            Some(self.ask())
+        };
         match answer {
             Some(Ok(link)) => {
-                let speed = self.ethtool.link_settings(&link.name).ok().and_then(|settings| settings.megabits);
-                LinkState { up: link.running, speed: u64::from(speed.unwrap_or(0)) * 1_000_000 }
+                let speed = self
+                    .ethtool
+                    .link_settings(&link.name)
+                    .ok()
+                    .and_then(|settings| settings.megabits);
+                LinkState {
+                    up: link.running,
+                    speed: u64::from(speed.unwrap_or(0)) * 1_000_000,
+                }
             }
             // Another failure says nothing about the device, which is as it was: there.
-            Some(Err(error)) if !error.is_not_found() => LinkState { up: !self.gone, speed: 0 },
+            Some(Err(error)) if !error.is_not_found() => LinkState {
+                up: !self.gone,
+                speed: 0,
+            },
             _ => {
                 self.gone = true;
-                self.queues.iter().for_each(|queue| queue.failed(Errno::NODEV));
-                LinkState { up: false, speed: 0 }
+                self.queues
+                    .iter()
+                    .for_each(|queue| queue.failed(Errno::NODEV));
+                LinkState {
+                    up: false,
+                    speed: 0,
+                }
             }
         }
     }
 
     /// The kernel's counters look from Linux: what it sent is what was received here.
     fn counters(&self) -> Vec<HardwareCounter> {
-        let mut list: Vec<_> = self.queues.iter().enumerate().flat_map(|(number, queue)| TapPort::queue_counters(number, queue)).collect();
+        let mut list: Vec<_> = self
+            .queues
+            .iter()
+            .enumerate()
+            .flat_map(|(number, queue)| TapPort::queue_counters(number, queue))
+            .collect();
         if let Ok(Link { statistics, .. }) = self.ask() {
             let kernel = [
                 ("rx_packets", statistics.rx_packets),
@@ -173,7 +228,11 @@ impl Port for TapPort {
                 ("rx_dropped", statistics.rx_dropped),
                 ("tx_dropped", statistics.tx_dropped),
             ];
-            list.extend(kernel.map(|(name, value)| HardwareCounter { name: name.to_owned(), value, source: Source::Kernel }));
+            list.extend(kernel.map(|(name, value)| HardwareCounter {
+                name: name.to_owned(),
+                value,
+                source: Source::Kernel,
+            }));
         }
         list
     }

@@ -34,7 +34,11 @@ impl Receiver {
     /// The half for frames of up to `longest` bytes.
     pub(crate) fn new(queue: Arc<Queue>, longest: usize) -> Receiver {
         let behind = if longest < DATA_ROOM { 0 } else { PIECES - 1 };
-        Receiver { queue, spare: Vec::with_capacity(behind), behind }
+        Receiver {
+            queue,
+            spare: Vec::with_capacity(behind),
+            behind,
+        }
     }
 
     /// The next frame as the kernel gives it; `None` in the inner sense when it was too long, in the outer one when
@@ -64,9 +68,13 @@ impl Receiver {
 
     #[cold]
     fn read_pieces(&mut self, head: &mut Pkt) -> Result<usize, Errno> {
-        let mut pieces: [IoSliceMut<'_>; PIECES] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let mut pieces: [IoSliceMut<'_>; PIECES] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let rooms = std::iter::once(head).chain(&mut self.spare);
-        pieces.iter_mut().zip(rooms).for_each(|(piece, room)| *piece = IoSliceMut::new(room.data_mut()));
+        pieces
+            .iter_mut()
+            .zip(rooms)
+            .for_each(|(piece, room)| *piece = IoSliceMut::new(room.data_mut()));
         rustix::io::readv(&self.queue.descriptor, &mut pieces)
     }
 

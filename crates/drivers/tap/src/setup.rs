@@ -28,7 +28,12 @@ impl TapConfig {
     /// One queue, MTU 1500, an address that the kernel chooses.
     #[must_use]
     pub fn new(name: impl Into<String>) -> TapConfig {
-        TapConfig { name: name.into(), mac: None, mtu: 1500, queues: 1 }
+        TapConfig {
+            name: name.into(),
+            mac: None,
+            mtu: 1500,
+            queues: 1,
+        }
     }
 }
 
@@ -36,23 +41,34 @@ impl TapConfig {
 const FRAMING: u32 = 14 + 2 * 4;
 
 /// The device as it is now, and a descriptor a queue.
-pub(crate) fn open(config: &TapConfig, route: &mut Route) -> Result<(Vec<OwnedFd>, Link), OpenError> {
+pub(crate) fn open(
+    config: &TapConfig,
+    route: &mut Route,
+) -> Result<(Vec<OwnedFd>, Link), OpenError> {
     let name = &config.name;
     let longest = LONGEST_FRAME as u32 - FRAMING;
     if !(68..=longest).contains(&config.mtu) {
-        return Err(OpenError(format!("{name}: an MTU of {} is impossible: use 68 to {longest}", config.mtu)));
+        return Err(OpenError(format!(
+            "{name}: an MTU of {} is impossible: use 68 to {longest}",
+            config.mtu
+        )));
     }
     if name.is_empty()
         || name.len() >= libc::IFNAMSIZ
-        || name.contains(|character: char| matches!(character, '/' | ':' | '%') || character.is_whitespace())
+        || name.contains(|character: char| {
+            matches!(character, '/' | ':' | '%') || character.is_whitespace()
+        })
     {
         return Err(OpenError(format!(
             "{name:?} is no name for a device: use 1 to 15 bytes without slash, colon, percent sign or white space"
         )));
     }
     let queues = config.queues.max(1);
-    let descriptors = (0..queues).map(|_| queue(config, queues > 1)).collect::<Result<Vec<_>, _>>()?;
-    let failed = |error: weir_netlink::Error| OpenError(format!("{name} cannot be set up: {error}"));
+    let descriptors = (0..queues)
+        .map(|_| queue(config, queues > 1))
+        .collect::<Result<Vec<_>, _>>()?;
+    let failed =
+        |error: weir_netlink::Error| OpenError(format!("{name} cannot be set up: {error}"));
     let index = route.link_by_name(name).map_err(failed)?.index;
     if let Some(mac) = config.mac {
         route.set_mac(index, mac.0).map_err(failed)?;
@@ -64,25 +80,35 @@ pub(crate) fn open(config: &TapConfig, route: &mut Route) -> Result<(Vec<OwnedFd
 
 fn queue(config: &TapConfig, several: bool) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let tun = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|errno| no_tun(&config.name, errno.into()))?;
-    sys::attach(tun.as_fd(), &config.name, several).map_err(|error| not_attached(&config.name, &error))?;
+    let tun = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
+        .map_err(|errno| no_tun(&config.name, errno.into()))?;
+    sys::attach(tun.as_fd(), &config.name, several)
+        .map_err(|error| not_attached(&config.name, &error))?;
     Ok(tun)
 }
 
 fn no_tun(name: &str, error: io::Error) -> OpenError {
     OpenError(match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
-            format!("{name}: there is no /dev/net/tun: `modprobe tun`, or in a container pass the device in")
+            format!(
+                "{name}: there is no /dev/net/tun: `modprobe tun`, or in a container pass the device in"
+            )
         }
-        Some(libc::EACCES | libc::EPERM) => format!("{name}: no right to open /dev/net/tun: run weir as root"),
+        Some(libc::EACCES | libc::EPERM) => {
+            format!("{name}: no right to open /dev/net/tun: run weir as root")
+        }
         _ => format!("{name}: /dev/net/tun cannot be opened: {error}"),
     })
 }
 
 fn not_attached(name: &str, error: &io::Error) -> OpenError {
     OpenError(match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!("{name}: no right to make a TAP: run weir as root, or with CAP_NET_ADMIN"),
-        Some(libc::EBUSY) => format!("{name} is in use by another program: stop that one, or use another name"),
+        Some(libc::EACCES | libc::EPERM) => {
+            format!("{name}: no right to make a TAP: run weir as root, or with CAP_NET_ADMIN")
+        }
+        Some(libc::EBUSY) => {
+            format!("{name} is in use by another program: stop that one, or use another name")
+        }
         Some(libc::EINVAL) => {
             format!(
                 "{name} is there already and is no TAP, or one with another number of queues: use another name, or `ip link delete {name}`"

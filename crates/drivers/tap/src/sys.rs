@@ -1,6 +1,9 @@
 //! Attaching a descriptor of `/dev/net/tun` to a device.
 
-#![expect(unsafe_code, reason = "an ioctl with a struct; its block says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "an ioctl with a struct; its block says why it is sound"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -14,8 +17,12 @@ pub(crate) fn attach(tun: BorrowedFd<'_>, name: &str, several: bool) -> io::Resu
     if several {
         flags |= libc::IFF_MULTI_QUEUE;
     }
-    let mut request =
-        libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags as libc::c_short } };
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_flags: flags as libc::c_short,
+        },
+    };
     if name.is_empty() || name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -24,5 +31,9 @@ pub(crate) fn attach(tun: BorrowedFd<'_>, name: &str, several: bool) -> io::Resu
     }
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which `request` is.
     let answer = unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -1,7 +1,9 @@
 //! Between the configuration's own words and the API's: findings and steps.
 
 use weir_api::{ApiError, ConfigStep, Finding, FindingSeverity, StepGroup};
-use weir_config::{CheckOptions, Checked, Config, Diagnostic, Phase, Plan, PlannedStep, Severity, Step};
+use weir_config::{
+    CheckOptions, Checked, Config, Diagnostic, Phase, Plan, PlannedStep, Severity, Step,
+};
 
 /// A file that may be applied, with its warnings.
 pub(crate) struct Good {
@@ -10,8 +12,15 @@ pub(crate) struct Good {
 }
 
 /// Reads a file; all findings when one of them is an error.
-pub(crate) fn examine(file: &str, text: &str, skip_unsupported: bool) -> Result<Checked, Vec<Finding>> {
-    let options = CheckOptions { skip_unsupported, ..CheckOptions::new(file) };
+pub(crate) fn examine(
+    file: &str,
+    text: &str,
+    skip_unsupported: bool,
+) -> Result<Checked, Vec<Finding>> {
+    let options = CheckOptions {
+        skip_unsupported,
+        ..CheckOptions::new(file)
+    };
     weir_config::check_with(&options, text.as_bytes()).map_err(tell)
 }
 
@@ -20,8 +29,13 @@ pub(crate) fn examine(file: &str, text: &str, skip_unsupported: bool) -> Result<
 /// # Errors
 /// [`ApiError::invalid`] with all findings.
 pub(crate) fn read(file: &str, text: &str, skip_unsupported: bool) -> Result<Good, ApiError> {
-    let Checked { config, warnings, .. } = examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
-    Ok(Good { config, findings: tell(warnings) })
+    let Checked {
+        config, warnings, ..
+    } = examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
+    Ok(Good {
+        config,
+        findings: tell(warnings),
+    })
 }
 
 /// Findings as the API tells them.
@@ -50,7 +64,11 @@ fn finding(diagnostic: Diagnostic) -> Finding {
 
 /// The steps that a running router does.
 pub(crate) fn done_steps(plan: &Plan) -> Vec<ConfigStep> {
-    plan.steps.iter().filter(|planned| !matches!(planned.step, Step::NeedsRestart { .. })).map(step_view).collect()
+    plan.steps
+        .iter()
+        .filter(|planned| !matches!(planned.step, Step::NeedsRestart { .. }))
+        .map(step_view)
+        .collect()
 }
 
 /// The keys whose change waits for a restart.

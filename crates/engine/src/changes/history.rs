@@ -9,40 +9,70 @@ use crate::router::Router;
 impl Book {
     pub(super) fn history(&self) -> Result<&Store, ApiError> {
         let help = "start the router with a folder for applied configurations";
-        self.store.as_ref().ok_or_else(|| ApiError::new(ErrorCode::NotAvailable, "this router keeps no history", help))
+        self.store.as_ref().ok_or_else(|| {
+            ApiError::new(
+                ErrorCode::NotAvailable,
+                "this router keeps no history",
+                help,
+            )
+        })
     }
 
     /// The revision `steps` before what runs, among those that were in force.
     pub(super) fn steps_back(&self, steps: u32) -> Result<u64, ApiError> {
         let store = self.history()?;
         let running = store.running().unwrap_or(0);
-        let in_force = |entry: &&Entry| entry.revision < running && matches!(entry.fate, Fate::Applied);
-        let mut earlier: Vec<u64> = store.history().iter().filter(in_force).map(|entry| entry.revision).collect();
+        let in_force =
+            |entry: &&Entry| entry.revision < running && matches!(entry.fate, Fate::Applied);
+        let mut earlier: Vec<u64> = store
+            .history()
+            .iter()
+            .filter(in_force)
+            .map(|entry| entry.revision)
+            .collect();
         earlier.sort_unstable_by(|a, b| b.cmp(a));
         let place = (steps.max(1) as usize) - 1;
         earlier.get(place).copied().ok_or_else(|| {
-            let message = format!("there are {} earlier configurations, not {steps}", earlier.len());
+            let message = format!(
+                "there are {} earlier configurations, not {steps}",
+                earlier.len()
+            );
             ApiError::new(ErrorCode::NotFound, message, "`history` lists them")
         })
     }
 
     /// The text of a revision.
     pub(super) fn text(&self, revision: u64) -> Result<String, ApiError> {
-        let kept = self.history()?.read(revision).map_err(|error| refused(&error))?;
-        String::from_utf8(kept.text).map_err(|_| ApiError::new(ErrorCode::Internal, format!("revision {revision} is not text"), ""))
+        let kept = self
+            .history()?
+            .read(revision)
+            .map_err(|error| refused(&error))?;
+        String::from_utf8(kept.text).map_err(|_| {
+            ApiError::new(
+                ErrorCode::Internal,
+                format!("revision {revision} is not text"),
+                "",
+            )
+        })
     }
 
     fn view(&self, entry: &Entry, before: Option<&Entry>) -> Result<Revision, ApiError> {
         let store = self.history()?;
         let text = self.text(entry.revision).unwrap_or_default();
-        let earlier = before.and_then(|before| self.text(before.revision).ok()).unwrap_or_default();
+        let earlier = before
+            .and_then(|before| self.text(before.revision).ok())
+            .unwrap_or_default();
         let (lines_added, lines_removed) = changed_lines(&earlier, &text);
         Ok(Revision {
             revision: entry.revision,
             time: Timestamp::from_unix_ms(entry.meta.time_unix_ms),
             author: entry.meta.author.clone(),
             comment: match entry.fate {
-                Fate::RolledBack { why, .. } => format!("{} (undone: {})", entry.meta.comment, why.word()).trim_start().to_owned(),
+                Fate::RolledBack { why, .. } => {
+                    format!("{} (undone: {})", entry.meta.comment, why.word())
+                        .trim_start()
+                        .to_owned()
+                }
                 Fate::Applied | Fate::Unconfirmed => entry.meta.comment.clone(),
             },
             confirmed: matches!(entry.fate, Fate::Applied),
@@ -64,25 +94,48 @@ impl Book {
 /// and linear in their length.
 fn changed_lines(before: &str, after: &str) -> (u32, u32) {
     let mut counts = std::collections::HashMap::<&str, i64>::new();
-    before.lines().for_each(|line| *counts.entry(line).or_default() -= 1);
-    after.lines().for_each(|line| *counts.entry(line).or_default() += 1);
-    let sum = |sign: i64| counts.values().map(|count| (count * sign).max(0)).sum::<i64>();
-    (u32::try_from(sum(1)).unwrap_or(u32::MAX), u32::try_from(sum(-1)).unwrap_or(u32::MAX))
+    before
+        .lines()
+        .for_each(|line| *counts.entry(line).or_default() -= 1);
+    after
+        .lines()
+        .for_each(|line| *counts.entry(line).or_default() += 1);
+    let sum = |sign: i64| {
+        counts
+            .values()
+            .map(|count| (count * sign).max(0))
+            .sum::<i64>()
+    };
+    (
+        u32::try_from(sum(1)).unwrap_or(u32::MAX),
+        u32::try_from(sum(-1)).unwrap_or(u32::MAX),
+    )
 }
 
 impl Router {
-    pub(crate) fn history_view(&self, limit: usize, before: Option<u64>) -> Result<History, ApiError> {
+    pub(crate) fn history_view(
+        &self,
+        limit: usize,
+        before: Option<u64>,
+    ) -> Result<History, ApiError> {
         let lock = self.desk().lock();
         let book = self.desk().book();
         let entries = book.entries()?;
-        let from = entries.iter().position(|entry| before.is_none_or(|before| entry.revision < before)).unwrap_or(entries.len());
+        let from = entries
+            .iter()
+            .position(|entry| before.is_none_or(|before| entry.revision < before))
+            .unwrap_or(entries.len());
         let mut revisions = Vec::new();
         for (place, entry) in entries.iter().enumerate().skip(from).take(limit) {
             revisions.push(book.view(entry, entries.get(place + 1).copied())?);
         }
         let more = entries.len() > from + revisions.len();
         let next = revisions.last().map(|last| last.revision).filter(|_| more);
-        Ok(History { revisions, lock, next })
+        Ok(History {
+            revisions,
+            lock,
+            next,
+        })
     }
 
     pub(crate) fn revision_view(&self, revision: u64) -> Result<RevisionText, ApiError> {
@@ -90,10 +143,18 @@ impl Router {
         let yaml = book.text(revision)?;
         let entries = book.entries()?;
         let place = entries.iter().position(|entry| entry.revision == revision);
-        let place = place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, format!("no revision {revision}"), "`history` lists them"))?;
+        let place = place.ok_or_else(|| {
+            ApiError::new(
+                ErrorCode::NotFound,
+                format!("no revision {revision}"),
+                "`history` lists them",
+            )
+        })?;
         let (entry, before) = (entries.get(place), entries.get(place + 1).copied());
         let revision = entry.map(|entry| book.view(entry, before)).transpose()?;
-        let revision = revision.ok_or_else(|| ApiError::new(ErrorCode::Internal, "a revision that was there is gone", ""))?;
+        let revision = revision.ok_or_else(|| {
+            ApiError::new(ErrorCode::Internal, "a revision that was there is gone", "")
+        })?;
         Ok(RevisionText { revision, yaml })
     }
 }

@@ -21,7 +21,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use weir_api::{
-    ApiError, Applied, Caller, ConfigEvent, ConfigEventKind, ConfigLock, ErrorCode, Event, EventBus, Finding, LockReason, Origin, Timestamp,
+    ApiError, Applied, Caller, ConfigEvent, ConfigEventKind, ConfigLock, ErrorCode, Event,
+    EventBus, Finding, LockReason, Origin, Timestamp,
 };
 use weir_config::{Config, Plan};
 use weir_store::{Confirm, Meta, Store, StoreError, Why};
@@ -80,8 +81,17 @@ struct Reason {
 
 impl Desk {
     pub(crate) fn new() -> Desk {
-        let book = Book { store: None, taken_at: None, wanted: Config::default(), waiting: None };
-        Desk { book: Mutex::new(book), holder: Mutex::default(), events: EventBus::new() }
+        let book = Book {
+            store: None,
+            taken_at: None,
+            wanted: Config::default(),
+            waiting: None,
+        };
+        Desk {
+            book: Mutex::new(book),
+            holder: Mutex::default(),
+            events: EventBus::new(),
+        }
     }
 
     /// Where events are told.
@@ -114,16 +124,32 @@ impl Desk {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 let holder = self.holder().clone();
-                return Err(ApiError::locked(holder.unwrap_or_else(|| lock_of(LockReason::ApplyRunning, "somebody", &Caller::router()))));
+                return Err(ApiError::locked(holder.unwrap_or_else(|| {
+                    lock_of(LockReason::ApplyRunning, "somebody", &Caller::router())
+                })));
             }
         };
         *self.holder() = Some(lock_of(LockReason::ApplyRunning, author, caller));
         Ok(Seat { book, desk: self })
     }
 
-    fn tell(&self, what: ConfigEventKind, revision: u64, author: &str, comment: &str, confirm_by: Option<Timestamp>) {
+    fn tell(
+        &self,
+        what: ConfigEventKind,
+        revision: u64,
+        author: &str,
+        comment: &str,
+        confirm_by: Option<Timestamp>,
+    ) {
         let (author, comment) = (author.to_owned(), comment.to_owned());
-        self.events.publish(Event::Config(ConfigEvent { time: Timestamp::now(), what, revision, author, comment, confirm_by }));
+        self.events.publish(Event::Config(ConfigEvent {
+            time: Timestamp::now(),
+            what,
+            revision,
+            author,
+            comment,
+            confirm_by,
+        }));
     }
 }
 
@@ -133,7 +159,15 @@ fn lock_of(reason: LockReason, author: &str, caller: &Caller) -> ConfigLock {
         Origin::Unix { uid, pid, .. } => (Some(*uid), *pid, None),
         Origin::Tcp { address, .. } => (None, None, Some(address.to_string())),
     };
-    ConfigLock { reason, author: author.to_owned(), since: Timestamp::now(), uid, pid, address, confirm_by: None }
+    ConfigLock {
+        reason,
+        author: author.to_owned(),
+        since: Timestamp::now(),
+        uid,
+        pid,
+        address,
+        confirm_by: None,
+    }
 }
 
 impl Book {
@@ -146,15 +180,26 @@ impl Book {
 /// What the store refuses, as the API says it.
 fn refused(error: &StoreError) -> ApiError {
     match error {
-        StoreError::Unknown { .. } | StoreError::Damaged { .. } => ApiError::new(ErrorCode::NotFound, error.to_string(), ""),
-        StoreError::NothingPending => ApiError::new(ErrorCode::Conflict, "no change waits to be confirmed", ""),
+        StoreError::Unknown { .. } | StoreError::Damaged { .. } => {
+            ApiError::new(ErrorCode::NotFound, error.to_string(), "")
+        }
+        StoreError::NothingPending => {
+            ApiError::new(ErrorCode::Conflict, "no change waits to be confirmed", "")
+        }
         _ => ApiError::no_room(error),
     }
 }
 
 impl Router {
     /// Brings the router to `wanted`, whose text is kept, as one transaction.
-    fn change(&self, wanted: Config, text: &str, reason: &Reason, findings: Vec<Finding>, caller: &Caller) -> Result<Applied, ApiError> {
+    fn change(
+        &self,
+        wanted: Config,
+        text: &str,
+        reason: &Reason,
+        findings: Vec<Finding>,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         let mut seat = self.desk().sit_down(&reason.author, caller)?;
         if let Some(waiting) = &seat.book.waiting {
             return Err(ApiError::locked(waiting.lock.clone()));
@@ -162,7 +207,12 @@ impl Router {
         let running = self.running_config();
         let steps = Plan::between(&running, &wanted);
         let needs_restart = files::restart_keys(&steps);
-        let mut applied = Applied { steps: files::done_steps(&steps), needs_restart, findings, ..Applied::default() };
+        let mut applied = Applied {
+            steps: files::done_steps(&steps),
+            needs_restart,
+            findings,
+            ..Applied::default()
+        };
         if wanted == seat.book.wanted {
             applied.revision = seat.book.revision();
             return Ok(applied);
@@ -174,21 +224,41 @@ impl Router {
             steps: u32::try_from(steps.steps.len()).unwrap_or(u32::MAX),
         };
         let prepared = match &mut seat.book.store {
-            Some(store) => Some(store.prepare(text.as_bytes(), meta).map_err(|error| refused(&error))?),
+            Some(store) => Some(
+                store
+                    .prepare(text.as_bytes(), meta)
+                    .map_err(|error| refused(&error))?,
+            ),
             None => None,
         };
         if let Err(error) = self.apply(&wanted) {
             if let (Some(store), Some(prepared)) = (&mut seat.book.store, prepared) {
                 store.abandon(prepared);
             }
-            self.desk().tell(ConfigEventKind::Failed, seat.book.revision(), &reason.author, &error.to_string(), None);
+            self.desk().tell(
+                ConfigEventKind::Failed,
+                seat.book.revision(),
+                &reason.author,
+                &error.to_string(),
+                None,
+            );
             tracing::warn!("a change by {caller} failed and was undone: {error}");
-            return Err(ApiError::new(ErrorCode::Conflict, error.to_string(), "nothing was changed: the steps before it were undone"));
+            return Err(ApiError::new(
+                ErrorCode::Conflict,
+                error.to_string(),
+                "nothing was changed: the steps before it were undone",
+            ));
         }
-        let wait = reason.confirm_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
-        applied.confirm_by = wait.map(|wait| Timestamp::from_unix_ms(Timestamp::now().unix_ms() + wait.as_millis() as u64));
+        let wait = reason
+            .confirm_seconds
+            .map(|seconds| Duration::from_secs(u64::from(seconds)));
+        applied.confirm_by = wait.map(|wait| {
+            Timestamp::from_unix_ms(Timestamp::now().unix_ms() + wait.as_millis() as u64)
+        });
         if let (Some(store), Some(prepared)) = (&mut seat.book.store, prepared) {
-            let confirm = applied.confirm_by.map(|by| Confirm { deadline_unix_ms: by.unix_ms() });
+            let confirm = applied.confirm_by.map(|by| Confirm {
+                deadline_unix_ms: by.unix_ms(),
+            });
             if let Err(error) = store.commit(prepared, confirm) {
                 self.go_back_to(&running);
                 return Err(refused(&error));
@@ -196,13 +266,31 @@ impl Router {
         }
         applied.revision = seat.book.revision();
         if let Some(wait) = wait {
-            let lock = ConfigLock { confirm_by: applied.confirm_by, ..lock_of(LockReason::ConfirmPending, &reason.author, caller) };
+            let lock = ConfigLock {
+                confirm_by: applied.confirm_by,
+                ..lock_of(LockReason::ConfirmPending, &reason.author, caller)
+            };
             let before = std::mem::take(&mut seat.book.wanted);
-            seat.book.waiting = Some(Waiting { before, deadline: Instant::now() + wait, lock, revision: applied.revision });
+            seat.book.waiting = Some(Waiting {
+                before,
+                deadline: Instant::now() + wait,
+                lock,
+                revision: applied.revision,
+            });
         }
         seat.book.wanted = wanted;
-        tracing::info!(steps = applied.steps.len(), "configuration {} applied by {caller}", applied.revision);
-        self.desk().tell(ConfigEventKind::Applied, applied.revision, &reason.author, &reason.comment, applied.confirm_by);
+        tracing::info!(
+            steps = applied.steps.len(),
+            "configuration {} applied by {caller}",
+            applied.revision
+        );
+        self.desk().tell(
+            ConfigEventKind::Applied,
+            applied.revision,
+            &reason.author,
+            &reason.comment,
+            applied.confirm_by,
+        );
         Ok(applied)
     }
 
@@ -216,7 +304,9 @@ impl Router {
 
     /// Undoes the change that waits.
     fn undo_waiting(&self, book: &mut Book, why: Why) {
-        let Some(waiting) = book.waiting.take() else { return };
+        let Some(waiting) = book.waiting.take() else {
+            return;
+        };
         self.go_back_to(&waiting.before);
         if let Some(store) = &mut book.store
             && let Err(error) = store.roll_back_pending(Timestamp::now().unix_ms(), why)
@@ -226,16 +316,29 @@ impl Router {
         book.wanted = waiting.before;
         let (what, comment) = match why {
             Why::Asked => (ConfigEventKind::RolledBack, "somebody asked for it"),
-            Why::Deadline | Why::Restart => (ConfigEventKind::Expired, "nobody confirmed it in time"),
+            Why::Deadline | Why::Restart => {
+                (ConfigEventKind::Expired, "nobody confirmed it in time")
+            }
         };
-        tracing::warn!("configuration {} of {} is undone: {comment}", waiting.revision, waiting.lock.author);
-        self.desk().tell(what, book.revision(), &waiting.lock.author, comment, None);
+        tracing::warn!(
+            "configuration {} of {} is undone: {comment}",
+            waiting.revision,
+            waiting.lock.author
+        );
+        self.desk()
+            .tell(what, book.revision(), &waiting.lock.author, comment, None);
     }
 
     /// The control thread's look at the change that waits.
     pub(crate) fn watch_deadline(&self) {
-        let Ok(mut book) = self.desk().book.try_lock() else { return };
-        if book.waiting.as_ref().is_some_and(|waiting| Instant::now() >= waiting.deadline) {
+        let Ok(mut book) = self.desk().book.try_lock() else {
+            return;
+        };
+        if book
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| Instant::now() >= waiting.deadline)
+        {
             self.undo_waiting(&mut book, Why::Deadline);
         }
     }

@@ -13,32 +13,70 @@ fn number<T: TryFrom<u32>>(value: u32, limit: T) -> T {
 }
 
 impl Router {
-    pub(crate) fn patch_sflow(&self, patch: &SflowPatch, caller: &Caller) -> Result<Applied, ApiError> {
+    pub(crate) fn patch_sflow(
+        &self,
+        patch: &SflowPatch,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         let mut wanted = self.wanted_config();
         let (defaults, sflow) = (Sflow::default(), &mut wanted.sflow);
-        sflow.sampling_rate = patch.sampling_rate.of(sflow.sampling_rate, defaults.sampling_rate);
-        sflow.polling_interval = patch.polling_interval_seconds.of(sflow.polling_interval, defaults.polling_interval);
-        let header = patch.header_bytes.of(u32::from(sflow.header_bytes), u32::from(defaults.header_bytes));
+        sflow.sampling_rate = patch
+            .sampling_rate
+            .of(sflow.sampling_rate, defaults.sampling_rate);
+        sflow.polling_interval = patch
+            .polling_interval_seconds
+            .of(sflow.polling_interval, defaults.polling_interval);
+        let header = patch.header_bytes.of(
+            u32::from(sflow.header_bytes),
+            u32::from(defaults.header_bytes),
+        );
         sflow.header_bytes = number(header, u16::MAX);
         self.edit(&wanted, "sflow".to_owned(), caller)
     }
 
-    pub(crate) fn patch_interface(&self, name: &str, patch: &InterfacePatch, caller: &Caller) -> Result<Applied, ApiError> {
+    pub(crate) fn patch_interface(
+        &self,
+        name: &str,
+        patch: &InterfacePatch,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         let mut wanted = self.wanted_config();
         let known: Vec<String> = wanted.interfaces.keys().cloned().collect();
         let Some(interface) = wanted.interfaces.get_mut(name) else {
-            return Err(ApiError::unknown("interface", name, known.iter().map(String::as_str)));
+            return Err(ApiError::unknown(
+                "interface",
+                name,
+                known.iter().map(String::as_str),
+            ));
         };
         let defaults = Interface::default();
         interface.sflow = patch.sflow.of(interface.sflow, defaults.sflow);
-        interface.mtu = number(patch.mtu.of(u32::from(interface.mtu), u32::from(defaults.mtu)), u16::MAX);
-        let state = |state| if state == AdminState::Up { UpDown::Up } else { UpDown::Down };
-        interface.state = match patch.state.of(state(interface.state), state(defaults.state)) {
+        interface.mtu = number(
+            patch
+                .mtu
+                .of(u32::from(interface.mtu), u32::from(defaults.mtu)),
+            u16::MAX,
+        );
+        let state = |state| {
+            if state == AdminState::Up {
+                UpDown::Up
+            } else {
+                UpDown::Down
+            }
+        };
+        interface.state = match patch
+            .state
+            .of(state(interface.state), state(defaults.state))
+        {
             UpDown::Up => AdminState::Up,
             UpDown::Down => AdminState::Down,
         };
-        let (before, absent) = (interface.description.clone().unwrap_or_default(), String::new());
-        interface.description = Some(patch.description.clone().of(before, absent)).filter(|text| !text.is_empty());
+        let (before, absent) = (
+            interface.description.clone().unwrap_or_default(),
+            String::new(),
+        );
+        interface.description =
+            Some(patch.description.clone().of(before, absent)).filter(|text| !text.is_empty());
         self.edit(&wanted, format!("interfaces.{name}"), caller)
     }
 
@@ -46,7 +84,11 @@ impl Router {
     fn edit(&self, wanted: &Config, what: String, caller: &Caller) -> Result<Applied, ApiError> {
         let text = weir_config::to_yaml(wanted);
         let checked = files::read("edit", &text, false)?;
-        let reason = Reason { author: caller.author(), comment: format!("edit of {what}"), confirm_seconds: None };
+        let reason = Reason {
+            author: caller.author(),
+            comment: format!("edit of {what}"),
+            confirm_seconds: None,
+        };
         self.change(checked.config, &text, &reason, checked.findings, caller)
     }
 }

@@ -1,8 +1,8 @@
 //! What the API asks of the configuration: look, compare, apply, confirm, go back.
 
 use weir_api::{
-    ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDiff, ConfigDump, ConfigEventKind, ConfigPlan, ConfigText, Confirmed,
-    DiffRequest, ErrorCode, RollbackRequest,
+    ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDiff, ConfigDump,
+    ConfigEventKind, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, RollbackRequest,
 };
 use weir_config::{Config, Plan};
 use weir_store::Why;
@@ -31,7 +31,9 @@ impl Router {
     }
 
     pub(crate) fn dump(&self) -> ConfigDump {
-        ConfigDump { yaml: weir_config::to_yaml(&self.running_config()) }
+        ConfigDump {
+            yaml: weir_config::to_yaml(&self.running_config()),
+        }
     }
 
     pub(crate) fn check(&self, file: &ConfigText) -> ConfigChecked {
@@ -39,17 +41,33 @@ impl Router {
             Err(findings) => ConfigChecked::new(findings),
             Ok(checked) => {
                 let remarks = system::remarks(&checked, &self.memory());
-                ConfigChecked::new(files::tell(checked.warnings.into_iter().chain(remarks).collect()))
+                ConfigChecked::new(files::tell(
+                    checked.warnings.into_iter().chain(remarks).collect(),
+                ))
             }
         }
     }
 
     /// Reads a file and holds it against the machine.
-    fn read(&self, file: &str, text: &str, skip_unsupported: bool) -> Result<files::Good, ApiError> {
+    fn read(
+        &self,
+        file: &str,
+        text: &str,
+        skip_unsupported: bool,
+    ) -> Result<files::Good, ApiError> {
         let checked = files::examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
         let remarks = system::remarks(&checked, &self.memory());
-        let reply = ConfigChecked::new(files::tell(checked.warnings.into_iter().chain(remarks).collect()));
-        if reply.ok { Ok(files::Good { config: checked.config, findings: reply.findings }) } else { Err(ApiError::invalid(reply.findings)) }
+        let reply = ConfigChecked::new(files::tell(
+            checked.warnings.into_iter().chain(remarks).collect(),
+        ));
+        if reply.ok {
+            Ok(files::Good {
+                config: checked.config,
+                findings: reply.findings,
+            })
+        } else {
+            Err(ApiError::invalid(reply.findings))
+        }
     }
 
     pub(crate) fn plan(&self, file: &ConfigText) -> Result<ConfigPlan, ApiError> {
@@ -66,34 +84,62 @@ impl Router {
     pub(crate) fn diff(&self, request: &DiffRequest) -> Result<ConfigDiff, ApiError> {
         let running = self.running_config();
         let diff = match (&request.yaml, request.revision) {
-            (Some(yaml), _) => weir_config::diff("running", &running, "configuration", &files::read("configuration", yaml, true)?.config),
+            (Some(yaml), _) => weir_config::diff(
+                "running",
+                &running,
+                "configuration",
+                &files::read("configuration", yaml, true)?.config,
+            ),
             (None, Some(revision)) => {
                 let text = self.desk().book().text(revision)?;
                 let name = format!("revision {revision}");
-                weir_config::diff(&name, &files::read(&name, &text, true)?.config, "running", &running)
+                weir_config::diff(
+                    &name,
+                    &files::read(&name, &text, true)?.config,
+                    "running",
+                    &running,
+                )
             }
             (None, None) => {
-                return Err(ApiError::new(ErrorCode::BadRequest, "nothing to compare with", "send \"yaml\" or \"revision\""));
+                return Err(ApiError::new(
+                    ErrorCode::BadRequest,
+                    "nothing to compare with",
+                    "send \"yaml\" or \"revision\"",
+                ));
             }
         };
         Ok(ConfigDiff { diff })
     }
 
-    pub(crate) fn apply_file(&self, request: &ApplyRequest, caller: &Caller) -> Result<Applied, ApiError> {
+    pub(crate) fn apply_file(
+        &self,
+        request: &ApplyRequest,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         let checked = self.read(request.file_name(), &request.yaml, request.skip_unsupported)?;
         let reason = Reason {
             author: request.author.clone().unwrap_or_else(|| caller.author()),
             comment: request.comment.clone().unwrap_or_default(),
             confirm_seconds: request.confirm_seconds,
         };
-        self.change(checked.config, &request.yaml, &reason, checked.findings, caller)
+        self.change(
+            checked.config,
+            &request.yaml,
+            &reason,
+            checked.findings,
+            caller,
+        )
     }
 
     pub(crate) fn confirm(&self, caller: &Caller) -> Result<Confirmed, ApiError> {
         let author = caller.author();
         let mut seat = self.desk().sit_down(&author, caller)?;
         let Some(waiting) = &seat.book.waiting else {
-            return Err(ApiError::new(ErrorCode::Conflict, "no change waits to be confirmed", "`history` shows what was applied"));
+            return Err(ApiError::new(
+                ErrorCode::Conflict,
+                "no change waits to be confirmed",
+                "`history` shows what was applied",
+            ));
         };
         let revision = waiting.revision;
         if let Some(store) = &mut seat.book.store {
@@ -101,11 +147,16 @@ impl Router {
         }
         seat.book.waiting = None;
         tracing::info!("configuration {revision} is confirmed by {caller}");
-        self.desk().tell(ConfigEventKind::Confirmed, revision, &author, "", None);
+        self.desk()
+            .tell(ConfigEventKind::Confirmed, revision, &author, "", None);
         Ok(Confirmed { revision })
     }
 
-    pub(crate) fn roll_back(&self, request: &RollbackRequest, caller: &Caller) -> Result<Applied, ApiError> {
+    pub(crate) fn roll_back(
+        &self,
+        request: &RollbackRequest,
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
         let author = request.author.clone().unwrap_or_else(|| caller.author());
         if request.revision.is_none()
             && request.steps_back.is_none_or(|steps| steps == 1)
@@ -118,22 +169,38 @@ impl Router {
             if let Some(waiting) = &book.waiting {
                 return Err(ApiError::locked(waiting.lock.clone()));
             }
-            let revision = request.revision.map_or_else(|| book.steps_back(request.steps_back.unwrap_or(1)), Ok)?;
+            let revision = request
+                .revision
+                .map_or_else(|| book.steps_back(request.steps_back.unwrap_or(1)), Ok)?;
             (revision, book.text(revision)?)
         };
         let checked = self.read(&format!("revision {revision}"), &text, true)?;
-        let comment = request.comment.clone().unwrap_or_else(|| format!("back to revision {revision}"));
-        let reason = Reason { author, comment, confirm_seconds: request.confirm_seconds };
+        let comment = request
+            .comment
+            .clone()
+            .unwrap_or_else(|| format!("back to revision {revision}"));
+        let reason = Reason {
+            author,
+            comment,
+            confirm_seconds: request.confirm_seconds,
+        };
         self.change(checked.config, &text, &reason, checked.findings, caller)
     }
 
     /// Undoes the change that waits, if one does.
     fn give_up_waiting(&self, author: &str, caller: &Caller) -> Result<Option<Applied>, ApiError> {
         let mut seat = self.desk().sit_down(author, caller)?;
-        let Some(waiting) = &seat.book.waiting else { return Ok(None) };
+        let Some(waiting) = &seat.book.waiting else {
+            return Ok(None);
+        };
         let steps = Plan::between(&self.running_config(), &waiting.before);
         self.undo_waiting(&mut seat.book, Why::Asked);
         let revision = seat.book.revision();
-        Ok(Some(Applied { revision, steps: files::done_steps(&steps), needs_restart: files::restart_keys(&steps), ..Applied::default() }))
+        Ok(Some(Applied {
+            revision,
+            steps: files::done_steps(&steps),
+            needs_restart: files::restart_keys(&steps),
+            ..Applied::default()
+        }))
     }
 }

@@ -47,32 +47,64 @@ impl Startup {
     /// A router without a history: the file counts.
     #[must_use]
     pub fn without_history(config: Config, text: &str) -> Startup {
-        Startup { config, text: text.to_owned(), comment: None, store: None, taken: None }
+        Startup {
+            config,
+            text: text.to_owned(),
+            comment: None,
+            store: None,
+            taken: None,
+        }
     }
 
     /// Chooses between the file and what ran last.
     ///
     /// # Errors
     /// When the folder is another router's.
-    pub fn choose(file: &str, text: &str, config: Config, folder: &Path, keep: usize) -> Result<Startup, StartupError> {
+    pub fn choose(
+        file: &str,
+        text: &str,
+        config: Config,
+        folder: &Path,
+        keep: usize,
+    ) -> Result<Startup, StartupError> {
         let files = DiskFiles::open(folder)?;
         let (store, recovered) = Store::open(Box::new(files), keep, Timestamp::now().unix_ms())?;
         if let Some(lost) = recovered.rolled_back {
-            tracing::warn!("configuration {} was not confirmed when the router ended: the one before it counts", lost.revision);
+            tracing::warn!(
+                "configuration {} was not confirmed when the router ended: the one before it counts",
+                lost.revision
+            );
         }
         if let Some(error) = &recovered.unrecorded {
             tracing::warn!("changes will be refused: {error}");
         }
         let place = folder.join(STARTED_FROM);
-        let edited = std::fs::read_to_string(&place).ok().is_none_or(|before| before != text);
-        let taken = Some(Taken { place, text: text.to_owned() });
+        let edited = std::fs::read_to_string(&place)
+            .ok()
+            .is_none_or(|before| before != text);
+        let taken = Some(Taken {
+            place,
+            text: text.to_owned(),
+        });
         if let Some(last) = recovered.running.filter(|_| !edited)
             && let Some((config, text)) = last_one(last)
         {
-            return Ok(Startup { config, text, comment: None, store: Some(store), taken });
+            return Ok(Startup {
+                config,
+                text,
+                comment: None,
+                store: Some(store),
+                taken,
+            });
         }
         let comment = Some(format!("start with {file}"));
-        Ok(Startup { config, text: text.to_owned(), comment, store: Some(store), taken })
+        Ok(Startup {
+            config,
+            text: text.to_owned(),
+            comment,
+            store: Some(store),
+            taken,
+        })
     }
 
     /// The configuration to start with.
@@ -87,14 +119,20 @@ fn last_one(last: weir_store::Revision) -> Option<(Config, String)> {
     let text = String::from_utf8(last.text).ok()?;
     match files::examine(&format!("revision {}", last.number), &text, true) {
         Ok(checked) => {
-            tracing::info!("the file was not edited since configuration {} was applied, which counts", last.number);
+            tracing::info!(
+                "the file was not edited since configuration {} was applied, which counts",
+                last.number
+            );
             Some((checked.config, text))
         }
         Err(findings) => {
             for finding in findings {
                 tracing::error!("{}", finding.rendered);
             }
-            tracing::error!("configuration {} cannot be read any more: the file counts", last.number);
+            tracing::error!(
+                "configuration {} cannot be read any more: the file counts",
+                last.number
+            );
             None
         }
     }
@@ -103,12 +141,25 @@ fn last_one(last: weir_store::Revision) -> Option<(Config, String)> {
 impl Router {
     /// Takes over the history, once the router runs what `startup` says.
     pub(crate) fn adopt(&self, startup: Startup) {
-        let Startup { config, text, comment, mut store, taken } = startup;
+        let Startup {
+            config,
+            text,
+            comment,
+            mut store,
+            taken,
+        } = startup;
         if let (Some(store), Some(comment)) = (&mut store, comment)
             && !is_running(store, &text)
         {
-            let meta = Meta { time_unix_ms: Timestamp::now().unix_ms(), author: "weir".to_owned(), comment, steps: 0 };
-            let kept = store.prepare(text.as_bytes(), meta).and_then(|prepared| store.commit(prepared, None));
+            let meta = Meta {
+                time_unix_ms: Timestamp::now().unix_ms(),
+                author: "weir".to_owned(),
+                comment,
+                steps: 0,
+            };
+            let kept = store
+                .prepare(text.as_bytes(), meta)
+                .and_then(|prepared| store.commit(prepared, None));
             if let Err(error) = kept {
                 tracing::warn!("the configuration is not in the history: {error}");
             }
@@ -135,20 +186,30 @@ impl Router {
         };
         let applied = self.apply_file(&request, &Caller::router())?;
         if let Some(place) = self.desk().book().taken_at.clone() {
-            Taken { place, text: text.to_owned() }.note();
+            Taken {
+                place,
+                text: text.to_owned(),
+            }
+            .note();
         }
         Ok(applied)
     }
 }
 
 fn is_running(store: &Store, text: &str) -> bool {
-    store.running().and_then(|number| store.read(number).ok()).is_some_and(|running| running.text == text.as_bytes())
+    store
+        .running()
+        .and_then(|number| store.read(number).ok())
+        .is_some_and(|running| running.text == text.as_bytes())
 }
 
 impl Taken {
     fn note(&self) {
         if let Err(error) = self.write() {
-            tracing::warn!("{} cannot be written, so the next start takes the file: {error}", self.place.display());
+            tracing::warn!(
+                "{} cannot be written, so the next start takes the file: {error}",
+                self.place.display()
+            );
         }
     }
 

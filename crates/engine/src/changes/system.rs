@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use weir_config::{Checked, Config, Device, DeviceKind, Diagnostic, Interface, SocketObstacle, System, SystemDevice, check_system};
+use weir_config::{
+    Checked, Config, Device, DeviceKind, Diagnostic, Interface, SocketObstacle, System,
+    SystemDevice, check_system,
+};
 use weir_netlink::route::{Link, Route};
 
 use crate::memory::Memory;
@@ -31,7 +34,11 @@ pub(crate) fn remarks(checked: &Checked, memory: &Memory) -> Vec<Diagnostic> {
 fn system(config: &Config, memory: &Memory) -> System {
     let (own_bytes, own_huge) = memory.pools().fold((0, 0), |(all, huge), (_, pool)| {
         let bytes = pool.mapped_bytes() as u64;
-        if pool.on_hugepages() { (all, huge + bytes) } else { (all + bytes, huge) }
+        if pool.on_hugepages() {
+            (all, huge + bytes)
+        } else {
+            (all + bytes, huge)
+        }
     });
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let facts = facts_of_memory(&told);
@@ -41,8 +48,12 @@ fn system(config: &Config, memory: &Memory) -> System {
         devices: devices(),
         driver_mtu: driver_mtu(),
         socket_obstacles: obstacles(config),
-        cores: weir_cpu::allowed_cores().into_iter().filter_map(|core| u16::try_from(core).ok()).collect(),
-        memory_available_bytes: kib("MemAvailable").map_or(u64::MAX, |kib| (kib * 1024).saturating_add(own_bytes)),
+        cores: weir_cpu::allowed_cores()
+            .into_iter()
+            .filter_map(|core| u16::try_from(core).ok())
+            .collect(),
+        memory_available_bytes: kib("MemAvailable")
+            .map_or(u64::MAX, |kib| (kib * 1024).saturating_add(own_bytes)),
         hugepages_free_bytes: huge.saturating_add(own_huge),
         bytes_per_buffer: weir_buf::STRIDE as u64,
         pools: u16::try_from(Memory::nodes(config).len().max(1)).unwrap_or(u16::MAX),
@@ -72,7 +83,9 @@ fn obstacles(config: &Config) -> BTreeMap<PathBuf, SocketObstacle> {
         _ => None,
     };
     let sockets = config.interfaces.values().filter_map(memif);
-    sockets.filter_map(|socket| obstacle(&socket).map(|obstacle| (socket, obstacle))).collect()
+    sockets
+        .filter_map(|socket| obstacle(&socket).map(|obstacle| (socket, obstacle)))
+        .collect()
 }
 
 fn obstacle(socket: &Path) -> Option<SocketObstacle> {
@@ -84,8 +97,13 @@ fn obstacle(socket: &Path) -> Option<SocketObstacle> {
 }
 
 fn devices() -> BTreeMap<String, SystemDevice> {
-    let links = Route::open().and_then(|mut route| route.links()).unwrap_or_default();
-    links.into_iter().map(|link| (link.name.clone(), device(&link))).collect()
+    let links = Route::open()
+        .and_then(|mut route| route.links())
+        .unwrap_or_default();
+    links
+        .into_iter()
+        .map(|link| (link.name.clone(), device(&link)))
+        .collect()
 }
 
 /// A device takes frames of the MTU that it is set to: the router does not change it.
@@ -96,7 +114,11 @@ fn device(link: &Link) -> SystemDevice {
         _ if link.mac.is_some() => DeviceKind::Ethernet,
         _ => DeviceKind::Other,
     };
-    SystemDevice { kind, max_queues: u16::try_from(link.rx_queues.max(1)).unwrap_or(u16::MAX), max_mtu: link.mtu }
+    SystemDevice {
+        kind,
+        max_queues: u16::try_from(link.rx_queues.max(1)).unwrap_or(u16::MAX),
+        max_mtu: link.mtu,
+    }
 }
 
 #[cfg(test)]
@@ -105,8 +127,17 @@ mod tests {
 
     #[test]
     fn memory_is_read() {
-        let facts = facts_of_memory("MemAvailable:   2048 kB\nHugePages_Free:      3\nHugepagesize:       2048 kB\nodd line\nx: y\n");
-        assert_eq!((facts.get("MemAvailable"), facts.get("HugePages_Free"), facts.len()), (Some(&2048), Some(&3), 3));
+        let facts = facts_of_memory(
+            "MemAvailable:   2048 kB\nHugePages_Free:      3\nHugepagesize:       2048 kB\nodd line\nx: y\n",
+        );
+        assert_eq!(
+            (
+                facts.get("MemAvailable"),
+                facts.get("HugePages_Free"),
+                facts.len()
+            ),
+            (Some(&2048), Some(&3), 3)
+        );
     }
 
     #[test]
@@ -114,11 +145,17 @@ mod tests {
         let here = std::env::current_exe().unwrap();
         assert_eq!(obstacle(&here), Some(SocketObstacle::NotASocket));
         assert_eq!(obstacle(&here.with_file_name("nothing-is-called-so")), None);
-        assert_eq!(obstacle(&here.join("x.sock")), Some(SocketObstacle::NoFolder));
+        assert_eq!(
+            obstacle(&here.join("x.sock")),
+            Some(SocketObstacle::NoFolder)
+        );
     }
 
     #[test]
     fn this_machine_has_a_loopback() {
-        assert_eq!(devices().get("lo").map(|device| device.kind), Some(DeviceKind::Loopback));
+        assert_eq!(
+            devices().get("lo").map(|device| device.kind),
+            Some(DeviceKind::Loopback)
+        );
     }
 }

@@ -28,7 +28,14 @@ pub(super) struct Bounded<K, V> {
 impl<K: Ord + Clone, V> Bounded<K, V> {
     /// A map of at most this weight.
     pub(super) fn new(most: usize) -> Bounded<K, V> {
-        Bounded { entries: BTreeMap::new(), order: BTreeMap::new(), moment: 0, weight: 0, most, forgotten: 0 }
+        Bounded {
+            entries: BTreeMap::new(),
+            order: BTreeMap::new(),
+            moment: 0,
+            weight: 0,
+            most,
+            forgotten: 0,
+        }
     }
 
     /// The value, which is now the one used last.
@@ -48,7 +55,14 @@ impl<K: Ord + Clone, V> Bounded<K, V> {
         self.moment += 1;
         self.weight += weight;
         self.order.insert(self.moment, key.clone());
-        self.entries.insert(key, Entry { value, weight, used: self.moment });
+        self.entries.insert(
+            key,
+            Entry {
+                value,
+                weight,
+                used: self.moment,
+            },
+        );
         while self.weight > self.most
             && let Some((_, oldest)) = self.order.pop_first()
         {
@@ -59,7 +73,9 @@ impl<K: Ord + Clone, V> Bounded<K, V> {
 
     /// Takes a value out.
     pub(super) fn remove(&mut self, key: &K) -> bool {
-        let Some(used) = self.entries.get(key).map(|entry| entry.used) else { return false };
+        let Some(used) = self.entries.get(key).map(|entry| entry.used) else {
+            return false;
+        };
         self.order.remove(&used);
         self.drop_entry(key);
         true
@@ -67,7 +83,11 @@ impl<K: Ord + Clone, V> Bounded<K, V> {
 
     /// Takes out all of a range.
     pub(super) fn remove_range(&mut self, range: impl RangeBounds<K>) {
-        let gone: Vec<K> = self.entries.range(range).map(|(key, _)| key.clone()).collect();
+        let gone: Vec<K> = self
+            .entries
+            .range(range)
+            .map(|(key, _)| key.clone())
+            .collect();
         gone.iter().for_each(|key| _ = self.remove(key));
     }
 
@@ -99,7 +119,14 @@ mod tests {
         map.insert(2, 'b', 4);
         assert_eq!(map.touch(&1), Some(&mut 'a'));
         map.insert(3, 'c', 4);
-        assert_eq!((map.touch(&1).copied(), map.touch(&2).copied(), map.touch(&3).copied()), (Some('a'), None, Some('c')));
+        assert_eq!(
+            (
+                map.touch(&1).copied(),
+                map.touch(&2).copied(),
+                map.touch(&3).copied()
+            ),
+            (Some('a'), None, Some('c'))
+        );
         assert_eq!((map.len(), map.forgotten(), map.weight), (2, 1, 8));
         map.insert(3, 'd', 6);
         assert_eq!((map.len(), map.weight, map.forgotten()), (2, 10, 1));

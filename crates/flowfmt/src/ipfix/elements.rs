@@ -10,7 +10,10 @@ use super::registry::REGISTRY;
 
 /// An abstract data type, as far as it decides how octets are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the types of RFC 7012 section 3.1, by their usual short names")]
+#[expect(
+    missing_docs,
+    reason = "the types of RFC 7012 section 3.1, by their usual short names"
+)]
 pub enum Kind {
     U8,
     U16,
@@ -40,7 +43,9 @@ impl Kind {
             Kind::U16 => Some(2),
             Kind::U32 | Kind::Seconds | Kind::V4 => Some(4),
             Kind::Mac => Some(6),
-            Kind::U64 | Kind::I64 | Kind::F64 | Kind::Millis | Kind::Micros | Kind::Nanos => Some(8),
+            Kind::U64 | Kind::I64 | Kind::F64 | Kind::Millis | Kind::Micros | Kind::Nanos => {
+                Some(8)
+            }
             Kind::V6 => Some(16),
             Kind::Text | Kind::Octets | Kind::List => None,
         }
@@ -61,7 +66,9 @@ pub struct Element {
 /// The element with this number.
 #[must_use]
 pub fn by_number(number: u16) -> Option<&'static Element> {
-    let place = REGISTRY.binary_search_by_key(&number, |element| element.number).ok()?;
+    let place = REGISTRY
+        .binary_search_by_key(&number, |element| element.number)
+        .ok()?;
     REGISTRY.get(place)
 }
 
@@ -149,7 +156,11 @@ pub fn unsigned(octets: &[u8]) -> Option<u64> {
     if !(1..=8).contains(&octets.len()) {
         return None;
     }
-    Some(octets.iter().fold(0, |value, octet| value << 8 | u64::from(*octet)))
+    Some(
+        octets
+            .iter()
+            .fold(0, |value, octet| value << 8 | u64::from(*octet)),
+    )
 }
 
 fn signed(octets: &[u8]) -> Option<i64> {
@@ -196,16 +207,32 @@ mod tests {
 
     #[test]
     fn the_registry_is_sorted_and_names_are_unique() {
-        assert!(REGISTRY.windows(2).all(|pair| pair[0].number < pair[1].number));
-        let names: std::collections::HashSet<_> = REGISTRY.iter().map(|element| element.name).collect();
+        assert!(
+            REGISTRY
+                .windows(2)
+                .all(|pair| pair[0].number < pair[1].number)
+        );
+        let names: std::collections::HashSet<_> =
+            REGISTRY.iter().map(|element| element.name).collect();
         assert_eq!(names.len(), REGISTRY.len());
-        assert!(REGISTRY.iter().all(|element| element.name.bytes().all(|octet| octet.is_ascii_alphanumeric())));
+        assert!(REGISTRY.iter().all(|element| {
+            element
+                .name
+                .bytes()
+                .all(|octet| octet.is_ascii_alphanumeric())
+        }));
     }
 
     #[test]
     fn elements_are_found_both_ways() {
-        assert_eq!(by_number(89).map(|element| element.name), Some("forwardingStatus"));
-        assert_eq!(by_name("flowStartMilliseconds").map(|element| element.number), Some(152));
+        assert_eq!(
+            by_number(89).map(|element| element.name),
+            Some("forwardingStatus")
+        );
+        assert_eq!(
+            by_name("flowStartMilliseconds").map(|element| element.number),
+            Some(152)
+        );
         assert_eq!(by_number(97), None);
         assert_eq!(by_number(0), None);
         assert_eq!(by_name("OctetDeltaCount"), None);
@@ -213,17 +240,28 @@ mod tests {
 
     #[test]
     fn numbers_come_in_fewer_octets() {
-        assert_eq!(Value::read(Kind::U64, &[1, 2, 3]), Value::Unsigned(0x01_02_03));
+        assert_eq!(
+            Value::read(Kind::U64, &[1, 2, 3]),
+            Value::Unsigned(0x01_02_03)
+        );
         assert_eq!(Value::read(Kind::U8, &[0xff; 8]), Value::Unsigned(u64::MAX));
         assert_eq!(Value::read(Kind::I64, &[0xff, 0xfe]), Value::Signed(-2));
         assert_eq!(Value::read(Kind::I64, &[0x7f]), Value::Signed(127));
-        assert_eq!(Value::read(Kind::F64, &[0x3f, 0x80, 0, 0]), Value::Float(1.0));
+        assert_eq!(
+            Value::read(Kind::F64, &[0x3f, 0x80, 0, 0]),
+            Value::Float(1.0)
+        );
     }
 
     #[test]
     fn what_no_type_has_stays_octets() {
-        for (kind, octets) in [(Kind::U64, &[][..]), (Kind::U64, &[0; 9]), (Kind::V4, &[1, 2, 3]), (Kind::Mac, &[0; 7]), (Kind::Bool, &[3])]
-        {
+        for (kind, octets) in [
+            (Kind::U64, &[][..]),
+            (Kind::U64, &[0; 9]),
+            (Kind::V4, &[1, 2, 3]),
+            (Kind::Mac, &[0; 7]),
+            (Kind::Bool, &[3]),
+        ] {
             assert_eq!(Value::read(kind, octets), Value::Octets(octets));
         }
         // A millisecond that nanoseconds cannot hold, and a moment before 1970.
@@ -236,10 +274,16 @@ mod tests {
     fn fractions_of_ntp_are_no_nanoseconds() {
         // 2023-11-14 22:13:20.5 UTC: half a second is 0x80000000.
         let octets = ((1_700_000_000 + NTP_TO_UNIX) << 32 | 0x8000_0000).to_be_bytes();
-        assert_eq!(Value::read(Kind::Nanos, &octets), Value::Time(1_700_000_000_500_000_000));
+        assert_eq!(
+            Value::read(Kind::Nanos, &octets),
+            Value::Time(1_700_000_000_500_000_000)
+        );
         for nanoseconds in [0, 1, 2, 3, 999_999_999, 123_456_789] {
             let time = 1_700_000_000_000_000_000 + nanoseconds;
-            assert_eq!(Value::read(Kind::Nanos, &to_ntp(time).to_be_bytes()), Value::Time(time));
+            assert_eq!(
+                Value::read(Kind::Nanos, &to_ntp(time).to_be_bytes()),
+                Value::Time(time)
+            );
         }
     }
 }

@@ -12,7 +12,10 @@
 //! What version 9 cannot say (enterprises, variable lengths) is an error.
 
 use super::template::{Field, Space, Template, VARIABLE};
-use super::{FIRST_DATA_SET, OPTIONS_TEMPLATE_SET, OPTIONS_TEMPLATE_SET_9, TEMPLATE_SET, TEMPLATE_SET_9, Version};
+use super::{
+    FIRST_DATA_SET, OPTIONS_TEMPLATE_SET, OPTIONS_TEMPLATE_SET_9, TEMPLATE_SET, TEMPLATE_SET_9,
+    Version,
+};
 
 /// Octets of the smallest message that may be asked for.
 pub const LEAST: usize = 128;
@@ -47,7 +50,9 @@ pub enum EncodeError {
     #[error("a template of {0} fields")]
     Fields(usize),
     /// NetFlow version 9 has no word for it.
-    #[error("NetFlow version 9 has neither enterprises nor fields of variable length nor records of version 5")]
+    #[error(
+        "NetFlow version 9 has neither enterprises nor fields of variable length nor records of version 5"
+    )]
     NotInVersion9,
 }
 
@@ -72,7 +77,15 @@ impl MessageBuilder {
     #[must_use]
     pub fn new(version: Version, domain: u32, most: usize) -> MessageBuilder {
         let most = most.clamp(LEAST, MOST);
-        let mut builder = MessageBuilder { version, domain, most, buffer: Vec::with_capacity(most), set: None, records: 0, all: 0 };
+        let mut builder = MessageBuilder {
+            version,
+            domain,
+            most,
+            buffer: Vec::with_capacity(most),
+            set: None,
+            records: 0,
+            all: 0,
+        };
         builder.clear();
         builder
     }
@@ -123,11 +136,19 @@ impl MessageBuilder {
             (false, false) => TEMPLATE_SET_9,
             (false, true) => OPTIONS_TEMPLATE_SET_9,
         };
-        let specifiers: usize = template.fields.iter().map(|field| if enterprise(field).is_some() { 8 } else { 4 }).sum();
+        let specifiers: usize = template
+            .fields
+            .iter()
+            .map(|field| if enterprise(field).is_some() { 8 } else { 4 })
+            .sum();
         let header = if template.is_options() { 6 } else { 4 };
         // An options template of version 9 has its padding right behind it: no second one in its set. Nor in IPFIX: nfdump
         // reads the first one of a set only.
-        let begin = if template.is_options() { self.close() } else { self.buffer.len() };
+        let begin = if template.is_options() {
+            self.close()
+        } else {
+            self.buffer.len()
+        };
         let fit = self.open(set, header + specifiers)?;
         if fit == Fit::Full {
             self.buffer.truncate(begin.max(self.header_length()));
@@ -178,7 +199,11 @@ impl MessageBuilder {
                     self.buffer.extend_from_slice(&enterprise.to_be_bytes());
                 }
                 None => {
-                    self.word(if scope && !self.is_ipfix() { scope_9(field) } else { field.number });
+                    self.word(if scope && !self.is_ipfix() {
+                        scope_9(field)
+                    } else {
+                        field.number
+                    });
                     self.word(field.length);
                 }
             }
@@ -213,7 +238,10 @@ impl MessageBuilder {
         if self.buffer.len() + needed > self.most {
             let alone = self.header_length() + 4 + octets + padding;
             if self.is_empty() || alone > self.most {
-                return Err(EncodeError::TooLarge { needed: alone, most: self.most });
+                return Err(EncodeError::TooLarge {
+                    needed: alone,
+                    most: self.most,
+                });
             }
             return Ok(Fit::Full);
         }

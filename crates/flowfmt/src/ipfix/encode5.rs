@@ -7,7 +7,10 @@ pub const MOST_FLOWS: usize = 30;
 
 /// A flow as version 5 has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields of the format, by the names of IANA's elements in short")]
+#[expect(
+    missing_docs,
+    reason = "the fields of the format, by the names of IANA's elements in short"
+)]
 pub struct Flow5 {
     pub source: Ipv4Addr,
     pub destination: Ipv4Addr,
@@ -52,7 +55,12 @@ pub fn message(header: &Header5, flows: &[Flow5]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(24 + 48 * flows.len());
     octets.extend([0, 5, 0, flows.len() as u8]);
     let (seconds, nanoseconds) = (header.time / 1_000_000_000, header.time % 1_000_000_000);
-    for word in [header.uptime, seconds as u32, nanoseconds as u32, header.sequence] {
+    for word in [
+        header.uptime,
+        seconds as u32,
+        nanoseconds as u32,
+        header.sequence,
+    ] {
         octets.extend(word.to_be_bytes());
     }
     octets.extend(header.engine.to_be_bytes());

@@ -11,7 +11,10 @@ use super::template::Space;
 
 /// A flow's facts.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "each field is the element of its name, or says in its comment which one it is")]
+#[expect(
+    missing_docs,
+    reason = "each field is the element of its name, or says in its comment which one it is"
+)]
 pub struct Flow {
     /// Nanoseconds since 1970.
     pub start: Option<u64>,
@@ -57,14 +60,19 @@ impl Flow {
     #[must_use]
     pub fn of(record: &Record<'_>) -> Flow {
         let mut flow = Flow::default();
-        for (field, value) in record.fields().filter(|(field, _)| field.space == Space::Iana) {
+        for (field, value) in record
+            .fields()
+            .filter(|(field, _)| field.space == Space::Iana)
+        {
             match value {
                 Value::Unsigned(number) => flow.number(record, field.number, number),
                 Value::Time(time) => flow.time(field.number, time),
                 Value::V4(address) => flow.address(field.number, address.into()),
                 Value::V6(address) => flow.address(field.number, address.into()),
                 Value::Mac(mac) => flow.mac(field.number, mac),
-                Value::Octets([high, middle, low]) => flow.label(field.number, u32::from_be_bytes([0, *high, *middle, *low])),
+                Value::Octets([high, middle, low]) => {
+                    flow.label(field.number, u32::from_be_bytes([0, *high, *middle, *low]))
+                }
                 _ => {}
             }
         }
@@ -89,8 +97,16 @@ impl Flow {
             14 => self.output = number as u32,
             16 => self.source_as = number as u32,
             17 => self.destination_as = number as u32,
-            21 => self.end = u32::try_from(number).ok().and_then(|uptime| record.header.at_uptime(uptime)),
-            22 => self.start = u32::try_from(number).ok().and_then(|uptime| record.header.at_uptime(uptime)),
+            21 => {
+                self.end = u32::try_from(number)
+                    .ok()
+                    .and_then(|uptime| record.header.at_uptime(uptime))
+            }
+            22 => {
+                self.start = u32::try_from(number)
+                    .ok()
+                    .and_then(|uptime| record.header.at_uptime(uptime))
+            }
             23 => self.post_octets = number,
             24 => self.post_packets = number,
             32 | 139 => self.icmp = Some(((number >> 8) as u8, number as u8)),
@@ -139,7 +155,10 @@ impl Flow {
     }
 
     fn label(&mut self, element: u16, entry: u32) {
-        if let Some(place) = element.checked_sub(70).and_then(|place| self.labels.get_mut(usize::from(place))) {
+        if let Some(place) = element
+            .checked_sub(70)
+            .and_then(|place| self.labels.get_mut(usize::from(place)))
+        {
             *place = entry;
         }
     }

@@ -4,7 +4,10 @@
 //! itself (65 to 69, 97, 105 to 127) have no entry there and none here. Sorted by number, which a test holds.
 
 use super::elements::{Element, Kind};
-use Kind::{Bool, F64, I64, List, Mac, Micros, Millis, Nanos, Octets, Seconds, Text, U8, U16, U32, U64, V4, V6};
+use Kind::{
+    Bool, F64, I64, List, Mac, Micros, Millis, Nanos, Octets, Seconds, Text, U8, U16, U32, U64, V4,
+    V6,
+};
 
 const fn e(number: u16, name: &'static str, kind: Kind) -> Element {
     Element { number, name, kind }

@@ -35,13 +35,23 @@ pub struct Field {
 }
 
 /// What scopes are called (RFC 3954, 6.1).
-const SCOPES_9: [&str; 5] = ["scopeSystem", "scopeInterface", "scopeLineCard", "scopeCache", "scopeTemplate"];
+const SCOPES_9: [&str; 5] = [
+    "scopeSystem",
+    "scopeInterface",
+    "scopeLineCard",
+    "scopeCache",
+    "scopeTemplate",
+];
 
 impl Field {
     /// An element of the registry.
     #[must_use]
     pub const fn iana(number: u16, length: u16) -> Field {
-        Field { space: Space::Iana, number, length }
+        Field {
+            space: Space::Iana,
+            number,
+            length,
+        }
     }
 
     /// Its entry in the registry; that of the forward direction for a reverse element.
@@ -69,7 +79,9 @@ impl Field {
             (Space::Iana, Some(element)) => element.name.into(),
             (Space::Iana, None) => format!("element{}", self.number).into(),
             (Space::Enterprise(_), Some(element)) => reverse_name(element.name).into(),
-            (Space::Enterprise(enterprise), None) => format!("enterprise{enterprise}element{}", self.number).into(),
+            (Space::Enterprise(enterprise), None) => {
+                format!("enterprise{enterprise}element{}", self.number).into()
+            }
             (Space::Scope9, _) => match SCOPES_9.get(usize::from(self.number).wrapping_sub(1)) {
                 Some(name) => (*name).into(),
                 None => format!("scope{}", self.number).into(),
@@ -79,7 +91,11 @@ impl Field {
 
     /// The fewest octets it takes in a record.
     fn least(&self) -> usize {
-        if self.length == VARIABLE { 1 } else { self.length.into() }
+        if self.length == VARIABLE {
+            1
+        } else {
+            self.length.into()
+        }
     }
 }
 
@@ -105,7 +121,11 @@ impl Template {
     /// A template for data.
     #[must_use]
     pub fn data(id: u16, fields: Vec<Field>) -> Template {
-        Template { id, scopes: 0, fields }
+        Template {
+            id,
+            scopes: 0,
+            fields,
+        }
     }
 
     /// An options template whose first `scopes` fields are scopes.
@@ -141,12 +161,18 @@ impl Template {
     /// Octets of each of its records, when all have the same length.
     #[must_use]
     pub fn fixed(&self) -> Option<usize> {
-        self.fields.iter().all(|field| field.length != VARIABLE).then(|| self.least())
+        self.fields
+            .iter()
+            .all(|field| field.length != VARIABLE)
+            .then(|| self.least())
     }
 
     /// The fields of the record that `octets` begin with, and behind them where the record ends.
     pub(super) fn split<'a, 't>(&'t self, octets: &'a [u8]) -> FieldOctets<'a, 't> {
-        FieldOctets { fields: self.fields.iter(), rest: octets }
+        FieldOctets {
+            fields: self.fields.iter(),
+            rest: octets,
+        }
     }
 }
 
@@ -175,7 +201,9 @@ impl<'a> FieldOctets<'a, '_> {
     /// RFC 7011, 7: one octet, or 255 and two.
     fn variable(&mut self) -> Option<usize> {
         match self.take(1)? {
-            [255] => Some(usize::from(u16::from_be_bytes(self.take(2)?.try_into().ok()?))),
+            [255] => Some(usize::from(u16::from_be_bytes(
+                self.take(2)?.try_into().ok()?,
+            ))),
             [length] => Some(usize::from(*length)),
             _ => None,
         }
@@ -187,7 +215,11 @@ impl<'a> Iterator for FieldOctets<'a, '_> {
 
     fn next(&mut self) -> Option<(Field, &'a [u8])> {
         let field = *self.fields.as_slice().first()?;
-        let length = if field.length == VARIABLE { self.variable()? } else { field.length.into() };
+        let length = if field.length == VARIABLE {
+            self.variable()?
+        } else {
+            field.length.into()
+        };
         let octets = self.take(length)?;
         self.fields.next();
         Some((field, octets))
@@ -200,10 +232,21 @@ mod tests {
 
     #[test]
     fn names() {
-        let name = |space, number| Field { space, number, length: 4 }.name().into_owned();
+        let name = |space, number| {
+            Field {
+                space,
+                number,
+                length: 4,
+            }
+            .name()
+            .into_owned()
+        };
         assert_eq!(name(Space::Iana, 1), "octetDeltaCount");
         assert_eq!(name(Space::Iana, 33_002), "element33002");
-        assert_eq!(name(Space::Enterprise(REVERSE), 1), "reverseOctetDeltaCount");
+        assert_eq!(
+            name(Space::Enterprise(REVERSE), 1),
+            "reverseOctetDeltaCount"
+        );
         assert_eq!(name(Space::Enterprise(9), 1), "enterprise9element1");
         assert_eq!(name(Space::Scope9, 2), "scopeInterface");
         assert_eq!(name(Space::Scope9, 0), "scope0");
@@ -211,17 +254,35 @@ mod tests {
 
     #[test]
     fn a_record_is_split_by_its_lengths() {
-        let fields = vec![Field::iana(4, 1), Field::iana(82, VARIABLE), Field::iana(83, VARIABLE), Field::iana(7, 2)];
+        let fields = vec![
+            Field::iana(4, 1),
+            Field::iana(82, VARIABLE),
+            Field::iana(83, VARIABLE),
+            Field::iana(7, 2),
+        ];
         let template = Template::data(256, fields);
         assert_eq!((template.least(), template.fixed()), (5, None));
-        assert_eq!([0, 1, 4, 5, 9].map(|most| template.least_up_to(most)), [1, 2, 5, 5, 5]);
+        assert_eq!(
+            [0, 1, 4, 5, 9].map(|most| template.least_up_to(most)),
+            [1, 2, 5, 5, 5]
+        );
         // A long template is not looked through for a short set.
         let long = Template::data(256, vec![Field::iana(4, 1); 15_000]);
-        assert_eq!((long.least_up_to(0), long.least_up_to(99), long.least_up_to(usize::MAX)), (1, 100, 15_000));
+        assert_eq!(
+            (
+                long.least_up_to(0),
+                long.least_up_to(99),
+                long.least_up_to(usize::MAX)
+            ),
+            (1, 100, 15_000)
+        );
         let mut octets = vec![17, 3, b'w', b'a', b'n', 255, 1, 0];
         octets.extend([7; 256]);
         octets.extend([0, 53, 99]);
-        let split: Vec<_> = template.split(&octets).map(|(field, octets)| (field.number, octets.len())).collect();
+        let split: Vec<_> = template
+            .split(&octets)
+            .map(|(field, octets)| (field.number, octets.len()))
+            .collect();
         assert_eq!(split, [(4, 1), (82, 3), (83, 256), (7, 2)]);
         assert_eq!(template.split(&octets).behind(), Some(&[99][..]));
         for cut in 0..octets.len() - 1 {

@@ -58,7 +58,9 @@ pub fn datagrams(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(payload);
     std::iter::from_fn(move || {
         let payload = rest.take()?;
-        let Some((datagram, behind)) = next_datagram(payload).and_then(|end| payload.split_at_checked(end)) else {
+        let Some((datagram, behind)) =
+            next_datagram(payload).and_then(|end| payload.split_at_checked(end))
+        else {
             return Some(payload);
         };
         rest = Some(behind);
@@ -71,7 +73,12 @@ fn next_datagram(payload: &[u8]) -> Option<usize> {
     let first = Datagram::decode(payload).ok()?;
     let end = first.end()?;
     let second = Datagram::decode(payload.get(end..)?).ok()?;
-    let follows = (second.agent, second.sub_agent_id, second.sequence) == (first.agent, first.sub_agent_id, first.sequence.wrapping_add(1));
+    let follows = (second.agent, second.sub_agent_id, second.sequence)
+        == (
+            first.agent,
+            first.sub_agent_id,
+            first.sequence.wrapping_add(1),
+        );
     follows.then_some(end)
 }
 

@@ -18,7 +18,11 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        Cursor { bytes, at: 0, base: 0 }
+        Cursor {
+            bytes,
+            at: 0,
+            base: 0,
+        }
     }
 
     /// The body of a record that began at octet `base` of its datagram.
@@ -37,20 +41,34 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn error(&self, problem: Problem) -> DecodeError {
-        DecodeError { offset: self.offset(), problem }
+        DecodeError {
+            offset: self.offset(),
+            problem,
+        }
     }
 
     /// The next `len` octets; `field` is what the error calls them.
-    pub(super) fn bytes(&mut self, field: &'static str, len: usize) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn bytes(
+        &mut self,
+        field: &'static str,
+        len: usize,
+    ) -> Result<&'a [u8], DecodeError> {
         let end = self.at.saturating_add(len);
         let Some(bytes) = self.bytes.get(self.at..end) else {
-            return Err(self.error(Problem::Truncated { field, needed: len, left: self.left() }));
+            return Err(self.error(Problem::Truncated {
+                field,
+                needed: len,
+                left: self.left(),
+            }));
         };
         self.at = end;
         Ok(bytes)
     }
 
-    pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[u8; N], DecodeError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(field, N)?);
         Ok(array)
@@ -107,7 +125,11 @@ impl<'a> Cursor<'a> {
         self.at = self.at.saturating_add(len);
         self.skip_padding(len);
         let bytes = self.bytes.get(..self.at)?;
-        Some(Cursor { bytes, at, base: self.base })
+        Some(Cursor {
+            bytes,
+            at,
+            base: self.base,
+        })
     }
 
     /// Everything that is left.

@@ -16,7 +16,10 @@
 use std::net::IpAddr;
 
 use super::cursor::Cursor;
-use super::{CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Port, RawHeader, Source, VERSION};
+use super::{
+    CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Port, RawHeader,
+    Source, VERSION,
+};
 
 /// What is wrong with a datagram, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,7 +147,11 @@ impl<'a> Datagram<'a> {
     /// Its samples, in their order.
     #[must_use]
     pub fn samples(&self) -> Samples<'a> {
-        Samples { cursor: self.body, left: self.sample_count, done: false }
+        Samples {
+            cursor: self.body,
+            left: self.sample_count,
+            done: false,
+        }
     }
 
     /// Where it ends by the lengths of its samples, if they are sane.
@@ -152,7 +159,12 @@ impl<'a> Datagram<'a> {
     pub fn end(&self) -> Option<usize> {
         let mut cursor = self.body;
         for _ in 0..self.sample_count {
-            framed(&mut cursor, |format, length, left| Problem::SampleLength { format, length, left }).ok()?;
+            framed(&mut cursor, |format, length, left| Problem::SampleLength {
+                format,
+                length,
+                left,
+            })
+            .ok()?;
         }
         Some(cursor.offset())
     }
@@ -255,7 +267,13 @@ impl<'a> Iterator for Samples<'a> {
             return Some(Err(self.cursor.error(problem)));
         }
         self.left -= 1;
-        let framed = framed(&mut self.cursor, |format, length, left| Problem::SampleLength { format, length, left });
+        let framed = framed(&mut self.cursor, |format, length, left| {
+            Problem::SampleLength {
+                format,
+                length,
+                left,
+            }
+        });
         self.done = framed.is_err();
         Some(framed.and_then(|(format, length, body)| sample(format, length, body)))
     }
@@ -275,22 +293,39 @@ fn framed<'a>(
     }
 }
 
-fn sample(format: DataFormat, length: u32, mut body: Cursor<'_>) -> Result<Sample<'_>, DecodeError> {
+fn sample(
+    format: DataFormat,
+    length: u32,
+    mut body: Cursor<'_>,
+) -> Result<Sample<'_>, DecodeError> {
     match format {
         DataFormat::FLOW_SAMPLE | DataFormat::FLOW_SAMPLE_EXPANDED => {
             let fixed = flow_sample(&mut body, format == DataFormat::FLOW_SAMPLE)?;
-            Ok(Sample::Flow(format, fixed, FlowRecords(Records::new(body)?)))
+            Ok(Sample::Flow(
+                format,
+                fixed,
+                FlowRecords(Records::new(body)?),
+            ))
         }
         DataFormat::COUNTERS_SAMPLE | DataFormat::COUNTERS_SAMPLE_EXPANDED => {
             let sequence = body.word("sample sequence number")?;
             let source = source(&mut body, format == DataFormat::COUNTERS_SAMPLE)?;
-            Ok(Sample::Counters(format, CountersSample { sequence, source }, CounterRecords(Records::new(body)?)))
+            Ok(Sample::Counters(
+                format,
+                CountersSample { sequence, source },
+                CounterRecords(Records::new(body)?),
+            ))
         }
         DataFormat::DISCARDED_PACKET => {
             let fixed = discard_sample(&mut body)?;
             Ok(Sample::Discard(fixed, FlowRecords(Records::new(body)?)))
         }
-        _ => Ok(Sample::Unknown(Opaque { format, length, body: body.rest(), offset: body.offset() })),
+        _ => Ok(Sample::Unknown(Opaque {
+            format,
+            length,
+            body: body.rest(),
+            offset: body.offset(),
+        })),
     }
 }
 
@@ -322,18 +357,30 @@ fn discard_sample(body: &mut Cursor<'_>) -> Result<DiscardedPacket, DecodeError>
 fn source(body: &mut Cursor<'_>, compact: bool) -> Result<Source, DecodeError> {
     let word = body.word("source id")?;
     if compact {
-        return Ok(Source { class: word >> 24, index: word & 0x00ff_ffff });
+        return Ok(Source {
+            class: word >> 24,
+            index: word & 0x00ff_ffff,
+        });
     }
-    Ok(Source { class: word, index: body.word("source id")? })
+    Ok(Source {
+        class: word,
+        index: body.word("source id")?,
+    })
 }
 
 /// Two words, or 2 bits of format and 30 of value in one.
 fn port(body: &mut Cursor<'_>, field: &'static str, compact: bool) -> Result<Port, DecodeError> {
     let word = body.word(field)?;
     if compact {
-        return Ok(Port { format: word >> 30, value: word & 0x3fff_ffff });
+        return Ok(Port {
+            format: word >> 30,
+            value: word & 0x3fff_ffff,
+        });
     }
-    Ok(Port { format: word, value: body.word(field)? })
+    Ok(Port {
+        format: word,
+        value: body.word(field)?,
+    })
 }
 
 /// Walks records, whatever is in them.
@@ -347,7 +394,11 @@ struct Records<'a> {
 impl<'a> Records<'a> {
     fn new(mut cursor: Cursor<'a>) -> Result<Records<'a>, DecodeError> {
         let left = cursor.word("number of records")?;
-        Ok(Records { cursor, left, done: false })
+        Ok(Records {
+            cursor,
+            left,
+            done: false,
+        })
     }
 
     fn next(&mut self) -> Option<Result<(Opaque<'a>, Cursor<'a>), DecodeError>> {
@@ -364,9 +415,25 @@ impl<'a> Records<'a> {
             return Some(Err(self.cursor.error(problem)));
         }
         self.left -= 1;
-        let framed = framed(&mut self.cursor, |format, length, left| Problem::RecordLength { format, length, left });
+        let framed = framed(&mut self.cursor, |format, length, left| {
+            Problem::RecordLength {
+                format,
+                length,
+                left,
+            }
+        });
         self.done = framed.is_err();
-        Some(framed.map(|(format, length, body)| (Opaque { format, length, body: body.rest(), offset: body.offset() }, body)))
+        Some(framed.map(|(format, length, body)| {
+            (
+                Opaque {
+                    format,
+                    length,
+                    body: body.rest(),
+                    offset: body.offset(),
+                },
+                body,
+            )
+        }))
     }
 }
 
@@ -396,7 +463,9 @@ impl<'a> Iterator for CounterRecords<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let record = self.0.next()?;
         Some(record.and_then(|(opaque, mut body)| match opaque.format {
-            DataFormat::INTERFACE_COUNTERS => InterfaceCounters::read_from(&mut body).map(CounterRecord::Interface),
+            DataFormat::INTERFACE_COUNTERS => {
+                InterfaceCounters::read_from(&mut body).map(CounterRecord::Interface)
+            }
             DataFormat::PORT_NAME => body.opaque("port name").map(CounterRecord::PortName),
             _ => Ok(CounterRecord::Other(opaque)),
         }))

@@ -20,8 +20,8 @@ use std::net::IpAddr;
 
 use super::structure::{Kind, Structure, Value};
 use super::{
-    CountersSample, DataFormat, DiscardedPacket, ExtendedMpls, ExtendedRouter, ExtendedSwitch, FlowSample, InterfaceCounters, Port,
-    RawHeader, Source, VERSION,
+    CountersSample, DataFormat, DiscardedPacket, ExtendedMpls, ExtendedRouter, ExtendedSwitch,
+    FlowSample, InterfaceCounters, Port, RawHeader, Source, VERSION,
 };
 
 /// Datagrams of at most this many octets, unless asked otherwise: they pass an Ethernet unfragmented.
@@ -131,7 +131,12 @@ impl DatagramBuilder {
     /// A builder for datagrams of up to `max_len` octets, at least 200 and at most 65,507 (what one
     /// UDP datagram over IPv4 holds); a value outside is moved to the nearer end.
     #[must_use]
-    pub fn with_max_len(agent: IpAddr, sub_agent_id: u32, encoding: Encoding, max_len: usize) -> DatagramBuilder {
+    pub fn with_max_len(
+        agent: IpAddr,
+        sub_agent_id: u32,
+        encoding: Encoding,
+        max_len: usize,
+    ) -> DatagramBuilder {
         let mut writer = Writer::new(max_len.clamp(200, 65_507));
         writer.word(VERSION);
         writer.address(Some(agent));
@@ -139,7 +144,12 @@ impl DatagramBuilder {
         // Sequence, uptime and number of samples: written by `finish`.
         writer.bytes(&[0; 12]);
         let header_len = writer.at;
-        DatagramBuilder { writer, encoding, header_len, samples: 0 }
+        DatagramBuilder {
+            writer,
+            encoding,
+            header_len,
+            samples: 0,
+        }
     }
 
     /// The encoding this builder was made for.
@@ -170,9 +180,17 @@ impl DatagramBuilder {
     ///
     /// # Errors
     /// When this sample can never be sent; the datagram is as it was before.
-    pub fn flow_sample(&mut self, sample: &FlowSample, records: &[FlowRecord<'_>]) -> Result<Fit, EncodeError> {
+    pub fn flow_sample(
+        &mut self,
+        sample: &FlowSample,
+        records: &[FlowRecord<'_>],
+    ) -> Result<Fit, EncodeError> {
         let compact = self.encoding == Encoding::Compact;
-        let format = if compact { DataFormat::FLOW_SAMPLE } else { DataFormat::FLOW_SAMPLE_EXPANDED };
+        let format = if compact {
+            DataFormat::FLOW_SAMPLE
+        } else {
+            DataFormat::FLOW_SAMPLE_EXPANDED
+        };
         self.sample(format, |writer| {
             writer.word(sample.sequence);
             writer.source(sample.source, compact)?;
@@ -191,7 +209,11 @@ impl DatagramBuilder {
     ///
     /// # Errors
     /// When it can never be sent; the datagram is as it was before.
-    pub fn discarded_packet(&mut self, sample: &DiscardedPacket, records: &[FlowRecord<'_>]) -> Result<Fit, EncodeError> {
+    pub fn discarded_packet(
+        &mut self,
+        sample: &DiscardedPacket,
+        records: &[FlowRecord<'_>],
+    ) -> Result<Fit, EncodeError> {
         self.sample(DataFormat::DISCARDED_PACKET, |writer| {
             writer.word(sample.sequence);
             writer.source(sample.source, false)?;
@@ -209,9 +231,17 @@ impl DatagramBuilder {
     ///
     /// # Errors
     /// When this sample can never be sent; the datagram is as it was before.
-    pub fn counters_sample(&mut self, sample: &CountersSample, records: &[CounterRecord<'_>]) -> Result<Fit, EncodeError> {
+    pub fn counters_sample(
+        &mut self,
+        sample: &CountersSample,
+        records: &[CounterRecord<'_>],
+    ) -> Result<Fit, EncodeError> {
         let compact = self.encoding == Encoding::Compact;
-        let format = if compact { DataFormat::COUNTERS_SAMPLE } else { DataFormat::COUNTERS_SAMPLE_EXPANDED };
+        let format = if compact {
+            DataFormat::COUNTERS_SAMPLE
+        } else {
+            DataFormat::COUNTERS_SAMPLE_EXPANDED
+        };
         self.sample(format, |writer| {
             writer.word(sample.sequence);
             writer.source(sample.source, compact)?;
@@ -238,10 +268,18 @@ impl DatagramBuilder {
     }
 
     /// Writes one sample around `body`, or leaves everything as it was.
-    fn sample(&mut self, format: DataFormat, body: impl FnOnce(&mut Writer) -> Result<(), EncodeError>) -> Result<Fit, EncodeError> {
+    fn sample(
+        &mut self,
+        format: DataFormat,
+        body: impl FnOnce(&mut Writer) -> Result<(), EncodeError>,
+    ) -> Result<Fit, EncodeError> {
         let start = self.writer.at;
         let written = self.writer.framed(format, body);
-        let written = self.writer.wrong.take().map_or(written, |format| Err(EncodeError::Structure(format)));
+        let written = self
+            .writer
+            .wrong
+            .take()
+            .map_or(written, |format| Err(EncodeError::Structure(format)));
         let needed = self.writer.at;
         if written.is_ok() && needed <= self.writer.buffer.len() {
             self.samples += 1;
@@ -251,7 +289,10 @@ impl DatagramBuilder {
         written?;
         let alone = self.header_len.saturating_add(needed.saturating_sub(start));
         if alone > self.writer.buffer.len() {
-            return Err(EncodeError::TooLarge { needed: alone, max: self.writer.buffer.len() });
+            return Err(EncodeError::TooLarge {
+                needed: alone,
+                max: self.writer.buffer.len(),
+            });
         }
         Ok(Fit::Full)
     }
@@ -279,10 +320,12 @@ impl FlowRecord<'_> {
                     stack.iter().for_each(|&entry| writer.word(entry));
                 }
             }),
-            FlowRecord::Trap { group, trap } => writer.record(DataFormat::EXTENDED_HW_TRAP, |writer| {
-                writer.opaque(group.as_bytes());
-                writer.opaque(trap.as_bytes());
-            }),
+            FlowRecord::Trap { group, trap } => {
+                writer.record(DataFormat::EXTENDED_HW_TRAP, |writer| {
+                    writer.opaque(group.as_bytes());
+                    writer.opaque(trap.as_bytes());
+                })
+            }
             FlowRecord::Structure(structure, values) => writer.structure(structure, values),
             FlowRecord::Other(format, body) => writer.record(*format, |writer| writer.padded(body)),
         }
@@ -293,13 +336,19 @@ impl CounterRecord<'_> {
     fn write(&self, writer: &mut Writer) {
         match self {
             CounterRecord::Interface(counters) => {
-                writer.record(DataFormat::INTERFACE_COUNTERS, |writer| counters.write_to(writer));
+                writer.record(DataFormat::INTERFACE_COUNTERS, |writer| {
+                    counters.write_to(writer)
+                });
             }
             CounterRecord::PortName(name) => {
-                writer.record(DataFormat::PORT_NAME, |writer| writer.opaque(name.as_bytes()));
+                writer.record(DataFormat::PORT_NAME, |writer| {
+                    writer.opaque(name.as_bytes())
+                });
             }
             CounterRecord::Structure(structure, values) => writer.structure(structure, values),
-            CounterRecord::Other(format, body) => writer.record(*format, |writer| writer.padded(body)),
+            CounterRecord::Other(format, body) => {
+                writer.record(*format, |writer| writer.padded(body))
+            }
         }
     }
 }
@@ -316,7 +365,11 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(len: usize) -> Writer {
-        Writer { buffer: vec![0; len].into_boxed_slice(), at: 0, wrong: None }
+        Writer {
+            buffer: vec![0; len].into_boxed_slice(),
+            at: 0,
+            wrong: None,
+        }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -361,7 +414,11 @@ impl Writer {
     /// Bytes and the zeros that bring them to a multiple of four (RFC 4506, section 3).
     pub(super) fn padded(&mut self, bytes: &[u8]) {
         self.bytes(bytes);
-        self.bytes([0_u8; 3].get(..bytes.len().wrapping_neg() % 4).unwrap_or(&[]));
+        self.bytes(
+            [0_u8; 3]
+                .get(..bytes.len().wrapping_neg() % 4)
+                .unwrap_or(&[]),
+        );
     }
 
     /// `opaque<>` and `string<>`: the length does not count the padding (RFC 4506, 4.10 and 4.11).
@@ -388,7 +445,9 @@ impl Writer {
     /// One field of a structure. `false` when the value is not of the field's kind.
     fn value(&mut self, kind: Kind, value: &Value<'_>) -> bool {
         match (kind, value) {
-            (Kind::U32 | Kind::Hundredths | Kind::Choice(_), Value::U32(value)) => self.word(*value),
+            (Kind::U32 | Kind::Hundredths | Kind::Choice(_), Value::U32(value)) => {
+                self.word(*value)
+            }
             (Kind::I32, Value::I32(value)) => self.word(value.cast_unsigned()),
             (Kind::F32, Value::F32(value)) => self.word(value.to_bits()),
             (Kind::U64 | Kind::Id64, Value::U64(value)) => self.long(*value),
@@ -420,7 +479,11 @@ impl Writer {
     }
 
     /// Format, length, body; the length is known only after the body is there.
-    pub(super) fn framed<T>(&mut self, format: DataFormat, body: impl FnOnce(&mut Writer) -> T) -> T {
+    pub(super) fn framed<T>(
+        &mut self,
+        format: DataFormat,
+        body: impl FnOnce(&mut Writer) -> T,
+    ) -> T {
         self.word(format.to_wire());
         let length_at = self.at;
         self.word(0);
@@ -433,7 +496,8 @@ impl Writer {
     /// A record by the table. Where a value does not fit its field the mistake is remembered, and the sample
     /// is an error.
     fn structure(&mut self, structure: &Structure, values: &[Value<'_>]) {
-        let mut sound = values.len() <= structure.fields.len() && values.len() >= structure.required;
+        let mut sound =
+            values.len() <= structure.fields.len() && values.len() >= structure.required;
         self.framed(structure.format, |writer| {
             for (field, value) in structure.fields.iter().zip(values) {
                 sound &= writer.value(field.kind, value);
@@ -476,5 +540,9 @@ impl Writer {
 }
 
 fn fits(field: &'static str, value: u32, bits: u32) -> Result<(), EncodeError> {
-    if value >> bits == 0 { Ok(()) } else { Err(EncodeError::NotCompact { field, value }) }
+    if value >> bits == 0 {
+        Ok(())
+    } else {
+        Err(EncodeError::NotCompact { field, value })
+    }
 }

@@ -34,6 +34,6 @@ pub mod version4;
 pub use model::*;
 pub use print::decode_datagram_to;
 pub use records::{
-    EthernetCounters, ExtendedRouter, ExtendedSwitch, InterfaceCounters, LagCounters, SampledEthernet, SampledIpv4, SampledIpv6,
-    VlanCounters,
+    EthernetCounters, ExtendedRouter, ExtendedSwitch, InterfaceCounters, LagCounters,
+    SampledEthernet, SampledIpv4, SampledIpv6, VlanCounters,
 };

@@ -38,9 +38,15 @@ impl DataFormat {
     /// Sample: a packet that was discarded.
     pub const DISCARDED_PACKET: DataFormat = DataFormat::standard(5);
     /// Sample of host-sflow: values under names of their own, as counters are.
-    pub const RT_METRIC: DataFormat = DataFormat { enterprise: 4300, format: 1002 };
+    pub const RT_METRIC: DataFormat = DataFormat {
+        enterprise: 4300,
+        format: 1002,
+    };
     /// Sample of host-sflow: values under names of their own, as flows are.
-    pub const RT_FLOW: DataFormat = DataFormat { enterprise: 4300, format: 1003 };
+    pub const RT_FLOW: DataFormat = DataFormat {
+        enterprise: 4300,
+        format: 1003,
+    };
     /// Flow record: the first bytes of the packet.
     pub const RAW_HEADER: DataFormat = DataFormat::standard(1);
     /// Counter record: generic interface counters.
@@ -59,13 +65,19 @@ impl DataFormat {
     /// A format of sFlow itself (enterprise 0).
     #[must_use]
     pub const fn standard(format: u32) -> DataFormat {
-        DataFormat { enterprise: 0, format }
+        DataFormat {
+            enterprise: 0,
+            format,
+        }
     }
 
     /// The two parts out of the word on the wire.
     #[must_use]
     pub const fn from_wire(word: u32) -> DataFormat {
-        DataFormat { enterprise: word >> 12, format: word & 0xfff }
+        DataFormat {
+            enterprise: word >> 12,
+            format: word & 0xfff,
+        }
     }
 
     /// The word on the wire; bits that do not fit their field are lost.
@@ -109,26 +121,41 @@ pub struct Port {
 
 impl Port {
     /// Not known.
-    pub const UNKNOWN: Port = Port { format: 0, value: 0 };
+    pub const UNKNOWN: Port = Port {
+        format: 0,
+        value: 0,
+    };
     /// From or to the router itself.
-    pub const INTERNAL: Port = Port { format: 0, value: 0x3fff_ffff };
+    pub const INTERNAL: Port = Port {
+        format: 0,
+        value: 0x3fff_ffff,
+    };
 
     /// The interface with this ifIndex.
     #[must_use]
     pub const fn interface(index: u32) -> Port {
-        Port { format: 0, value: index }
+        Port {
+            format: 0,
+            value: index,
+        }
     }
 
     /// The packet was discarded, for one of the reasons in the table of the specification.
     #[must_use]
     pub const fn discarded(reason: u32) -> Port {
-        Port { format: 1, value: reason }
+        Port {
+            format: 1,
+            value: reason,
+        }
     }
 
     /// The packet went to several interfaces; 0 when it is not known how many.
     #[must_use]
     pub const fn multiple(count: u32) -> Port {
-        Port { format: 2, value: count }
+        Port {
+            format: 2,
+            value: count,
+        }
     }
 }
 

@@ -226,17 +226,29 @@ impl Packet {
     }
 
     fn ethernet(&mut self, bytes: &[u8], start: usize) {
-        let (Some(destination), Some(source), Some(mut ether_type)) =
-            (array(bytes, start), array(bytes, start + 6), word(bytes, start + 12))
-        else {
+        let (Some(destination), Some(source), Some(mut ether_type)) = (
+            array(bytes, start),
+            array(bytes, start + 6),
+            word(bytes, start + 12),
+        ) else {
             return;
         };
-        let ethernet =
-            self.ethernet.insert(Ethernet { destination, source, tags: [0; MAX_TAGS], tag_count: 0, ether_type: None, snap_vendor: None });
+        let ethernet = self.ethernet.insert(Ethernet {
+            destination,
+            source,
+            tags: [0; MAX_TAGS],
+            tag_count: 0,
+            ether_type: None,
+            snap_vendor: None,
+        });
         let mut at = start + 14;
         while matches!(ether_type, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300) {
-            let (Some(tag), Some(next)) = (word(bytes, at), word(bytes, at + 2)) else { return };
-            let Some(room) = ethernet.tags.get_mut(ethernet.tag_count) else { return };
+            let (Some(tag), Some(next)) = (word(bytes, at), word(bytes, at + 2)) else {
+                return;
+            };
+            let Some(room) = ethernet.tags.get_mut(ethernet.tag_count) else {
+                return;
+            };
             *room = tag;
             ethernet.tag_count += 1;
             ether_type = next;
@@ -244,7 +256,9 @@ impl Packet {
         }
         if ether_type <= 1500 {
             // A length: IEEE 802.2 follows, perhaps with SNAP (RFC 1042).
-            let Some(inner) = ethernet.llc(bytes, &mut at) else { return };
+            let Some(inner) = ethernet.llc(bytes, &mut at) else {
+                return;
+            };
             ether_type = inner;
         }
         ethernet.ether_type = Some(ether_type);
@@ -259,7 +273,11 @@ impl Packet {
 
     /// A session's packet (RFC 2516, section 4): version and type, code, session, length, PPP's protocol.
     fn pppoe(&mut self, bytes: &[u8], at: usize) {
-        let (Some(0x1100), Some(session), Some(protocol)) = (word(bytes, at), word(bytes, at + 2), word(bytes, at + 6)) else { return };
+        let (Some(0x1100), Some(session), Some(protocol)) =
+            (word(bytes, at), word(bytes, at + 2), word(bytes, at + 6))
+        else {
+            return;
+        };
         self.pppoe_session = Some(session);
         match protocol {
             0x0021 => self.ipv4(bytes, at + 8),
@@ -273,8 +291,12 @@ impl Packet {
     /// pseudowire with a control word begins with zeros (RFC 4385, section 3).
     fn mpls(&mut self, bytes: &[u8], mut at: usize) {
         loop {
-            let Some(entry) = array(bytes, at).map(u32::from_be_bytes) else { return };
-            let Some(room) = self.labels.get_mut(self.label_count) else { return };
+            let Some(entry) = array(bytes, at).map(u32::from_be_bytes) else {
+                return;
+            };
+            let Some(room) = self.labels.get_mut(self.label_count) else {
+                return;
+            };
             *room = entry;
             self.label_count += 1;
             at += 4;
@@ -295,9 +317,26 @@ impl Packet {
 
     fn ipv4(&mut self, bytes: &[u8], at: usize) {
         self.ip_offset = Some(at);
-        let Some(header) = array::<20>(bytes, at) else { return };
-        let [first, tos, length_high, length_low, id_high, id_low, fragment_high, fragment_low, ttl, protocol, ..] = header;
-        let (Some(source), Some(destination)) = (array::<4>(&header, 12), array::<4>(&header, 16)) else { return };
+        let Some(header) = array::<20>(bytes, at) else {
+            return;
+        };
+        let [
+            first,
+            tos,
+            length_high,
+            length_low,
+            id_high,
+            id_low,
+            fragment_high,
+            fragment_low,
+            ttl,
+            protocol,
+            ..,
+        ] = header;
+        let (Some(source), Some(destination)) = (array::<4>(&header, 12), array::<4>(&header, 16))
+        else {
+            return;
+        };
         let fragment_offset = u16::from_be_bytes([fragment_high, fragment_low]) & 0x1fff;
         self.ip = Some(Ip::V4(Ipv4 {
             source: source.into(),
@@ -317,9 +356,24 @@ impl Packet {
 
     fn ipv6(&mut self, bytes: &[u8], at: usize) {
         self.ip_offset = Some(at);
-        let Some(header) = array::<40>(bytes, at) else { return };
-        let [b0, b1, b2, b3, length_high, length_low, mut next, hop_limit, ..] = header;
-        let (Some(source), Some(destination)) = (array::<16>(&header, 8), array::<16>(&header, 24)) else { return };
+        let Some(header) = array::<40>(bytes, at) else {
+            return;
+        };
+        let [
+            b0,
+            b1,
+            b2,
+            b3,
+            length_high,
+            length_low,
+            mut next,
+            hop_limit,
+            ..,
+        ] = header;
+        let (Some(source), Some(destination)) = (array::<16>(&header, 8), array::<16>(&header, 24))
+        else {
+            return;
+        };
         let first = u32::from_be_bytes([b0, b1, b2, b3]);
         let mut ip = Ipv6 {
             source: source.into(),
@@ -335,10 +389,14 @@ impl Packet {
         let mut at = at + 40;
         let mut later_fragment = false;
         while matches!(next, 0 | 43 | 44 | 51 | 60) {
-            let Some(room) = ip.extensions.get_mut(ip.extension_count) else { break };
+            let Some(room) = ip.extensions.get_mut(ip.extension_count) else {
+                break;
+            };
             *room = next;
             ip.extension_count += 1;
-            let Some([following, length, offset_high, offset_low]) = array(bytes, at) else { break };
+            let Some([following, length, offset_high, offset_low]) = array(bytes, at) else {
+                break;
+            };
             let (len, fragment) = extension(next, length, [offset_high, offset_low]);
             later_fragment |= fragment;
             next = following;
@@ -361,16 +419,26 @@ impl Packet {
             _ => {}
         }
         // Eight octets are what every router quotes of a packet: ports and length.
-        let Some([b0, b1, b2, b3, b4, b5, _, _]) = array(bytes, at) else { return };
+        let Some([b0, b1, b2, b3, b4, b5, _, _]) = array(bytes, at) else {
+            return;
+        };
         let (source, destination) = (u16::from_be_bytes([b0, b1]), u16::from_be_bytes([b2, b3]));
         self.transport = match protocol {
             1 => Some(Transport::Icmp { kind: b0, code: b1 }),
-            6 => Some(Transport::Tcp { source, destination, flags: bytes.get(at + 13).copied() }),
+            6 => Some(Transport::Tcp {
+                source,
+                destination,
+                flags: bytes.get(at + 13).copied(),
+            }),
             17 => {
                 if destination == VXLAN_PORT {
                     self.vxlan(bytes, at + 8);
                 }
-                Some(Transport::Udp { source, destination, length: u16::from_be_bytes([b4, b5]) })
+                Some(Transport::Udp {
+                    source,
+                    destination,
+                    length: u16::from_be_bytes([b4, b5]),
+                })
             }
             _ => None,
         };
@@ -378,14 +446,20 @@ impl Packet {
 
     /// RFC 2784, section 2.1, with the key and sequence number of RFC 2890.
     fn gre(&mut self, bytes: &[u8], at: usize) {
-        let (Some(flags), Some(protocol)) = (word(bytes, at), word(bytes, at + 2)) else { return };
+        let (Some(flags), Some(protocol)) = (word(bytes, at), word(bytes, at + 2)) else {
+            return;
+        };
         // Version 1 is PPTP's (RFC 2637), which carries PPP.
         if flags & 7 != 0 {
             return;
         }
         let option = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
         let (checksum, key_len) = (option(0x8000), option(0x2000));
-        let key = if key_len > 0 { array(bytes, at + 4 + checksum).map(u32::from_be_bytes) } else { None };
+        let key = if key_len > 0 {
+            array(bytes, at + 4 + checksum).map(u32::from_be_bytes)
+        } else {
+            None
+        };
         self.tunnel = Some(Tunnel::Gre { protocol, key });
         let payload = at + 4 + checksum + key_len + option(0x1000);
         self.inner = match protocol {
@@ -399,9 +473,13 @@ impl Packet {
 
     /// RFC 7348, section 5: flags, of which one says that the network's number is there.
     fn vxlan(&mut self, bytes: &[u8], at: usize) {
-        let Some([flags, _, _, _, a, b, c, _]) = array::<8>(bytes, at) else { return };
+        let Some([flags, _, _, _, a, b, c, _]) = array::<8>(bytes, at) else {
+            return;
+        };
         if flags & 0x08 != 0 {
-            self.tunnel = Some(Tunnel::Vxlan { vni: u32::from_be_bytes([0, a, b, c]) });
+            self.tunnel = Some(Tunnel::Vxlan {
+                vni: u32::from_be_bytes([0, a, b, c]),
+            });
             self.inner = Some((Link::Ethernet, at + 8));
         }
     }

@@ -154,8 +154,17 @@ impl<'a> Values<'a> {
 impl Structure {
     pub(super) const fn new(enterprise: u32, format: u32, fields: &'static [Field]) -> Structure {
         // Said when the table is compiled.
-        assert!(fields.len() <= MOST_FIELDS, "more fields than Values has room for");
-        Structure { format: DataFormat { enterprise, format }, label: None, prefix: "", fields, required: fields.len() }
+        assert!(
+            fields.len() <= MOST_FIELDS,
+            "more fields than Values has room for"
+        );
+        Structure {
+            format: DataFormat { enterprise, format },
+            label: None,
+            prefix: "",
+            fields,
+            required: fields.len(),
+        }
     }
 
     pub(super) const fn extended(mut self, label: &'static str) -> Structure {
@@ -191,7 +200,10 @@ impl Structure {
     /// When it ends before all that was there from the beginning, or contradicts itself.
     pub fn read<'a>(&self, record: &Opaque<'a>) -> Result<Values<'a>, DecodeError> {
         let mut cursor = Cursor::inside(record.body, record.offset);
-        let mut values = Values { values: [Value::Absent; MOST_FIELDS], len: self.fields.len() };
+        let mut values = Values {
+            values: [Value::Absent; MOST_FIELDS],
+            len: self.fields.len(),
+        };
         for (place, (field, value)) in self.fields.iter().zip(&mut values.values).enumerate() {
             if place >= self.required && cursor.left() == 0 {
                 break;
@@ -219,7 +231,11 @@ impl Kind {
         "UNAUTHORIZED",
     ]);
 
-    fn read<'a>(self, name: &'static str, cursor: &mut Cursor<'a>) -> Result<Value<'a>, DecodeError> {
+    fn read<'a>(
+        self,
+        name: &'static str,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<Value<'a>, DecodeError> {
         Ok(match self {
             Kind::U32 | Kind::Hundredths | Kind::Choice(_) => Value::U32(cursor.word(name)?),
             Kind::I32 => Value::I32(cursor.word(name)?.cast_signed()),
@@ -232,7 +248,9 @@ impl Kind {
             Kind::Ipv6 => Value::Address(Some(Ipv6Addr::from(cursor.array::<16>(name)?).into())),
             Kind::Mac => Value::Mac(cursor.mac(name)?),
             Kind::Uuid => Value::Uuid(cursor.array(name)?),
-            Kind::Words | Kind::Labels | Kind::Tags | Kind::Percentages => Value::Words(cursor.words(name)?),
+            Kind::Words | Kind::Labels | Kind::Tags | Kind::Percentages => {
+                Value::Words(cursor.words(name)?)
+            }
             Kind::AsPath => list(cursor, name, |cursor| {
                 cursor.word(name)?;
                 cursor.words(name)?;
@@ -263,7 +281,11 @@ fn list<'a>(
     let start = *cursor;
     let count = cursor.word(name)?;
     if count as usize > cursor.left() / 4 {
-        return Err(start.error(Problem::Truncated { field: name, needed: (count as usize).saturating_mul(4), left: cursor.left() }));
+        return Err(start.error(Problem::Truncated {
+            field: name,
+            needed: (count as usize).saturating_mul(4),
+            left: cursor.left(),
+        }));
     }
     let items = cursor.rest();
     for _ in 0..count {

@@ -31,7 +31,10 @@ pub fn version(bytes: &[u8]) -> Option<u32> {
 ///
 /// # Errors
 /// When it is of another version, or ends inside the header.
-pub fn decode<'a>(bytes: &'a [u8], room: &'a mut Vec<u8>) -> Result<(Datagram<'a>, u32, Option<DecodeError>), DecodeError> {
+pub fn decode<'a>(
+    bytes: &'a [u8],
+    room: &'a mut Vec<u8>,
+) -> Result<(Datagram<'a>, u32, Option<DecodeError>), DecodeError> {
     match version(bytes) {
         Some(old @ (2 | 4)) => {
             let (newer, wrong) = to_version_5(bytes)?;
@@ -54,7 +57,10 @@ pub fn to_version_5(bytes: &[u8]) -> Result<(Vec<u8>, Option<DecodeError>), Deco
         return Err(start.error(Problem::Version(old)));
     }
     let agent = cursor.address("agent address")?;
-    let (sequence, uptime) = (cursor.word("datagram sequence number")?, cursor.word("uptime")?);
+    let (sequence, uptime) = (
+        cursor.word("datagram sequence number")?,
+        cursor.word("uptime")?,
+    );
     let announced = cursor.word("number of samples")?;
     let mut writer = Writer::new(64_usize.saturating_add(bytes.len().saturating_mul(GROWTH)));
     writer.word(VERSION);
@@ -82,7 +88,9 @@ fn sample(cursor: &mut Cursor<'_>, writer: &mut Writer, old: u32) -> Result<(), 
     let start = *cursor;
     let outcome = match cursor.word("sample type")? {
         1 => writer.framed(DataFormat::FLOW_SAMPLE, |writer| flow(cursor, writer, old)),
-        2 => writer.framed(DataFormat::COUNTERS_SAMPLE, |writer| counters(cursor, writer)),
+        2 => writer.framed(DataFormat::COUNTERS_SAMPLE, |writer| {
+            counters(cursor, writer)
+        }),
         other => Err(start.error(Problem::SampleType(other))),
     };
     if outcome.is_err() {
@@ -91,7 +99,12 @@ fn sample(cursor: &mut Cursor<'_>, writer: &mut Writer, old: u32) -> Result<(), 
     outcome
 }
 
-fn words(cursor: &mut Cursor<'_>, writer: &mut Writer, count: usize, name: &'static str) -> Result<(), DecodeError> {
+fn words(
+    cursor: &mut Cursor<'_>,
+    writer: &mut Writer,
+    count: usize,
+    name: &'static str,
+) -> Result<(), DecodeError> {
     writer.bytes(cursor.bytes(name, count * 4)?);
     Ok(())
 }
@@ -110,8 +123,12 @@ fn flow(cursor: &mut Cursor<'_>, writer: &mut Writer, old: u32) -> Result<(), De
             writer.opaque(cursor.opaque("sampled header")?);
             Ok(())
         })?,
-        2 => writer.framed(DataFormat::standard(3), |writer| words(cursor, writer, 8, "IPv4 data"))?,
-        3 => writer.framed(DataFormat::standard(4), |writer| words(cursor, writer, 14, "IPv6 data"))?,
+        2 => writer.framed(DataFormat::standard(3), |writer| {
+            words(cursor, writer, 8, "IPv4 data")
+        })?,
+        3 => writer.framed(DataFormat::standard(4), |writer| {
+            words(cursor, writer, 14, "IPv6 data")
+        })?,
         other => return Err(start.error(Problem::PacketDataType(other))),
     }
     let extended = cursor.word("number of extended data")?;
@@ -200,13 +217,22 @@ fn counters(cursor: &mut Cursor<'_>, writer: &mut Writer) -> Result<(), DecodeEr
         5 => Some((DataFormat::standard(4), 20)),
         7 => {
             writer.word(1);
-            return writer.framed(VlanCounters::STRUCTURE.format, |writer| words(cursor, writer, 7, "VLAN counters"));
+            return writer.framed(VlanCounters::STRUCTURE.format, |writer| {
+                words(cursor, writer, 7, "VLAN counters")
+            });
         }
         other => return Err(start.error(Problem::CountersType(other))),
     };
     writer.word(1 + u32::from(more.is_some()));
     writer.framed(InterfaceCounters::STRUCTURE.format, |writer| {
-        words(cursor, writer, InterfaceCounters::WIRE_LEN / 4, "interface counters")
+        words(
+            cursor,
+            writer,
+            InterfaceCounters::WIRE_LEN / 4,
+            "interface counters",
+        )
     })?;
-    more.map_or(Ok(()), |(format, count)| writer.framed(format, |writer| words(cursor, writer, count, "counters")))
+    more.map_or(Ok(()), |(format, count)| {
+        writer.framed(format, |writer| words(cursor, writer, count, "counters"))
+    })
 }

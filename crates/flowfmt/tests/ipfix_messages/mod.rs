@@ -21,11 +21,17 @@ impl Made {
     }
 
     pub(crate) fn source(&self) -> (Ipv4Addr, Ipv6Addr) {
-        (Ipv4Addr::from(0x0a00_0000 + self.0 as u32), Ipv6Addr::from(0x2001_0db8_0000_0001_0000_0000_0000_0000 + u128::from(self.0)))
+        (
+            Ipv4Addr::from(0x0a00_0000 + self.0 as u32),
+            Ipv6Addr::from(0x2001_0db8_0000_0001_0000_0000_0000_0000 + u128::from(self.0)),
+        )
     }
 
     pub(crate) fn destination(&self) -> (Ipv4Addr, Ipv6Addr) {
-        (Ipv4Addr::from(0xc000_0200 + self.0 as u32), Ipv6Addr::from(0x2001_0db8_ffff_ffff_ffff_ffff_ffff_0000 + u128::from(self.0)))
+        (
+            Ipv4Addr::from(0xc000_0200 + self.0 as u32),
+            Ipv6Addr::from(0x2001_0db8_ffff_ffff_ffff_ffff_ffff_0000 + u128::from(self.0)),
+        )
     }
 
     pub(crate) fn protocol(&self) -> u8 {
@@ -99,8 +105,16 @@ impl Made {
 }
 
 pub(crate) fn template(version: Version, v6: bool) -> Template {
-    let (source, destination, size, masks) = if v6 { (27, 28, 16, (29, 30)) } else { (8, 12, 4, (9, 13)) };
-    let (first, last, time) = if version == Version::Ipfix { (152, 153, 8) } else { (22, 21, 4) };
+    let (source, destination, size, masks) = if v6 {
+        (27, 28, 16, (29, 30))
+    } else {
+        (8, 12, 4, (9, 13))
+    };
+    let (first, last, time) = if version == Version::Ipfix {
+        (152, 153, 8)
+    } else {
+        (22, 21, 4)
+    };
     let fields = [
         (source, size),
         (destination, size),
@@ -119,13 +133,20 @@ pub(crate) fn template(version: Version, v6: bool) -> Template {
         (masks.1, 1),
         (89, 1),
     ];
-    let fields = fields.iter().map(|(number, length)| Field::iana(*number, *length)).collect();
+    let fields = fields
+        .iter()
+        .map(|(number, length)| Field::iana(*number, *length))
+        .collect();
     Template::data(if v6 { 257 } else { 256 }, fields)
 }
 
 /// Names of interfaces, scope ingressInterface; of fixed lengths, since nfdump 1.7 refuses variable ones in options.
 pub(crate) fn interfaces() -> Template {
-    Template::options(258, 1, vec![Field::iana(10, 4), Field::iana(82, 8), Field::iana(83, 8)])
+    Template::options(
+        258,
+        1,
+        vec![Field::iana(10, 4), Field::iana(82, 8), Field::iana(83, 8)],
+    )
 }
 
 fn interface() -> Vec<u8> {
@@ -138,23 +159,40 @@ fn interface() -> Vec<u8> {
 
 /// Templates, options and this many flows in messages of at most so many octets.
 pub(crate) fn messages(version: Version, most: usize, flows: u64) -> Vec<Vec<u8>> {
-    let (mut builder, mut sequence, mut messages) = (MessageBuilder::new(version, 7, most), 0, Vec::new());
+    let (mut builder, mut sequence, mut messages) =
+        (MessageBuilder::new(version, 7, most), 0, Vec::new());
     let mut add = |builder: &mut MessageBuilder, add: &dyn Fn(&mut MessageBuilder) -> Fit| {
         if add(builder) == Fit::Full {
-            let count = if version == Version::Ipfix { builder.records() } else { 1 };
+            let count = if version == Version::Ipfix {
+                builder.records()
+            } else {
+                1
+            };
             messages.push(builder.finish(sequence, EXPORTED, 1_000_000).to_vec());
             sequence += count;
             builder.clear();
             assert_eq!(add(builder), Fit::Added);
         }
     };
-    for template in [template(version, false), template(version, true), interfaces()] {
-        add(&mut builder, &|builder| builder.template(&template).unwrap());
+    for template in [
+        template(version, false),
+        template(version, true),
+        interfaces(),
+    ] {
+        add(&mut builder, &|builder| {
+            builder.template(&template).unwrap()
+        });
     }
-    add(&mut builder, &|builder| builder.record(258, &interface()).unwrap());
+    add(&mut builder, &|builder| {
+        builder.record(258, &interface()).unwrap()
+    });
     for flow in (0..flows).map(Made) {
         let record = flow.record(version);
-        add(&mut builder, &|builder| builder.record(if flow.is_v6() { 257 } else { 256 }, &record).unwrap());
+        add(&mut builder, &|builder| {
+            builder
+                .record(if flow.is_v6() { 257 } else { 256 }, &record)
+                .unwrap()
+        });
     }
     messages.push(builder.finish(sequence, EXPORTED, 1_000_000).to_vec());
     messages
@@ -162,8 +200,21 @@ pub(crate) fn messages(version: Version, most: usize, flows: u64) -> Vec<Vec<u8>
 
 /// One message of version 5 with the flows of IPv4 among the first 30.
 pub(crate) fn message5() -> Vec<u8> {
-    let flows: Vec<Flow5> = (0..30).map(Made).filter(|flow| !flow.is_v6()).map(|flow| flow5(&flow)).collect();
-    message(&Header5 { uptime: 1_000_000, time: u64::from(EXPORTED) * 1_000_000_000, sequence: 17, engine: 0, sampling: 0 }, &flows)
+    let flows: Vec<Flow5> = (0..30)
+        .map(Made)
+        .filter(|flow| !flow.is_v6())
+        .map(|flow| flow5(&flow))
+        .collect();
+    message(
+        &Header5 {
+            uptime: 1_000_000,
+            time: u64::from(EXPORTED) * 1_000_000_000,
+            sequence: 17,
+            engine: 0,
+            sampling: 0,
+        },
+        &flows,
+    )
 }
 
 fn flow5(flow: &Made) -> Flow5 {
@@ -192,16 +243,23 @@ fn flow5(flow: &Made) -> Flow5 {
 
 /// A capture of these datagrams, over Ethernet and IPv4 to this port, a millisecond apart.
 pub(crate) fn capture(port: u16, messages: &[Vec<u8>]) -> Vec<u8> {
-    let mut octets: Vec<u8> = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1].iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    let mut octets: Vec<u8> = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1]
+        .iter()
+        .flat_map(|word: &u32| word.to_le_bytes())
+        .collect();
     for (number, message) in messages.iter().enumerate() {
         let udp = 8 + message.len() as u16;
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
         frame.extend((20 + udp).to_be_bytes());
         frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
-        [40_000, port, udp, 0].iter().for_each(|word: &u16| frame.extend(word.to_be_bytes()));
+        [40_000, port, udp, 0]
+            .iter()
+            .for_each(|word: &u16| frame.extend(word.to_be_bytes()));
         frame.extend(message);
         let length = frame.len() as u32;
-        [EXPORTED, number as u32 * 1000, length, length].iter().for_each(|word| octets.extend(word.to_le_bytes()));
+        [EXPORTED, number as u32 * 1000, length, length]
+            .iter()
+            .for_each(|word| octets.extend(word.to_le_bytes()));
         octets.extend(frame);
     }
     octets

@@ -30,7 +30,10 @@ pub enum GraphError {
 impl std::fmt::Display for GraphError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            GraphError::UnknownNext { node, next } => write!(f, "node {node} names {next} as a next node, which does not exist"),
+            GraphError::UnknownNext { node, next } => write!(
+                f,
+                "node {node} names {next} as a next node, which does not exist"
+            ),
             GraphError::TooMany => write!(f, "a graph has at most 64 nodes and {MOST_TAPS} taps"),
         }
     }
@@ -109,7 +112,12 @@ impl<W: World> GraphBuilder<W> {
     /// Names the nodes at which taps look at inner interfaces, which no port feeds: those that find packets to be of one,
     /// those that only get such packets in, and those that see them off by one.
     #[must_use]
-    pub fn inner(mut self, finders: &[&'static str], intakes: &[&'static str], exits: &[&'static str]) -> Self {
+    pub fn inner(
+        mut self,
+        finders: &[&'static str],
+        intakes: &[&'static str],
+        exits: &[&'static str],
+    ) -> Self {
         self.inner = [finders, intakes, exits].map(<[_]>::to_vec);
         self
     }
@@ -131,17 +139,41 @@ impl<W: World> GraphBuilder<W> {
         let map = Arc::new(DropMap::new(&self.specs));
         let counters = WorkerCounters::new(self.specs.len(), &map);
         let place = |node: &'static str, next: &'static str| {
-            self.specs.iter().position(|spec| spec.name == next).map(|place| place as u8).ok_or(GraphError::UnknownNext { node, next })
+            self.specs
+                .iter()
+                .position(|spec| spec.name == next)
+                .map(|place| place as u8)
+                .ok_or(GraphError::UnknownNext { node, next })
         };
         let mut slots = Vec::with_capacity(self.specs.len());
         for (spec, step) in self.specs.iter().zip(self.steps) {
-            let nexts = spec.nexts.iter().map(|&next| place(spec.name, next)).collect::<Result<_, _>>()?;
-            slots.push(Slot { step, queue: Vector::with_capacity(2 * VECTOR), nexts });
+            let nexts = spec
+                .nexts
+                .iter()
+                .map(|&next| place(spec.name, next))
+                .collect::<Result<_, _>>()?;
+            slots.push(Slot {
+                step,
+                queue: Vector::with_capacity(2 * VECTOR),
+                nexts,
+            });
         }
-        let output_nodes = self.outputs.iter().map(|&next| place("outputs", next)).collect::<Result<_, _>>()?;
-        let bits = |nodes: &[&'static str]| nodes.iter().try_fold(0, |bits, &node| Ok(bits | 1 << place("inner", node)?));
+        let output_nodes = self
+            .outputs
+            .iter()
+            .map(|&next| place("outputs", next))
+            .collect::<Result<_, _>>()?;
+        let bits = |nodes: &[&'static str]| {
+            nodes
+                .iter()
+                .try_fold(0, |bits, &node| Ok(bits | 1 << place("inner", node)?))
+        };
         let [finders, intakes, exits] = &self.inner;
-        let inner = looks::Inner { finders: bits(finders)?, intakes: bits(intakes)?, exits: bits(exits)? };
+        let inner = looks::Inner {
+            finders: bits(finders)?,
+            intakes: bits(intakes)?,
+            exits: bits(exits)?,
+        };
         Ok(Graph {
             specs: self.specs,
             slots,

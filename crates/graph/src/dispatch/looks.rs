@@ -53,11 +53,26 @@ pub(super) struct Taps<W: World> {
 
 impl<W: World> Taps<W> {
     pub(super) fn new(taps: Vec<Box<dyn Tap<W>>>) -> Taps<W> {
-        const { assert!(std::mem::offset_of!(Taps<W>, others) <= 64, "all but the others lie in a line") };
-        let follower = taps.iter().position(|tap| tap.follows()).map_or(0, |tap| 1 << tap);
+        const {
+            assert!(
+                std::mem::offset_of!(Taps<W>, others) <= 64,
+                "all but the others lie in a line"
+            )
+        };
+        let follower = taps
+            .iter()
+            .position(|tap| tap.follows())
+            .map_or(0, |tap| 1 << tap);
         let marker = taps.iter().position(|tap| tap.marks()).map(|tap| tap as u8);
         let mut taps = taps.into_iter();
-        Taps { following: 0, follower, marks: Marks::default(), first: taps.next(), marker, others: taps.collect() }
+        Taps {
+            following: 0,
+            follower,
+            marks: Marks::default(),
+            first: taps.next(),
+            marker,
+            others: taps.collect(),
+        }
     }
 
     #[inline(always)]
@@ -92,8 +107,13 @@ impl<W: World> Graph<W> {
     /// Marked packets are put aside or go to another worker: they take along what the tap needs to tell them by then.
     #[cold]
     pub fn part(&mut self, packets: &mut [Pkt]) {
-        let Some(tap) = self.taps.marker() else { return };
-        for packet in packets.iter_mut().filter(|packet| packet.flags().any(Flags::MARKED)) {
+        let Some(tap) = self.taps.marker() else {
+            return;
+        };
+        for packet in packets
+            .iter_mut()
+            .filter(|packet| packet.flags().any(Flags::MARKED))
+        {
             packet.meta_mut().mark = tap.part(packet);
         }
     }
@@ -102,7 +122,9 @@ impl<W: World> Graph<W> {
     /// know when that is done.
     #[inline(never)]
     pub fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        self.taps.marker().is_some_and(|tap| tap.leaving(interface, packets, marked))
+        self.taps
+            .marker()
+            .is_some_and(|tap| tap.leaving(interface, packets, marked))
     }
 
     /// Tells it that the driver took all but these, which are still marked and will be dropped at `node` for that `reason`.
@@ -110,14 +132,26 @@ impl<W: World> Graph<W> {
     #[inline(never)]
     pub fn left(&mut self, refused: &[Pkt], node: usize, reason: DropReason) {
         if let Some(tap) = self.taps.marker() {
-            tap.left(refused, Fate::Dropped { node: node as u16, reason });
+            tap.left(
+                refused,
+                Fate::Dropped {
+                    node: node as u16,
+                    reason,
+                },
+            );
         }
     }
 
     /// Lets tx taps look at a vector that a driver is about to be asked to take. Returns whether the tap that marks wants to know what
     /// it took.
     #[inline(always)]
-    pub fn look_before_leaving(&mut self, env: &Env<'_, W>, taps: u32, interface: u32, vector: &mut Vector) -> bool {
+    pub fn look_before_leaving(
+        &mut self,
+        env: &Env<'_, W>,
+        taps: u32,
+        interface: u32,
+        vector: &mut Vector,
+    ) -> bool {
         self.look(env, taps, Point::Tx, interface, vector);
         taps != 0 && self.taps.marks.take_awaited()
     }
@@ -151,7 +185,14 @@ impl<W: World> Graph<W> {
 
     /// Lets rx or tx taps look at a vector, and sets the marks that they ask for.
     #[inline(always)]
-    pub fn look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
+    pub fn look(
+        &mut self,
+        env: &Env<'_, W>,
+        taps: u32,
+        point: Point,
+        interface: u32,
+        vector: &mut Vector,
+    ) {
         if !self.goes_by(taps, interface, vector.len()) {
             self.show(env, taps, point, interface, vector);
         }
@@ -165,15 +206,27 @@ impl<W: World> Graph<W> {
     }
 
     #[inline(never)]
-    pub(super) fn show(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, vector: &mut Vector) {
-        let crowd = Crowd { inner: false, packets: vector };
+    pub(super) fn show(
+        &mut self,
+        env: &Env<'_, W>,
+        taps: u32,
+        point: Point,
+        interface: u32,
+        vector: &mut Vector,
+    ) {
+        let crowd = Crowd {
+            inner: false,
+            packets: vector,
+        };
         if taps == 1 {
             self.let_one_look(env, 0, point, interface, crowd)
         } else {
             self.let_look(env, taps, point, interface, crowd)
         }
         while let Some(place) = self.taps.marks.take() {
-            let Some(packet) = vector.get_mut(place) else { continue };
+            let Some(packet) = vector.get_mut(place) else {
+                continue;
+            };
             packet.set_flags(Flags::MARKED);
             // Mostly there was one.
             if !self.taps.marks.are_any() {
@@ -184,7 +237,14 @@ impl<W: World> Graph<W> {
 
     /// Lets those of `taps` look at some packets that want to by now.
     #[inline(never)]
-    pub(super) fn let_look(&mut self, env: &Env<'_, W>, taps: u32, point: Point, interface: u32, crowd: Crowd<'_>) {
+    pub(super) fn let_look(
+        &mut self,
+        env: &Env<'_, W>,
+        taps: u32,
+        point: Point,
+        interface: u32,
+        crowd: Crowd<'_>,
+    ) {
         let mut left = taps;
         while left != 0 {
             self.let_one_look(env, left.trailing_zeros() as usize, point, interface, crowd);
@@ -193,23 +253,71 @@ impl<W: World> Graph<W> {
     }
 
     #[inline(always)]
-    fn let_one_look(&mut self, env: &Env<'_, W>, number: usize, point: Point, interface: u32, crowd: Crowd<'_>) {
+    fn let_one_look(
+        &mut self,
+        env: &Env<'_, W>,
+        number: usize,
+        point: Point,
+        interface: u32,
+        crowd: Crowd<'_>,
+    ) {
         let Crowd { inner, packets } = crowd;
-        let Taps { following, follower, marks, first, others, .. } = &mut self.taps;
-        let tap = if number == 0 { first.as_mut() } else { others.get_mut(number - 1) };
-        let (Some(tap), Some(gate)) = (tap, self.gates.get_mut(number)) else { return };
-        let Some(left) = gate.due(interface, packets.len()) else { return };
-        let look = Look { world: env.world, worker: self.worker, now: env.now, point, interface, inner, left: *left };
+        let Taps {
+            following,
+            follower,
+            marks,
+            first,
+            others,
+            ..
+        } = &mut self.taps;
+        let tap = if number == 0 {
+            first.as_mut()
+        } else {
+            others.get_mut(number - 1)
+        };
+        let (Some(tap), Some(gate)) = (tap, self.gates.get_mut(number)) else {
+            return;
+        };
+        let Some(left) = gate.due(interface, packets.len()) else {
+            return;
+        };
+        let look = Look {
+            world: env.world,
+            worker: self.worker,
+            now: env.now,
+            point,
+            interface,
+            inner,
+            left: *left,
+        };
         *left = tap.look(&look, packets, marks);
         *following |= 1 << number & *follower;
     }
 
     /// Lets those look that want to see what is dropped.
-    pub(super) fn show_drop(&mut self, env: &Env<'_, W>, node: usize, reason: DropReason, packet: &Pkt) {
+    pub(super) fn show_drop(
+        &mut self,
+        env: &Env<'_, W>,
+        node: usize,
+        reason: DropReason,
+        packet: &Pkt,
+    ) {
         let (taps, interface) = (env.world.drop_taps(), packet.interface());
         if !self.goes_by(taps, interface, 1) {
-            let crowd = Crowd { inner: false, packets: std::slice::from_ref(packet) };
-            self.let_look(env, taps, Point::Drop { node: node as u16, reason }, interface, crowd);
+            let crowd = Crowd {
+                inner: false,
+                packets: std::slice::from_ref(packet),
+            };
+            self.let_look(
+                env,
+                taps,
+                Point::Drop {
+                    node: node as u16,
+                    reason,
+                },
+                interface,
+                crowd,
+            );
             self.forget_marks();
         }
     }
@@ -232,10 +340,17 @@ impl<W: World> Graph<W> {
     /// Before a node is given packets: tx taps of inner interfaces look at what leaves by them. Of a node behind which rx
     /// taps look, returns the interface for which they looked already.
     #[cold]
-    pub(super) fn look_before(&mut self, env: &Env<'_, W>, node: usize, packets: &[Pkt]) -> Option<u32> {
+    pub(super) fn look_before(
+        &mut self,
+        env: &Env<'_, W>,
+        node: usize,
+        packets: &[Pkt],
+    ) -> Option<u32> {
         let is_in = |nodes: u64| nodes & 1 << node != 0;
         if is_in(self.inner.exits) {
-            self.look_at_runs(env, Point::Tx, packets, Pkt::aux, |interface| env.world.tx_taps(interface));
+            self.look_at_runs(env, Point::Tx, packets, Pkt::aux, |interface| {
+                env.world.tx_taps(interface)
+            });
         }
         if is_in(self.inner.finders) {
             return packets.first().map(Pkt::interface);
@@ -246,18 +361,43 @@ impl<W: World> Graph<W> {
     /// Behind such a node: rx taps look at what came in by inner interfaces.
     #[cold]
     pub(super) fn look_behind(&mut self, env: &Env<'_, W>, before: u32, packets: &[Pkt]) {
-        let taps = |interface| if interface == before { 0 } else { env.world.rx_taps(interface) };
+        let taps = |interface| {
+            if interface == before {
+                0
+            } else {
+                env.world.rx_taps(interface)
+            }
+        };
         self.look_at_runs(env, Point::Rx, packets, Pkt::interface, taps);
     }
 
     /// Taps look at packets that follow one another and are of one interface.
-    fn look_at_runs(&mut self, env: &Env<'_, W>, point: Point, mut packets: &[Pkt], of: impl Fn(&Pkt) -> u32, taps: impl Fn(u32) -> u32) {
+    fn look_at_runs(
+        &mut self,
+        env: &Env<'_, W>,
+        point: Point,
+        mut packets: &[Pkt],
+        of: impl Fn(&Pkt) -> u32,
+        taps: impl Fn(u32) -> u32,
+    ) {
         while let Some(interface) = packets.first().map(&of) {
-            let run = packets.iter().take_while(|packet| of(packet) == interface).count();
+            let run = packets
+                .iter()
+                .take_while(|packet| of(packet) == interface)
+                .count();
             let (now, later) = packets.split_at(run);
             let taps = taps(interface);
             if !self.goes_by(taps, interface, run) {
-                self.let_look(env, taps, point, interface, Crowd { inner: true, packets: now });
+                self.let_look(
+                    env,
+                    taps,
+                    point,
+                    interface,
+                    Crowd {
+                        inner: true,
+                        packets: now,
+                    },
+                );
                 self.forget_marks();
             }
             packets = later;

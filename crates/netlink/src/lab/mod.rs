@@ -39,9 +39,17 @@ const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Tells in one sentence why a lab cannot be made on this machine, if it cannot.
 pub fn preflight() -> std::result::Result<(), String> {
     let namespace = NetNs::new().map_err(|error| without_namespace(&error))?;
-    let mut route = namespace.route().map_err(|error| without_namespace(&error))?;
-    let pair = VethPair { name: "a", peer_name: "b", ..VethPair::default() };
-    route.create_veth(&pair).map_err(|error| without_veth(&error))
+    let mut route = namespace
+        .route()
+        .map_err(|error| without_namespace(&error))?;
+    let pair = VethPair {
+        name: "a",
+        peer_name: "b",
+        ..VethPair::default()
+    };
+    route
+        .create_veth(&pair)
+        .map_err(|error| without_veth(&error))
 }
 
 fn without_namespace(error: &Error) -> String {
@@ -75,7 +83,13 @@ pub struct Port {
 impl Port {
     /// The end named `name` in the host named `host`, with a random MAC and no address.
     pub fn new(host: &str, name: &str) -> Self {
-        Port { host: host.to_owned(), name: name.to_owned(), mac: None, addresses: Vec::new(), offloads: Vec::new() }
+        Port {
+            host: host.to_owned(),
+            name: name.to_owned(),
+            mac: None,
+            addresses: Vec::new(),
+            offloads: Vec::new(),
+        }
     }
 
     /// Gives the end this MAC.
@@ -116,7 +130,12 @@ pub struct Cable {
 impl Cable {
     /// A cable of one queue and MTU 1500.
     pub fn new(one: Port, other: Port) -> Self {
-        Cable { one, other, queues: 1, mtu: 1500 }
+        Cable {
+            one,
+            other,
+            queues: 1,
+            mtu: 1500,
+        }
     }
 }
 
@@ -190,8 +209,15 @@ impl Host {
     /// No IPv6 where no address asks for it, and no router solicitations where one does.
     fn quieten(&self, port: &Port) -> Result<()> {
         let with_ipv6 = port.addresses.iter().any(|(address, _)| address.is_ipv6());
-        let settings: &[(&str, &str)] =
-            if with_ipv6 { &[("accept_dad", "0"), ("accept_ra", "0"), ("router_solicitations", "0")] } else { &[("disable_ipv6", "1")] };
+        let settings: &[(&str, &str)] = if with_ipv6 {
+            &[
+                ("accept_dad", "0"),
+                ("accept_ra", "0"),
+                ("router_solicitations", "0"),
+            ]
+        } else {
+            &[("disable_ipv6", "1")]
+        };
         for (name, value) in settings {
             let set = self.set_parameter(&format!("ipv6/conf/{}/{name}", port.name), value);
             match set {
@@ -223,13 +249,19 @@ impl Lab {
             return Err(Error::invalid(asked, "there is a host of that name"));
         }
         let namespace = NetNs::new()?;
-        Ok(self.hosts.push_mut(Host { name: name.to_owned(), namespace }))
+        Ok(self.hosts.push_mut(Host {
+            name: name.to_owned(),
+            namespace,
+        }))
     }
 
     /// The host of this name.
     pub fn host(&self, name: &str) -> Result<&Host> {
         let why = || Error::invalid(format!("find host {name}"), "the lab has no such host");
-        self.hosts.iter().find(|host| host.name == name).ok_or_else(why)
+        self.hosts
+            .iter()
+            .find(|host| host.name == name)
+            .ok_or_else(why)
     }
 
     /// Joins two hosts; returns when both ends have carrier.
@@ -266,7 +298,9 @@ impl Lab {
 
     /// Adds a default route to a host.
     pub fn default_route(&self, host: &str, gateway: impl Into<IpAddr>) -> Result<()> {
-        self.host(host)?.route()?.add_route(&RouteEntry::default_via(gateway.into()))
+        self.host(host)?
+            .route()?
+            .add_route(&RouteEntry::default_via(gateway.into()))
     }
 }
 
@@ -276,7 +310,10 @@ fn wait_for_carrier(host: &Host, name: &str) -> Result<()> {
     while !route.link_by_name(name)?.running {
         if Instant::now() >= deadline {
             let asked = format!("wait for carrier of {name} in {}", host.name);
-            return Err(Error::TimedOut { asked, after: CARRIER_TIMEOUT });
+            return Err(Error::TimedOut {
+                asked,
+                after: CARRIER_TIMEOUT,
+            });
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -286,7 +323,8 @@ fn wait_for_carrier(host: &Host, name: &str) -> Result<()> {
 /// True when a program of this name is found in `PATH`; tests skip what needs it when not.
 pub fn has_program(name: &str) -> bool {
     let runnable = |directory: &Path| directory.join(name).is_file();
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|directory| runnable(&directory)))
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|directory| runnable(&directory)))
 }
 
 fn interrupted(error: &io::Error) -> bool {

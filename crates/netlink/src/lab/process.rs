@@ -60,13 +60,22 @@ pub struct Running {
 impl Running {
     pub(super) fn start(mut command: Command) -> Result<Self> {
         let asked = format!("run {}", command.get_program().to_string_lossy());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.process_group(0);
         let failed = |source: io::Error| Error::system(asked.clone(), source);
         let mut child = spawn_lasting(command).map_err(failed)?;
         let stdout = Listener::start(child.stdout.take());
         let stderr = Listener::start(child.stderr.take());
-        Ok(Running { asked, child, stdout, stderr, ended: None })
+        Ok(Running {
+            asked,
+            child,
+            stdout,
+            stderr,
+            ended: None,
+        })
     }
 
     /// The number of the process.
@@ -97,7 +106,10 @@ impl Running {
                 return Err(Error::invalid(self.asked.clone(), why));
             }
             if Instant::now() >= deadline {
-                return Err(Error::TimedOut { asked: self.asked.clone(), after: limit });
+                return Err(Error::TimedOut {
+                    asked: self.asked.clone(),
+                    after: limit,
+                });
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -146,10 +158,14 @@ impl Running {
     /// Looks whether the process has ended, without taking its status (and number) away.
     fn has_ended(&self) -> Result<bool> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
-        let Some(pid) = self.pid() else { return Ok(true) };
+        let Some(pid) = self.pid() else {
+            return Ok(true);
+        };
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let answer = waitid(WaitId::Pid(pid), options);
-        answer.map(|status| status.is_some()).map_err(|e| Error::system(self.asked.clone(), e))
+        answer
+            .map(|status| status.is_some())
+            .map_err(|e| Error::system(self.asked.clone(), e))
     }
 
     fn wait_until(&mut self, deadline: Instant) -> Result<bool> {
@@ -164,7 +180,12 @@ impl Running {
 
     fn finish(mut self, timed_out: bool) -> Result<Finished> {
         let status = self.kill()?;
-        Ok(Finished { status, stdout: self.stdout.finish(), stderr: self.stderr.finish(), timed_out })
+        Ok(Finished {
+            status,
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            timed_out,
+        })
     }
 
     fn kill(&mut self) -> Result<ExitStatus> {
@@ -225,7 +246,11 @@ impl Listener {
     /// the group (a daemon) and holds the output still: it is not waited for.
     fn finish(&mut self) -> String {
         let deadline = Instant::now() + GRACE;
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        while self
+            .thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+        {
             if Instant::now() >= deadline {
                 break;
             }

@@ -37,7 +37,13 @@ pub struct TwoHosts {
 impl Lab {
     /// Begins to describe a lab of two hosts and a router.
     pub fn two_hosts() -> TwoHosts {
-        TwoHosts { switched: false, ipv6: false, queues: 1, mtu: 1500, tx_checksum: false }
+        TwoHosts {
+            switched: false,
+            ipv6: false,
+            queues: 1,
+            mtu: 1500,
+            tx_checksum: false,
+        }
     }
 }
 
@@ -80,12 +86,20 @@ impl TwoHosts {
 
     /// The address of the first host.
     pub fn near_address(&self) -> Ipv4Addr {
-        if self.switched { Ipv4Addr::new(10, 0, 0, 1) } else { Ipv4Addr::new(10, 1, 0, 2) }
+        if self.switched {
+            Ipv4Addr::new(10, 0, 0, 1)
+        } else {
+            Ipv4Addr::new(10, 1, 0, 2)
+        }
     }
 
     /// The address of the second host.
     pub fn far_address(&self) -> Ipv4Addr {
-        if self.switched { Ipv4Addr::new(10, 0, 0, 2) } else { Ipv4Addr::new(10, 2, 0, 2) }
+        if self.switched {
+            Ipv4Addr::new(10, 0, 0, 2)
+        } else {
+            Ipv4Addr::new(10, 2, 0, 2)
+        }
     }
 
     /// Makes the hosts, the router and the two cables, all up.
@@ -120,7 +134,11 @@ impl TwoHosts {
             end = end.address(ipv6(u16::from(network), u16::from(last)), 64);
         }
         let middle = Port::new(ROUTER, router_port).mac(mac(number | 0x10));
-        Cable { queues: self.queues, mtu: self.mtu, ..Cable::new(end, middle) }
+        Cable {
+            queues: self.queues,
+            mtu: self.mtu,
+            ..Cable::new(end, middle)
+        }
     }
 }
 

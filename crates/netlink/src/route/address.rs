@@ -9,7 +9,9 @@ use std::net::IpAddr;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::Route;
@@ -41,10 +43,16 @@ fn decode_address(frame: &Frame<'_>) -> Option<LinkAddress> {
     }
     let (index, attributes) = (u32_at(payload, 4)?, payload.get(ADDRESS_HEADER..)?);
     // On a link between two ends the local one is told apart from the other.
-    let of_kind = |wanted| Attributes::new(attributes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let of_kind = |wanted| {
+        Attributes::new(attributes)
+            .find(|(kind, _)| *kind == wanted)
+            .map(|(_, value)| value)
+    };
     let value = of_kind(IFA_LOCAL).or_else(|| of_kind(IFA_ADDRESS))?;
     let four = <[u8; 4]>::try_from(value).map(IpAddr::from);
-    let address = four.or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from)).ok()?;
+    let address = four
+        .or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from))
+        .ok()?;
     Some(LinkAddress { index, address })
 }
 
@@ -64,7 +72,12 @@ pub struct RouteEntry {
 impl RouteEntry {
     /// The default route of the gateway's family.
     pub fn default_via(gateway: IpAddr) -> Self {
-        RouteEntry { destination: unspecified(gateway), prefix_length: 0, gateway: Some(gateway), link: None }
+        RouteEntry {
+            destination: unspecified(gateway),
+            prefix_length: 0,
+            gateway: Some(gateway),
+            link: None,
+        }
     }
 }
 
@@ -85,7 +98,10 @@ fn family(address: IpAddr) -> AddressFamily {
 fn valid_prefix(asked: &str, address: IpAddr, prefix_length: u8) -> Result<()> {
     let longest = if address.is_ipv4() { 32 } else { 128 };
     if prefix_length > longest {
-        return Err(Error::invalid(asked, format!("a prefix has at most {longest} bits here")));
+        return Err(Error::invalid(
+            asked,
+            format!("a prefix has at most {longest} bits here"),
+        ));
     }
     Ok(())
 }
@@ -101,7 +117,11 @@ impl Route {
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix_length: u8) -> Result<()> {
         let asked = format!("add address {address}/{prefix_length} to link {index}");
         let message = address_message(&asked, index, address, prefix_length)?;
-        self.change(&asked, RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+        self.change(
+            &asked,
+            RouteNetlinkMessage::NewAddress(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
     }
 
     /// Takes an address off a link.
@@ -115,8 +135,14 @@ impl Route {
     pub fn add_route(&mut self, entry: &RouteEntry) -> Result<()> {
         let asked = format!("add route {}/{}", entry.destination, entry.prefix_length);
         valid_prefix(&asked, entry.destination, entry.prefix_length)?;
-        if entry.gateway.is_some_and(|gateway| gateway.is_ipv4() != entry.destination.is_ipv4()) {
-            return Err(Error::invalid(asked, "destination and gateway are of two families"));
+        if entry
+            .gateway
+            .is_some_and(|gateway| gateway.is_ipv4() != entry.destination.is_ipv4())
+        {
+            return Err(Error::invalid(
+                asked,
+                "destination and gateway are of two families",
+            ));
         }
         let mut route = RouteMessage::default();
         route.header.address_family = family(entry.destination);
@@ -124,16 +150,26 @@ impl Route {
         route.header.table = RouteHeader::RT_TABLE_MAIN;
         route.header.protocol = RouteProtocol::Static;
         route.header.kind = RouteType::Unicast;
-        route.header.scope = if entry.gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };
+        route.header.scope = if entry.gateway.is_some() {
+            RouteScope::Universe
+        } else {
+            RouteScope::Link
+        };
         let destination = RouteAttribute::Destination(RouteAddress::from(entry.destination));
         route.attributes.push(destination);
         if let Some(gateway) = entry.gateway {
-            route.attributes.push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
+            route
+                .attributes
+                .push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
         }
         if let Some(link) = entry.link {
             route.attributes.push(RouteAttribute::Oif(link));
         }
-        self.change(&asked, RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
+        self.change(
+            &asked,
+            RouteNetlinkMessage::NewRoute(route),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
     }
 
     /// Adds a permanent neighbour entry (ARP or neighbour discovery), or replaces it.
@@ -142,15 +178,24 @@ impl Route {
         neighbour.header.family = family(address);
         neighbour.header.ifindex = index;
         neighbour.header.state = NeighbourState::Permanent;
-        neighbour.attributes.push(NeighbourAttribute::Destination(address.into()));
-        neighbour.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
+        neighbour
+            .attributes
+            .push(NeighbourAttribute::Destination(address.into()));
+        neighbour
+            .attributes
+            .push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
         let asked = format!("add neighbour {address} to link {index}");
         let message = RouteNetlinkMessage::NewNeighbour(neighbour);
         self.change(&asked, message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 }
 
-fn address_message(asked: &str, index: u32, address: IpAddr, prefix_length: u8) -> Result<AddressMessage> {
+fn address_message(
+    asked: &str,
+    index: u32,
+    address: IpAddr,
+    prefix_length: u8,
+) -> Result<AddressMessage> {
     valid_prefix(asked, address, prefix_length)?;
     let mut message = AddressMessage::default();
     message.header.family = family(address);
@@ -160,7 +205,9 @@ fn address_message(asked: &str, index: u32, address: IpAddr, prefix_length: u8) 
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
     if address.is_ipv6() {
-        message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        message
+            .attributes
+            .push(AddressAttribute::Flags(AddressFlags::Nodad));
     }
     Ok(message)
 }

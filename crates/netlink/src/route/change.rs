@@ -8,7 +8,9 @@ use std::os::fd::AsRawFd;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 
 use super::Route;
 use super::link::valid_name;
@@ -62,11 +64,14 @@ impl Route {
         valid_name(&asked, pair.peer_name)?;
         let mut peer = pair.end(pair.peer_name, pair.peer_mac);
         if let Some(namespace) = pair.peer_namespace {
-            peer.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
+            peer.attributes
+                .push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
         }
         let mut near = pair.end(pair.name, pair.mac);
-        near.attributes
-            .push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer)))]));
+        near.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
         self.create(&asked, near)
     }
 
@@ -75,14 +80,24 @@ impl Route {
         let asked = format!("create bridge {name}");
         let mut bridge = LinkMessage::default();
         let name = valid_name(&asked, name)?;
-        bridge.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        bridge.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]));
+        bridge
+            .attributes
+            .push(LinkAttribute::IfName(name.to_owned()));
+        bridge
+            .attributes
+            .push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(
+                InfoKind::Bridge,
+            )]));
         self.create(&asked, bridge)?;
         Ok(self.link_by_name(name)?.index)
     }
 
     fn create(&mut self, asked: &str, link: LinkMessage) -> Result<()> {
-        self.change(asked, RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+        self.change(
+            asked,
+            RouteNetlinkMessage::NewLink(link),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
     }
 
     fn alter(&mut self, asked: String, index: u32, attribute: LinkAttribute) -> Result<()> {
@@ -114,13 +129,21 @@ impl Route {
 
     /// Sets the MTU of a link.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> Result<()> {
-        self.alter(format!("set MTU {mtu} of link {index}"), index, LinkAttribute::Mtu(mtu))
+        self.alter(
+            format!("set MTU {mtu} of link {index}"),
+            index,
+            LinkAttribute::Mtu(mtu),
+        )
     }
 
     /// Sets the Ethernet address of a link.
     pub fn set_mac(&mut self, index: u32, mac: MacAddress) -> Result<()> {
         let attribute = LinkAttribute::Address(mac.to_vec());
-        self.alter(format!("set MAC {mac:02x?} of link {index}"), index, attribute)
+        self.alter(
+            format!("set MAC {mac:02x?} of link {index}"),
+            index,
+            attribute,
+        )
     }
 
     /// Renames a link.
@@ -142,19 +165,31 @@ impl Route {
             Some(controller) => format!("make link {index} a port of link {controller}"),
             None => format!("take link {index} out of its bridge"),
         };
-        self.alter(asked, index, LinkAttribute::Controller(controller.unwrap_or(0)))
+        self.alter(
+            asked,
+            index,
+            LinkAttribute::Controller(controller.unwrap_or(0)),
+        )
     }
 
     /// Moves a link to another namespace, where it is down and may have another index.
     pub fn move_to(&mut self, index: u32, namespace: &NetNs) -> Result<()> {
         let attribute = LinkAttribute::NetNsFd(namespace.as_raw_fd());
-        self.alter(format!("move link {index} to another namespace"), index, attribute)
+        self.alter(
+            format!("move link {index} to another namespace"),
+            index,
+            attribute,
+        )
     }
 
     /// Deletes a link; with one end of a veth pair the other goes too.
     pub fn delete(&mut self, index: u32) -> Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
-        self.change(&format!("delete link {index}"), RouteNetlinkMessage::DelLink(link), 0)
+        self.change(
+            &format!("delete link {index}"),
+            RouteNetlinkMessage::DelLink(link),
+            0,
+        )
     }
 }

@@ -72,7 +72,10 @@ impl From<u8> for OperState {
 
 /// The kernel's own 64-bit counters of a link (`struct rtnl_link_stats64`, its first part).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "the names are the kernel's; if_link.h says what each counts")]
+#[expect(
+    missing_docs,
+    reason = "the names are the kernel's; if_link.h says what each counts"
+)]
 pub struct LinkStatistics {
     pub rx_packets: u64,
     pub tx_packets: u64,
@@ -191,7 +194,9 @@ impl Link {
     /// AF_BRIDGE when a port joins or leaves it. Taken for links, these would report living links
     /// as removed.
     pub(crate) fn is_view_of_bridge(payload: &[u8]) -> bool {
-        payload.first().is_some_and(|family| i32::from(*family) != libc::AF_UNSPEC)
+        payload
+            .first()
+            .is_some_and(|family| i32::from(*family) != libc::AF_UNSPEC)
     }
 
     fn take(&mut self, kind: u16, value: &[u8]) {
@@ -219,7 +224,11 @@ impl Link {
 }
 
 fn decode_frame(frame: &Frame<'_>) -> Option<Link> {
-    if frame.kind == RTM_NEWLINK { Link::decode(frame.payload) } else { None }
+    if frame.kind == RTM_NEWLINK {
+        Link::decode(frame.payload)
+    } else {
+        None
+    }
 }
 
 impl Route {
@@ -233,7 +242,9 @@ impl Route {
     pub fn link_by_name(&mut self, name: &str) -> Result<Link> {
         let asked = format!("find link {name}");
         let mut question = LinkMessage::default();
-        question.attributes.push(LinkAttribute::IfName(valid_name(&asked, name)?.to_owned()));
+        question
+            .attributes
+            .push(LinkAttribute::IfName(valid_name(&asked, name)?.to_owned()));
         self.one_link(&asked, question)
     }
 
@@ -246,9 +257,14 @@ impl Route {
 
     fn one_link(&mut self, asked: &str, question: LinkMessage) -> Result<Link> {
         let mut found = None;
-        self.request(asked, &RouteNetlinkMessage::GetLink(question), 0, &mut |frame| {
-            found = decode_frame(frame);
-        })?;
+        self.request(
+            asked,
+            &RouteNetlinkMessage::GetLink(question),
+            0,
+            &mut |frame| {
+                found = decode_frame(frame);
+            },
+        )?;
         found.ok_or_else(|| Error::malformed(asked, "no link in the answer"))
     }
 }
@@ -256,9 +272,13 @@ impl Route {
 /// A name the kernel accepts for an interface: 1 to 15 bytes, no slash, colon or white space.
 pub(crate) fn valid_name<'a>(asked: &str, name: &'a str) -> Result<&'a str> {
     let length_fits = (1..libc::IFNAMSIZ).contains(&name.len());
-    let bad = |character: char| character == '/' || character == ':' || character == '\0' || character.is_whitespace();
+    let bad = |character: char| {
+        character == '/' || character == ':' || character == '\0' || character.is_whitespace()
+    };
     if !length_fits || name == "." || name == ".." || name.contains(bad) {
-        let why = format!("{name:?} is no interface name: 1 to 15 bytes without slash, colon or white space");
+        let why = format!(
+            "{name:?} is no interface name: 1 to 15 bytes without slash, colon or white space"
+        );
         return Err(Error::invalid(asked, why));
     }
     Ok(name)
@@ -270,7 +290,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = u16::try_from(value.len() + 4).unwrap().to_ne_bytes().to_vec();
+        let mut bytes = u16::try_from(value.len() + 4)
+            .unwrap()
+            .to_ne_bytes()
+            .to_vec();
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(value);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -287,7 +310,10 @@ mod tests {
         bytes.extend(attribute(IFLA_MTU, &9000u32.to_ne_bytes()));
         bytes.extend(attribute(IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9]));
         bytes.extend(attribute(IFLA_OPERSTATE, &[6]));
-        bytes.extend(attribute(IFLA_LINKINFO | 0x8000, &attribute(IFLA_INFO_KIND, b"veth\0")));
+        bytes.extend(attribute(
+            IFLA_LINKINFO | 0x8000,
+            &attribute(IFLA_INFO_KIND, b"veth\0"),
+        ));
         bytes.extend(attribute(IFLA_STATS64, &7u64.to_ne_bytes()));
         bytes.extend(attribute(999, b"from a newer kernel"));
         bytes
@@ -301,14 +327,23 @@ mod tests {
         assert!(link.up && link.running && !link.loopback);
         assert_eq!(link.oper_state, OperState::Up);
         assert_eq!(link.kind.as_deref(), Some("veth"));
-        assert_eq!(link.statistics, LinkStatistics { rx_packets: 7, ..Default::default() });
+        assert_eq!(
+            link.statistics,
+            LinkStatistics {
+                rx_packets: 7,
+                ..Default::default()
+            }
+        );
     }
 
     #[test]
     fn truncation_at_every_length_is_survived() {
         let bytes = hand_made();
         for length in 0..bytes.len() {
-            assert_eq!(Link::decode(&bytes[..length]).is_some(), length >= LINK_HEADER);
+            assert_eq!(
+                Link::decode(&bytes[..length]).is_some(),
+                length >= LINK_HEADER
+            );
         }
     }
 
@@ -321,7 +356,16 @@ mod tests {
 
     #[test]
     fn names_the_kernel_would_refuse_are_refused() {
-        for name in ["", ".", "..", "a/b", "a b", "a:b", "sixteen-bytes-xx", "nul\0"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a b",
+            "a:b",
+            "sixteen-bytes-xx",
+            "nul\0",
+        ] {
             assert!(valid_name("test", name).is_err(), "{name:?}");
         }
         assert!(valid_name("test", "fifteen-bytes-x").is_ok());

@@ -32,7 +32,9 @@ pub struct Route {
 impl Route {
     /// Opens a client for the network namespace of the calling thread.
     pub fn open() -> Result<Self> {
-        Ok(Route { conversation: Conversation::open(NETLINK_ROUTE)? })
+        Ok(Route {
+            conversation: Conversation::open(NETLINK_ROUTE)?,
+        })
     }
 
     /// Sets how long each later question may take; 5 seconds when never set.
@@ -40,9 +42,18 @@ impl Route {
         self.conversation.set_timeout(timeout);
     }
 
-    fn request(&mut self, asked: &str, message: &RouteNetlinkMessage, flags: u16, take: &mut dyn FnMut(&Frame<'_>)) -> Result<()> {
+    fn request(
+        &mut self,
+        asked: &str,
+        message: &RouteNetlinkMessage,
+        flags: u16,
+        take: &mut dyn FnMut(&Frame<'_>),
+    ) -> Result<()> {
         let payload = payload(message);
-        let question = Question { kind: message.message_type(), payload: &payload };
+        let question = Question {
+            kind: message.message_type(),
+            payload: &payload,
+        };
         self.conversation.request(asked, question, flags, take)
     }
 
@@ -51,9 +62,17 @@ impl Route {
         self.request(asked, &message, flags, &mut |_| ())
     }
 
-    fn dump<T>(&mut self, asked: &str, message: &RouteNetlinkMessage, read: impl Fn(&Frame<'_>) -> Option<T>) -> Result<Vec<T>> {
+    fn dump<T>(
+        &mut self,
+        asked: &str,
+        message: &RouteNetlinkMessage,
+        read: impl Fn(&Frame<'_>) -> Option<T>,
+    ) -> Result<Vec<T>> {
         let payload = payload(message);
-        let question = Question { kind: message.message_type(), payload: &payload };
+        let question = Question {
+            kind: message.message_type(),
+            payload: &payload,
+        };
         self.conversation.dump(asked, question, read)
     }
 }
@@ -61,7 +80,10 @@ impl Route {
 impl std::fmt::Debug for Route {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let timeout = self.conversation.timeout();
-        formatter.debug_struct("Route").field("timeout", &timeout).finish_non_exhaustive()
+        formatter
+            .debug_struct("Route")
+            .field("timeout", &timeout)
+            .finish_non_exhaustive()
     }
 }
 

@@ -116,16 +116,30 @@ impl Channel {
         let Some(family) = self.samples else { return };
         psample::write(&mut self.bytes, family.number, self.port, sample);
         let taken = self.send(family.group, true);
-        *if taken { &mut self.sent.samples } else { &mut self.sent.samples_failed } += 1;
+        *if taken {
+            &mut self.sent.samples
+        } else {
+            &mut self.sent.samples_failed
+        } += 1;
     }
 
     /// Sends an alert; nothing when the kernel has no `NET_DM`.
     pub fn drop_alert(&mut self, alert: &dropmon::Alert<'_>) {
         let Some(family) = self.drops else { return };
         self.sequence = self.sequence.wrapping_add(1);
-        dropmon::write(&mut self.bytes, family.number, self.port, self.sequence, alert);
+        dropmon::write(
+            &mut self.bytes,
+            family.number,
+            self.port,
+            self.sequence,
+            alert,
+        );
         let taken = self.send(family.group, true);
-        *if taken { &mut self.sent.drops } else { &mut self.sent.others_failed } += 1;
+        *if taken {
+            &mut self.sent.drops
+        } else {
+            &mut self.sent.others_failed
+        } += 1;
     }
 
     /// Sends the router's state.
@@ -144,7 +158,11 @@ impl Channel {
 
     fn report(&mut self) {
         let taken = self.send(usersock::GROUP, false);
-        *if taken { &mut self.sent.reports } else { &mut self.sent.others_failed } += 1;
+        *if taken {
+            &mut self.sent.reports
+        } else {
+            &mut self.sent.others_failed
+        } += 1;
     }
 
     /// Whether the kernel took it.
@@ -153,7 +171,9 @@ impl Channel {
         // An address names groups by bits, of which there are 32; `family` has seen to it.
         let groups = 1_u32.checked_shl(group.wrapping_sub(1)).unwrap_or(0);
         let outcome = socket.send_to(&self.bytes, &SocketAddr::new(0, groups), libc::MSG_DONTWAIT);
-        let nobody = |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::ECONNREFUSED | libc::ESRCH));
+        let nobody = |error: &std::io::Error| {
+            matches!(error.raw_os_error(), Some(libc::ECONNREFUSED | libc::ESRCH))
+        };
         outcome.as_ref().map_or_else(nobody, |_| true)
     }
 }
@@ -178,17 +198,30 @@ fn family(name: &str, group: &str) -> Result<Family> {
     let asked = format!("find the netlink family {name}");
     let mut payload = vec![GET_FAMILY, 1, 0, 0];
     let with_nul = [name.as_bytes(), &[0]].concat();
-    message::push_attribute(&mut payload, FAMILY_NAME, &with_nul).ok_or_else(|| Error::invalid(asked.as_str(), "the name is too long"))?;
+    message::push_attribute(&mut payload, FAMILY_NAME, &with_nul)
+        .ok_or_else(|| Error::invalid(asked.as_str(), "the name is too long"))?;
     let mut found = None;
     let mut conversation = Conversation::open(NETLINK_GENERIC)?;
-    conversation.request(&asked, Question { kind: CONTROLLER, payload: &payload }, 0, &mut |frame| {
-        found = found.or(read_family(frame.payload, group));
-    })?;
+    conversation.request(
+        &asked,
+        Question {
+            kind: CONTROLLER,
+            payload: &payload,
+        },
+        0,
+        &mut |frame| {
+            found = found.or(read_family(frame.payload, group));
+        },
+    )?;
     match found {
         Some(family) if (1..=32).contains(&family.group) => Ok(family),
-        Some(family) => {
-            Err(Error::malformed(asked, format!("its group has the number {}, and a socket can only send to the first 32", family.group)))
-        }
+        Some(family) => Err(Error::malformed(
+            asked,
+            format!(
+                "its group has the number {}, and a socket can only send to the first 32",
+                family.group
+            ),
+        )),
         None => Err(Error::malformed(asked, format!("it has no group {group}"))),
     }
 }
@@ -203,7 +236,9 @@ fn read_family(payload: &[u8], group: &str) -> Option<Family> {
     let attributes = payload.get(4..).unwrap_or_default();
     let number = message::u16_at(attribute(attributes, FAMILY_ID)?, 0)?;
     let groups = attribute(attributes, GROUPS)?;
-    let named = |entry: &[u8]| attribute(entry, GROUP_NAME).is_some_and(|name| message::text(name) == group);
+    let named = |entry: &[u8]| {
+        attribute(entry, GROUP_NAME).is_some_and(|name| message::text(name) == group)
+    };
     let (_, entry) = Attributes::new(groups).find(|(_, entry)| named(entry))?;
     let group = message::u32_at(attribute(entry, GROUP_ID)?, 0)?;
     Some(Family { number, group })
@@ -211,7 +246,9 @@ fn read_family(payload: &[u8], group: &str) -> Option<Family> {
 
 /// The value of the first attribute of this number.
 fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    Attributes::new(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    Attributes::new(bytes)
+        .find(|(kind, _)| *kind == wanted)
+        .map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -237,7 +274,13 @@ mod tests {
     #[test]
     fn a_family_and_its_group_are_found() {
         let payload = answer();
-        assert_eq!(read_family(&payload, "packets"), Some(Family { number: 31, group: 7 }));
+        assert_eq!(
+            read_family(&payload, "packets"),
+            Some(Family {
+                number: 31,
+                group: 7
+            })
+        );
         assert_eq!(read_family(&payload, "events"), None);
         for length in 0..payload.len() {
             let _ = read_family(&payload[..length], "packets");
@@ -247,7 +290,16 @@ mod tests {
     #[test]
     fn a_family_that_nobody_has_is_refused_by_the_kernel() {
         let outcome = family("weir-nonsense", "none");
-        assert!(matches!(outcome, Err(Error::Refused { errno: libc::ENOENT, .. })), "{outcome:?}");
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::Refused {
+                    errno: libc::ENOENT,
+                    ..
+                })
+            ),
+            "{outcome:?}"
+        );
         // The controller itself is always there.
         let found = family("nlctrl", "notify").unwrap();
         assert_eq!(found.number, 0x10);

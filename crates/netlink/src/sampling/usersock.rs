@@ -50,7 +50,10 @@ pub struct Status {
 
 /// An interface's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are named as the module names its attributes")]
+#[expect(
+    missing_docs,
+    reason = "the fields are named as the module names its attributes"
+)]
 pub struct Counters<'a> {
     pub name: &'a str,
     pub ifindex: u32,

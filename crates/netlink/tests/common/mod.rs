@@ -24,7 +24,10 @@ pub(crate) fn can_run() -> bool {
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while !done() {
-        assert!(Instant::now() < deadline, "{what} did not happen within 5 s");
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not happen within 5 s"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -14,14 +14,33 @@ use crate::{Tables, each};
 
 /// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
 #[inline(never)]
-pub(super) fn bridged(cx: &mut Cx<'_, Tables>, known: Known<'_>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+pub(super) fn bridged(
+    cx: &mut Cx<'_, Tables>,
+    known: Known<'_>,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
     let mut odd = Census::default();
-    let Across { left, .. } = each::foreseen(packets, Across { known, left: Left::default(), odd: &mut odd, verdicts });
+    let Across { left, .. } = each::foreseen(
+        packets,
+        Across {
+            known,
+            left: Left::default(),
+            odd: &mut odd,
+            verdicts,
+        },
+    );
     cx.did_for(BRIDGE, packets.len() - left.stayed);
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+    (
+        exits.outcome(),
+        Census {
+            bytes: odd.bytes + left.bytes,
+            ..odd
+        },
+    )
 }
 
 /// The pass over frames between stations.
@@ -38,7 +57,11 @@ impl each::Foresight for Across<'_> {
 
     #[inline(always)]
     fn ask(&self, packet: &Pkt) -> Self::Asked {
-        if packet.is_chained() { <(Key, Key)>::default() } else { self.known.pair(packet) }
+        if packet.is_chained() {
+            <(Key, Key)>::default()
+        } else {
+            self.known.pair(packet)
+        }
     }
 
     #[inline(always)]

@@ -46,9 +46,15 @@ impl<'a> Crossing<'a> {
     /// For frames that begin as this one, which is of the interface `index`.
     #[inline(never)]
     fn of(tables: &'a Tables, index: u32, packet: &Pkt) -> Option<Crossing<'a>> {
-        let interface = tables.interface(index).filter(|interface| ip4_straight::is_open(interface.features))?;
-        let Input::CrossConnect(out) = interface.input else { return None };
-        let far = tables.interface(out).filter(|far| far.can_send && far.output == Output::SubInterface)?;
+        let interface = tables
+            .interface(index)
+            .filter(|interface| ip4_straight::is_open(interface.features))?;
+        let Input::CrossConnect(out) = interface.input else {
+            return None;
+        };
+        let far = tables
+            .interface(out)
+            .filter(|far| far.can_send && far.output == Output::SubInterface)?;
         if far.features.has(Feature::AclOut) {
             return None;
         }
@@ -60,7 +66,16 @@ impl<'a> Crossing<'a> {
             return None;
         }
         let longest = far.mtu as usize + ETHERNET + TAG_LEN;
-        Some(Crossing { tag: tag & !NOT_ASKED, far_tag, interface, far, parent: *parent, longest, packets: 0, bytes: 0 })
+        Some(Crossing {
+            tag: tag & !NOT_ASKED,
+            far_tag,
+            interface,
+            far,
+            parent: *parent,
+            longest,
+            packets: 0,
+            bytes: 0,
+        })
     }
 
     /// Takes a frame across, if it is one of its own and usual; where it leaves.
@@ -69,11 +84,16 @@ impl<'a> Crossing<'a> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<TAGGED>()?;
         let (tag, below) = tag_of(frame);
-        let usual = (tag & !NOT_ASKED == self.tag) & !below.is_tag() & (frame[0] & 1 == 0) & !chained & (len <= self.longest);
+        let usual = (tag & !NOT_ASKED == self.tag)
+            & !below.is_tag()
+            & (frame[0] & 1 == 0)
+            & !chained
+            & (len <= self.longest);
         if !usual {
             return None;
         }
-        frame[TAG_AT..TAG_AT + TAG_LEN].copy_from_slice(&(self.far_tag | tag & PRIORITY).to_le_bytes());
+        frame[TAG_AT..TAG_AT + TAG_LEN]
+            .copy_from_slice(&(self.far_tag | tag & PRIORITY).to_le_bytes());
         packet.set_interface(self.interface.index);
         packet.set_aux(self.parent);
         self.packets += 1;
@@ -96,14 +116,23 @@ impl<'a> Crossing<'a> {
 fn only_tag(sub_interface: &SubInterface) -> Option<u32> {
     let (input, output) = (&sub_interface.input, &sub_interface.output);
     let plain = input.pop == 1 && input.push == TagStack::EMPTY && output.pop == 0;
-    output.push.as_bytes().try_into().ok().filter(|_| plain).map(u32::from_le_bytes)
+    output
+        .push
+        .as_bytes()
+        .try_into()
+        .ok()
+        .filter(|_| plain)
+        .map(u32::from_le_bytes)
 }
 
 /// The outer tag of a frame, and what stands behind it.
 #[inline(always)]
 fn tag_of(frame: &[u8; TAGGED]) -> (u32, EtherType) {
     let [.., a, b, c, d, e, f] = *frame;
-    (u32::from_le_bytes([a, b, c, d]), EtherType(u16::from_be_bytes([e, f])))
+    (
+        u32::from_le_bytes([a, b, c, d]),
+        EtherType(u16::from_be_bytes([e, f])),
+    )
 }
 
 /// Crossings that are kept: those met last, by the lowest bits of their VLANs.
@@ -121,22 +150,40 @@ pub(super) struct Crossings<'a> {
 impl<'a> Crossings<'a> {
     /// When the first frame of a vector is one that goes across here.
     #[inline(always)]
-    pub(super) fn of(cx: &Cx<'a, Tables>, sorter: &Sorter<'_>, packets: &[Pkt]) -> Option<Crossings<'a>> {
+    pub(super) fn of(
+        cx: &Cx<'a, Tables>,
+        sorter: &Sorter<'_>,
+        packets: &[Pkt],
+    ) -> Option<Crossings<'a>> {
         if cx.is_traced() || cx.world.inner_taps {
             return None;
         }
-        let mut crossings = Crossings { tables: cx.world, kept: [None; KEPT], bytes: 0, worker: cx.worker };
-        crossings.learn(sorter, packets.first()?).then_some(crossings)
+        let mut crossings = Crossings {
+            tables: cx.world,
+            kept: [None; KEPT],
+            bytes: 0,
+            worker: cx.worker,
+        };
+        crossings
+            .learn(sorter, packets.first()?)
+            .then_some(crossings)
     }
 
     fn place(packet: &Pkt) -> usize {
-        packet.data().get(TAG_AT + 3).map_or(0, |vlan| usize::from(*vlan) % KEPT)
+        packet
+            .data()
+            .get(TAG_AT + 3)
+            .map_or(0, |vlan| usize::from(*vlan) % KEPT)
     }
 
     /// Keeps the crossing of a frame in the place of another, if it has one.
     fn learn(&mut self, sorter: &Sorter<'_>, packet: &Pkt) -> bool {
-        let Ok(Some(index)) = share_of(sorter.shares, packet) else { return false };
-        let Some(crossing) = Crossing::of(self.tables, index, packet) else { return false };
+        let Ok(Some(index)) = share_of(sorter.shares, packet) else {
+            return false;
+        };
+        let Some(crossing) = Crossing::of(self.tables, index, packet) else {
+            return false;
+        };
         if let Some(before) = self.kept[Crossings::place(packet)].replace(crossing) {
             before.finish(self.worker);
             self.bytes += before.bytes;
@@ -160,7 +207,11 @@ impl<'a> Crossings<'a> {
 
     /// Takes the first frame of a crossing, in its order with those that follow.
     fn take_new(&mut self, sorter: &Sorter<'_>, packet: &mut Pkt) -> Option<u32> {
-        if self.learn(sorter, packet) { self.take(packet) } else { None }
+        if self.learn(sorter, packet) {
+            self.take(packet)
+        } else {
+            None
+        }
     }
 }
 
@@ -174,10 +225,25 @@ pub(super) fn crossed(
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
-    let pass = each::work_apart(packets, Crossed { crossings, sorter, exits: Exits::default(), others: 0, verdicts });
+    let pass = each::work_apart(
+        packets,
+        Crossed {
+            crossings,
+            sorter,
+            exits: Exits::default(),
+            others: 0,
+            verdicts,
+        },
+    );
     cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - pass.others);
     let (census, bytes) = (pass.sorter.finish(), pass.crossings.finish());
-    (pass.exits.outcome(), Census { bytes: census.bytes + bytes, ..census })
+    (
+        pass.exits.outcome(),
+        Census {
+            bytes: census.bytes + bytes,
+            ..census
+        },
+    )
 }
 
 struct Crossed<'a> {

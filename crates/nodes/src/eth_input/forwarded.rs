@@ -21,7 +21,10 @@ pub(super) fn straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option
     if cx.is_traced() || !ip4_straight::is_open(interface.features) {
         return None;
     }
-    cx.world.fib4.get(interface.table as usize).map(|fib| &**fib)
+    cx.world
+        .fib4
+        .get(interface.table as usize)
+        .map(|fib| &**fib)
 }
 
 /// A routed interface whose plain IPv4 leaves from here, ip4-lookup's work done in this pass.
@@ -44,7 +47,13 @@ pub(super) fn forwarded(
     cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+    (
+        exits.outcome(),
+        Census {
+            bytes: odd.bytes + left.bytes,
+            ..odd
+        },
+    )
 }
 
 /// The pass over the packets, by a table that is in the cache or by one that has to be waited for.
@@ -59,17 +68,55 @@ fn pass<const LABELS: bool>(
 ) -> Left {
     let left = Left::default();
     match fib.small() {
-        Some(fib) if LABELS => each::work_apart(packets, Small4::<true> { straight, fib, interface, left, odd, verdicts }).left,
+        Some(fib) if LABELS => {
+            each::work_apart(
+                packets,
+                Small4::<true> {
+                    straight,
+                    fib,
+                    interface,
+                    left,
+                    odd,
+                    verdicts,
+                },
+            )
+            .left
+        }
         Some(fib) => {
-            let mut pass = Small4::<false> { straight, fib, interface, left, odd, verdicts };
+            let mut pass = Small4::<false> {
+                straight,
+                fib,
+                interface,
+                left,
+                odd,
+                verdicts,
+            };
             each::work(packets, &mut pass);
             pass.left
         }
         None if let Some(fib) = fib.full() => {
-            each::announced(packets, Full4::<LABELS> { straight, fib, interface, left, odd, verdicts }).left
+            each::announced(
+                packets,
+                Full4::<LABELS> {
+                    straight,
+                    fib,
+                    interface,
+                    left,
+                    odd,
+                    verdicts,
+                },
+            )
+            .left
         }
         None => {
-            let mut steps = Steps4::<LABELS> { straight, fib: fib.large(), interface, left, odd, verdicts };
+            let mut steps = Steps4::<LABELS> {
+                straight,
+                fib: fib.large(),
+                interface,
+                left,
+                odd,
+                verdicts,
+            };
             each::staged(packets, &mut steps);
             steps.left
         }
@@ -89,8 +136,19 @@ struct Small4<'a, const LABELS: bool> {
 impl<const LABELS: bool> each::Work for Small4<'_, LABELS> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt) {
-        let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));
-        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+        let (len, out) = (
+            packet.len(),
+            self.straight.forward::<LABELS>(self.fib, packet),
+        );
+        self.left.note(
+            self.interface,
+            place,
+            packet,
+            len,
+            out,
+            self.odd,
+            self.verdicts,
+        );
     }
 }
 
@@ -117,8 +175,19 @@ impl<const LABELS: bool> each::Announced for Full4<'_, LABELS> {
 impl<const LABELS: bool> each::Work for Full4<'_, LABELS> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt) {
-        let (len, out) = (packet.len(), self.straight.forward::<LABELS>(self.fib, packet));
-        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+        let (len, out) = (
+            packet.len(),
+            self.straight.forward::<LABELS>(self.fib, packet),
+        );
+        self.left.note(
+            self.interface,
+            place,
+            packet,
+            len,
+            out,
+            self.odd,
+            self.verdicts,
+        );
     }
 }
 
@@ -148,8 +217,19 @@ impl<const LABELS: bool> each::Steps for Steps4<'_, LABELS> {
 
     #[inline(always)]
     fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
-        let (len, out) = (packet.len(), self.straight.last::<LABELS>(self.fib, way, packet));
-        self.left.note(self.interface, place, packet, len, out, self.odd, self.verdicts);
+        let (len, out) = (
+            packet.len(),
+            self.straight.last::<LABELS>(self.fib, way, packet),
+        );
+        self.left.note(
+            self.interface,
+            place,
+            packet,
+            len,
+            out,
+            self.odd,
+            self.verdicts,
+        );
     }
 }
 
@@ -170,12 +250,31 @@ pub(super) fn forwarded6(
             let (len, out) = (packet.len(), straight.forward(fib, packet));
             left.note6(interface, place, packet, len, out, &mut odd, verdicts);
         }),
-        None => left = each::threefold(packets, Steps6 { straight, fib: fib.large(), interface, left, odd: &mut odd, verdicts }).left,
+        None => {
+            left = each::threefold(
+                packets,
+                Steps6 {
+                    straight,
+                    fib: fib.large(),
+                    interface,
+                    left,
+                    odd: &mut odd,
+                    verdicts,
+                },
+            )
+            .left
+        }
     }
     cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+    (
+        exits.outcome(),
+        Census {
+            bytes: odd.bytes + left.bytes,
+            ..odd
+        },
+    )
 }
 
 /// The pass by a large table of IPv6.
@@ -210,6 +309,14 @@ impl<'a> each::Threefold for Steps6<'a> {
     #[inline(always)]
     fn last(&mut self, place: usize, packet: &mut Pkt, neighbor: Self::End) {
         let (len, out) = (packet.len(), self.straight.last(neighbor, packet));
-        self.left.note6(self.interface, place, packet, len, out, self.odd, self.verdicts);
+        self.left.note6(
+            self.interface,
+            place,
+            packet,
+            len,
+            out,
+            self.odd,
+            self.verdicts,
+        );
     }
 }

@@ -17,28 +17,52 @@ use crate::{Tables, each};
 /// Whether a vector is best taken for labelled packets.
 #[inline(always)]
 pub(super) fn starts_with_labels(packets: &[Pkt]) -> bool {
-    packets.first().and_then(|first| EthernetHeader::read(first.data())).is_some_and(|(header, _)| header.ethertype() == EtherType::MPLS)
+    packets
+        .first()
+        .and_then(|first| EthernetHeader::read(first.data()))
+        .is_some_and(|(header, _)| header.ethertype() == EtherType::MPLS)
 }
 
 /// An interface with MPLS and a vector of labelled packets.
 #[inline(never)]
-pub(super) fn labelled(cx: &mut Cx<'_, Tables>, interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> (Outcome, Census) {
+pub(super) fn labelled(
+    cx: &mut Cx<'_, Tables>,
+    interface: &Interface,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
     let mut odd = Census::default();
     let station = Station::new(interface.mac);
     if cx.is_traced() {
-        packets.iter_mut().zip(verdicts).for_each(|(packet, verdict)| *verdict = stay(station, interface, &mut odd, packet));
+        packets
+            .iter_mut()
+            .zip(verdicts)
+            .for_each(|(packet, verdict)| *verdict = stay(station, interface, &mut odd, packet));
         return (Outcome::Each, odd);
     }
     verdicts.fill(Verdict::OUT);
     let straight = MplsStraight::of(cx, interface);
-    let pass = Labelled { station, straight, interface, left: Left::default(), odd: &mut odd, verdicts };
+    let pass = Labelled {
+        station,
+        straight,
+        interface,
+        left: Left::default(),
+        odd: &mut odd,
+        verdicts,
+    };
     let Labelled { straight, left, .. } = each::work_apart(packets, pass);
     cx.did_for(MPLS_LOOKUP, packets.len() - left.stayed);
     cx.did_for(IP4_LOOKUP, straight.popped);
     cx.did_for(PSEUDOWIRE_INPUT, straight.finish());
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+    (
+        exits.outcome(),
+        Census {
+            bytes: odd.bytes + left.bytes,
+            ..odd
+        },
+    )
 }
 
 /// The pass.
@@ -84,7 +108,9 @@ const TWO_LABELS: usize = ETHERNET + 8;
 /// mpls-input would let through.
 #[inline(always)]
 fn plain_mpls(station: Station, packet: &Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<TWO_LABELS>() else { return false };
+    let Some(frame) = packet.data().first_chunk::<TWO_LABELS>() else {
+        return false;
+    };
     let ours = station.is_meant_by(frame) & (frame[12..14] == [0x88, 0x47]) & !packet.is_chained();
     ours & ((frame[ETHERNET + 2] | frame[ETHERNET + 6]) & 1 != 0)
 }

@@ -22,7 +22,10 @@ pub(super) struct Left {
 
 impl Left {
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "apart, so that they stay in registers")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "apart, so that they stay in registers"
+    )]
     pub(super) fn note(
         &mut self,
         interface: &Interface,
@@ -43,7 +46,10 @@ impl Left {
     }
 
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "apart, so that they stay in registers")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "apart, so that they stay in registers"
+    )]
     pub(super) fn note6(
         &mut self,
         interface: &Interface,

@@ -27,7 +27,10 @@ use crate::{Tables, each};
 
 /// The lists that packets are held against in this pass, and the table by which they are forwarded, if that can be.
 #[inline(always)]
-pub(super) fn listed_straight<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<(&'w Filter, &'w Fib4)> {
+pub(super) fn listed_straight<'w>(
+    cx: &Cx<'w, Tables>,
+    interface: &Interface,
+) -> Option<(&'w Filter, &'w Fib4)> {
     if cx.is_traced() || !ip4_straight::is_open_but_for_lists(interface.features) {
         return None;
     }
@@ -49,7 +52,12 @@ pub(super) fn listed(
     verdicts.fill(Verdict::OUT);
     let flows = flows.get_or_insert_with(|| Flows::new(cx.worker));
     let mut odd = Census::default();
-    let pass = Pass { straight, filter, hits: filter.hits(cx.worker), interface };
+    let pass = Pass {
+        straight,
+        filter,
+        hits: filter.hits(cx.worker),
+        interface,
+    };
     let left = match fib.small() {
         Some(fib) => pass.run(fib, flows, packets, &mut odd, verdicts),
         None => pass.run(fib.large(), flows, packets, &mut odd, verdicts),
@@ -59,7 +67,13 @@ pub(super) fn listed(
     }
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
-    (exits.outcome(), Census { bytes: odd.bytes + left.bytes, ..odd })
+    (
+        exits.outcome(),
+        Census {
+            bytes: odd.bytes + left.bytes,
+            ..odd
+        },
+    )
 }
 
 /// What packets are held against and forwarded by.
@@ -73,12 +87,35 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     #[inline(always)]
-    fn run(self, fib: impl Table, flows: &mut Flows, packets: &mut [Pkt], odd: &mut Census, verdicts: &mut [Verdict]) -> Left {
+    fn run(
+        self,
+        fib: impl Table,
+        flows: &mut Flows,
+        packets: &mut [Pkt],
+        odd: &mut Census,
+        verdicts: &mut [Verdict],
+    ) -> Left {
         let (asker, unknown) = flows.begin(self.filter);
         // Higher numbers are no answers.
         let hits = self.hits.get(..Asker4::OTHER as usize).unwrap_or(self.hits);
-        let steps = Listed { pass: self, fib, asker, hits, unknown, left: Left::default(), padding: 0, odd, verdicts };
-        let Listed { mut left, padding, odd, verdicts, .. } = each::paired(packets, steps);
+        let steps = Listed {
+            pass: self,
+            fib,
+            asker,
+            hits,
+            unknown,
+            left: Left::default(),
+            padding: 0,
+            odd,
+            verdicts,
+        };
+        let Listed {
+            mut left,
+            padding,
+            odd,
+            verdicts,
+            ..
+        } = each::paired(packets, steps);
         left.bytes += padding;
         if flows.has_unknown() {
             self.late(fib, flows, packets, &mut left, odd, verdicts);
@@ -88,12 +125,26 @@ impl Pass<'_> {
 
     /// Packets of flows that were not known.
     #[inline(never)]
-    fn late(self, fib: impl Table, flows: &mut Flows, packets: &mut [Pkt], left: &mut Left, odd: &mut Census, verdicts: &mut [Verdict]) {
+    fn late(
+        self,
+        fib: impl Table,
+        flows: &mut Flows,
+        packets: &mut [Pkt],
+        left: &mut Left,
+        odd: &mut Census,
+        verdicts: &mut [Verdict],
+    ) {
         for (place, key, judgement) in flows.learn(self.filter) {
-            let Some(packet) = packets.get_mut(place) else { continue };
+            let Some(packet) = packets.get_mut(place) else {
+                continue;
+            };
             let destination = key.destination().to_bits();
             let (len, group) = (packet.len(), fib.last(destination, fib.first(destination)));
-            let out = if judgement.permits() { self.straight.leave::<true>(group, len, packet) } else { None };
+            let out = if judgement.permits() {
+                self.straight.leave::<true>(group, len, packet)
+            } else {
+                None
+            };
             if let Some(hits) = self.hits.get(judgement.term()).filter(|_| out.is_some()) {
                 hits.count(len);
             }
@@ -133,7 +184,13 @@ impl<T: Table> each::Paired for Listed<'_, '_, T> {
     }
 
     #[inline(always)]
-    fn second<C: Code>(&mut self, code: C, place: usize, packet: &mut Pkt, (asked, first): Self::Between) {
+    fn second<C: Code>(
+        &mut self,
+        code: C,
+        place: usize,
+        packet: &mut Pkt,
+        (asked, first): Self::Between,
+    ) {
         let answer = self.asker.known(code, asked);
         let len = packet.len();
         if let Some(hits) = answer.and_then(|term| self.hits.get(term as usize))
@@ -145,9 +202,23 @@ impl<T: Table> each::Paired for Listed<'_, '_, T> {
             return self.left.exits.note(out);
         }
         cold_path();
-        if answer.is_none() && self.pass.straight.key_of_host(packet).is_some_and(|key| self.unknown.note(place, key)) {
+        if answer.is_none()
+            && self
+                .pass
+                .straight
+                .key_of_host(packet)
+                .is_some_and(|key| self.unknown.note(place, key))
+        {
             return;
         }
-        self.left.note(self.pass.interface, place, packet, len, None, self.odd, self.verdicts);
+        self.left.note(
+            self.pass.interface,
+            place,
+            packet,
+            len,
+            None,
+            self.odd,
+            self.verdicts,
+        );
     }
 }

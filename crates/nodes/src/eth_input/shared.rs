@@ -21,11 +21,18 @@ pub(super) fn shared(
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let mut sorter = Sorter { shares, own: Intake::of(cx, interface), theirs: Intake::new(cx), census: Census::default() };
+    let mut sorter = Sorter {
+        shares,
+        own: Intake::of(cx, interface),
+        theirs: Intake::new(cx),
+        census: Census::default(),
+    };
     if let Some(crossings) = Crossings::of(cx, &sorter, packets) {
         return crossed(cx, crossings, sorter, packets, verdicts);
     }
-    each::frame(packets, |place, packet| verdicts[place] = sorter.sort(packet));
+    each::frame(packets, |place, packet| {
+        verdicts[place] = sorter.sort(packet)
+    });
     (Outcome::Each, sorter.finish())
 }
 
@@ -63,8 +70,13 @@ impl Sorter<'_> {
 /// The sub-interface that a frame's tags say; `None` when it has none, or one that says a priority only.
 #[inline(always)]
 pub(crate) fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u32>, DropReason> {
-    let Some(&[.., a, b, control, vlan, c, d]) = packet.data().first_chunk::<TAGGED>() else { return share_of_odd(shares, packet) };
-    let (outer, inner) = (EtherType(u16::from_be_bytes([a, b])), EtherType(u16::from_be_bytes([c, d])));
+    let Some(&[.., a, b, control, vlan, c, d]) = packet.data().first_chunk::<TAGGED>() else {
+        return share_of_odd(shares, packet);
+    };
+    let (outer, inner) = (
+        EtherType(u16::from_be_bytes([a, b])),
+        EtherType(u16::from_be_bytes([c, d])),
+    );
     if !outer.is_tag() {
         return Ok(None);
     }
@@ -72,7 +84,10 @@ pub(crate) fn share_of(shares: &SubInterfaces, packet: &Pkt) -> Result<Option<u3
     if vlan == 0 || inner.is_tag() {
         return share_of_odd(shares, packet);
     }
-    shares.of_one(outer == EtherType::QINQ, vlan).map(Some).ok_or(DropReason::VlanUnknown)
+    shares
+        .of_one(outer == EtherType::QINQ, vlan)
+        .map(Some)
+        .ok_or(DropReason::VlanUnknown)
 }
 
 /// Bytes of an Ethernet header with a tag.

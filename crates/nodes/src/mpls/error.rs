@@ -30,7 +30,10 @@ const REASONS: [DropReason; 2] = [DropReason::TtlExpired, DropReason::Fragmentat
 /// Type and code over IPv4.
 const KINDS4: [(u8, u8); 2] = [(11, 0), (3, 4)];
 /// The same over IPv6, and what icmp6-error calls it.
-const KINDS6: [(u8, u8, u16); 2] = [(icmp6::TIME_EXCEEDED, 0, icmp6_error::HOP_LIMIT), (icmp6::TOO_BIG, 0, icmp6_error::TOO_BIG)];
+const KINDS6: [(u8, u8, u16); 2] = [
+    (icmp6::TIME_EXCEEDED, 0, icmp6_error::HOP_LIMIT),
+    (icmp6::TOO_BIG, 0, icmp6_error::TOO_BIG),
+];
 
 /// Notes on the packet which message it deserves; the node's verdict sends it here.
 pub(crate) fn complain(packet: &mut Pkt, message: u16, argument: u32) {
@@ -45,7 +48,9 @@ pub(crate) struct MplsError {
 
 impl MplsError {
     pub(crate) fn new(limit: IcmpLimit) -> MplsError {
-        MplsError { budgets: Budgets::new(limit) }
+        MplsError {
+            budgets: Budgets::new(limit),
+        }
     }
 }
 
@@ -62,7 +67,12 @@ impl Node<Tables> for MplsError {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let message = usize::from(packet.meta().code).min(REASONS.len() - 1);
             self.tell(cx, packet, message);
@@ -85,14 +95,23 @@ const MPLS_STACK: [u8; 2] = [1, 1];
 impl MplsError {
     #[inline(never)]
     fn tell(&mut self, cx: &mut Cx<'_, Tables>, packet: &mut Pkt, message: usize) {
-        let Some(stack) = stack_of(packet) else { return };
-        let (under, at) = (guess_first(stack.payload, stack.beyond), ETHERNET + stack.bytes().len());
+        let Some(stack) = stack_of(packet) else {
+            return;
+        };
+        let (under, at) = (
+            guess_first(stack.payload, stack.beyond),
+            ETHERNET + stack.bytes().len(),
+        );
         let is_ip6 = matches!(under, Guess::Ipv6(_));
         if !is_ip6 && !matches!(under, Guess::Ipv4(_)) {
             return;
         }
         packet.set_l3_offset(at);
-        let deserved = if is_ip6 { icmp6_error::deserves_answer(packet, KINDS6[message].2) } else { icmp4_error::deserves_answer(packet) };
+        let deserved = if is_ip6 {
+            icmp6_error::deserves_answer(packet, KINDS6[message].2)
+        } else {
+            icmp4_error::deserves_answer(packet)
+        };
         if !deserved || !self.budgets.may_send(message, cx.now) {
             return;
         }
@@ -106,27 +125,63 @@ impl MplsError {
 
 /// The message over IPv4, with labels or without.
 fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
-    let Some(stack) = stack_of(packet) else { return };
-    let Some((offender, _)) = Ipv4Header::read(stack.payload) else { return };
-    let source = cx.world.source4(packet, offender.source(), ends_in(cx.world, &stack));
-    let back = cx.world.fib4_of(packet.interface()).map_or(0, |fib| fib.lookup(offender.source()));
+    let Some(stack) = stack_of(packet) else {
+        return;
+    };
+    let Some((offender, _)) = Ipv4Header::read(stack.payload) else {
+        return;
+    };
+    let source = cx
+        .world
+        .source4(packet, offender.source(), ends_in(cx.world, &stack));
+    let back = cx
+        .world
+        .fib4_of(packet.interface())
+        .map_or(0, |fib| fib.lookup(offender.source()));
     let along = !knows_way_back(cx.world, &stack, back);
     let labels = if along { stack.bytes().len() } else { 0 };
     let extension = EXTENSION + stack.bytes().len();
     let Some(mut made) = cx.alloc() else { return };
     let _ = made.set_len(ETHERNET + labels + HEADERS + QUOTED + extension);
-    let argument = (QUOTED as u32 / 4) << 16 | if KINDS4[message].0 == 3 { packet.meta().argument.min(0xffff) } else { 0 };
+    let argument = (QUOTED as u32 / 4) << 16
+        | if KINDS4[message].0 == 3 {
+            packet.meta().argument.min(0xffff)
+        } else {
+            0
+        };
     let mut quote = [0; QUOTED + EXTENSION + DEEPEST * ENTRY];
-    copy_quote(packet, &stack, usize::from(offender.total_len()), &mut quote);
+    copy_quote(
+        packet,
+        &stack,
+        usize::from(offender.total_len()),
+        &mut quote,
+    );
     write_extension(&mut quote[QUOTED..QUOTED + extension], &stack);
     let (kind, code) = KINDS4[message];
-    let ethertype = if along { EtherType::MPLS } else { EtherType::IPV4 };
-    let Some(rest) = build::ethernet_blank(made.data_mut(), ethertype) else { return cx.free(made) };
+    let ethertype = if along {
+        EtherType::MPLS
+    } else {
+        EtherType::IPV4
+    };
+    let Some(rest) = build::ethernet_blank(made.data_mut(), ethertype) else {
+        return cx.free(made);
+    };
     if let Some(place) = rest.get_mut(..labels) {
         write_full_stack(place, &stack);
     }
-    let Some(l3) = rest.get_mut(labels..) else { return cx.free(made) };
-    build::icmp4(l3, source, offender.source(), OWN_TTL, kind, code, argument, &quote[..QUOTED + extension]);
+    let Some(l3) = rest.get_mut(labels..) else {
+        return cx.free(made);
+    };
+    build::icmp4(
+        l3,
+        source,
+        offender.source(),
+        OWN_TTL,
+        kind,
+        code,
+        argument,
+        &quote[..QUOTED + extension],
+    );
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);
@@ -135,33 +190,70 @@ fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
 
 /// The message over IPv6. What is too big is told without an extension: RFC 4884 section 4.6 has none for it.
 fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
-    let Some(stack) = stack_of(packet) else { return };
-    let Some((offender, _)) = Ipv6Header::read(stack.payload) else { return };
+    let Some(stack) = stack_of(packet) else {
+        return;
+    };
+    let Some((offender, _)) = Ipv6Header::read(stack.payload) else {
+        return;
+    };
     let destination = offender.source;
-    let Some(source) = cx.world.source6(packet, u128::from_be_bytes(destination), ends_in(cx.world, &stack)) else { return };
-    let back = cx.world.fib6_of(packet.interface()).map_or(0, |fib| fib.lookup(u128::from_be_bytes(destination)));
+    let Some(source) = cx.world.source6(
+        packet,
+        u128::from_be_bytes(destination),
+        ends_in(cx.world, &stack),
+    ) else {
+        return;
+    };
+    let back = cx
+        .world
+        .fib6_of(packet.interface())
+        .map_or(0, |fib| fib.lookup(u128::from_be_bytes(destination)));
     let along = !knows_way_back(cx.world, &stack, back);
     let labels = if along { stack.bytes().len() } else { 0 };
     let (kind, code, _) = KINDS6[message];
     let has_extension = kind == icmp6::TIME_EXCEEDED;
-    let extension = if has_extension { EXTENSION + stack.bytes().len() } else { 0 };
+    let extension = if has_extension {
+        EXTENSION + stack.bytes().len()
+    } else {
+        0
+    };
     let mut quote = [0; QUOTED + EXTENSION + DEEPEST * ENTRY];
     let quoted = copy_quote(packet, &stack, QUOTED, &mut quote);
     if has_extension {
         write_extension(&mut quote[QUOTED..QUOTED + extension], &stack);
     }
     // RFC 4884 section 4.4: the length in words of eight bytes, in the first of the second word.
-    let argument = if has_extension { (QUOTED as u32 / 8) << 24 } else { packet.meta().argument };
-    let body = if has_extension { &quote[..QUOTED + extension] } else { &quote[..quoted] };
+    let argument = if has_extension {
+        (QUOTED as u32 / 8) << 24
+    } else {
+        packet.meta().argument
+    };
+    let body = if has_extension {
+        &quote[..QUOTED + extension]
+    } else {
+        &quote[..quoted]
+    };
     let Some(mut made) = cx.alloc() else { return };
     let _ = made.set_len(ETHERNET + labels + Ipv6Header::LEN + 8 + body.len());
-    let ethertype = if along { EtherType::MPLS } else { EtherType::IPV6 };
-    let Some(rest) = build::ethernet_blank(made.data_mut(), ethertype) else { return cx.free(made) };
+    let ethertype = if along {
+        EtherType::MPLS
+    } else {
+        EtherType::IPV6
+    };
+    let Some(rest) = build::ethernet_blank(made.data_mut(), ethertype) else {
+        return cx.free(made);
+    };
     if let Some(place) = rest.get_mut(..labels) {
         write_full_stack(place, &stack);
     }
-    let way = Way { source: source.to_be_bytes(), destination, hop_limit: OWN_TTL };
-    let written = rest.get_mut(labels..).and_then(|l3| icmp6::message(l3, &way, kind, code, argument, body));
+    let way = Way {
+        source: source.to_be_bytes(),
+        destination,
+        hop_limit: OWN_TTL,
+    };
+    let written = rest
+        .get_mut(labels..)
+        .and_then(|l3| icmp6::message(l3, &way, kind, code, argument, body));
     if written.is_none() {
         return cx.free(made);
     }
@@ -179,8 +271,13 @@ fn copy_quote(packet: &Pkt, stack: &Stack<'_>, most: usize, quote: &mut [u8]) ->
 
 /// The table that looks up what is under the top label, if that label's path ends here.
 fn ends_in(tables: &Tables, stack: &Stack<'_>) -> Option<u32> {
-    let group = tables.lfib.lookup(stack.entries().next()?.label().0).group();
-    let end = tables.nexthops.adjacency(tables.nexthops.choose(group, || 0))?;
+    let group = tables
+        .lfib
+        .lookup(stack.entries().next()?.label().0)
+        .group();
+    let end = tables
+        .nexthops
+        .adjacency(tables.nexthops.choose(group, || 0))?;
     (end.kind == AdjacencyKind::Lookup).then_some(end.interface)
 }
 
@@ -194,7 +291,12 @@ fn knows_way_back(tables: &Tables, stack: &Stack<'_>, back: u32) -> bool {
 
 /// The stack as the message goes on under it: every entry with its full time to live.
 fn write_full_stack(place: &mut [u8], stack: &Stack<'_>) {
-    for (place, entry) in place.as_chunks_mut::<ENTRY>().0.iter_mut().zip(stack.bytes().as_chunks::<ENTRY>().0) {
+    for (place, entry) in place
+        .as_chunks_mut::<ENTRY>()
+        .0
+        .iter_mut()
+        .zip(stack.bytes().as_chunks::<ENTRY>().0)
+    {
         *place = (u32::from_be_bytes(*entry) | TTL).to_be_bytes();
     }
 }

@@ -17,7 +17,9 @@ pub(crate) struct MplsFragment {
 
 impl Default for MplsFragment {
     fn default() -> MplsFragment {
-        MplsFragment { made: Vec::with_capacity(256) }
+        MplsFragment {
+            made: Vec::with_capacity(256),
+        }
     }
 }
 
@@ -32,7 +34,12 @@ impl Node<Tables> for MplsFragment {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let depth = stack_of(packet).map_or(0, |stack| stack.bytes().len());
             packet.set_l3_offset(ETHERNET + depth);

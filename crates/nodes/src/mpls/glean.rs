@@ -17,7 +17,9 @@ pub(crate) struct MplsGlean {
 
 impl Default for MplsGlean {
     fn default() -> MplsGlean {
-        MplsGlean { asked: Recent::new(1_000_000_000) }
+        MplsGlean {
+            asked: Recent::new(1_000_000_000),
+        }
     }
 }
 
@@ -28,11 +30,21 @@ impl Node<Tables> for MplsGlean {
         name: "mpls-glean",
         about: "Holds labelled packets whose next hop is not known and asks for it.",
         nexts: &["mpls-lookup"],
-        reasons: &[DropReason::HoldFull, DropReason::HostUnreachable, DropReason::NoRoute, DropReason::Stopped],
+        reasons: &[
+            DropReason::HoldFull,
+            DropReason::HostUnreachable,
+            DropReason::NoRoute,
+            DropReason::Stopped,
+        ],
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = self.glean(cx, packet);
         }
@@ -42,7 +54,9 @@ impl Node<Tables> for MplsGlean {
 
 impl MplsGlean {
     fn glean(&mut self, cx: &mut Cx<'_, Tables>, packet: &Pkt) -> Verdict {
-        let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else { return Verdict::drop(DropReason::NoRoute) };
+        let Some(adjacency) = cx.world.nexthops.adjacency(packet.aux()) else {
+            return Verdict::drop(DropReason::NoRoute);
+        };
         let (interface, address) = (adjacency.end().interface, adjacency.end().address);
         let key = hold_key(interface, address);
         if self.asked.is_new(crate::recent::key(key), cx.now) {

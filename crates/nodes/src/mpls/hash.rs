@@ -33,7 +33,12 @@ pub fn flow_hash_mpls(stack: &Stack<'_>) -> u32 {
             let payload = stack.payload.get(header.header_len()..).unwrap_or(&[]);
             hash = mix(hash, u64::from(flow_hash4(header, payload)));
         }
-        Guess::Ipv6(_) => hash = mix(hash, Flow::read(stack.payload).map_or(0, |flow| u64::from(flow.hash(0)))),
+        Guess::Ipv6(_) => {
+            hash = mix(
+                hash,
+                Flow::read(stack.payload).map_or(0, |flow| u64::from(flow.hash(0))),
+            )
+        }
         Guess::Pseudowire | Guess::Unknown => {}
     }
     finish(hash)

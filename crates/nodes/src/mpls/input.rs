@@ -23,7 +23,12 @@ impl Node<Tables> for MplsInput {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = check(cx.world, packet);
         }
@@ -35,7 +40,11 @@ impl Node<Tables> for MplsInput {
 fn check(tables: &Tables, packet: &mut Pkt) -> Verdict {
     // A group frame carries labels only where they are set up for a group, which is not done here (RFC 5332).
     let group = packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
-    if group || !tables.interface(packet.interface()).is_some_and(|interface| interface.mpls) {
+    if group
+        || !tables
+            .interface(packet.interface())
+            .is_some_and(|interface| interface.mpls)
+    {
         return Verdict::drop(DropReason::MplsNotEnabled);
     }
     match stack_of(packet) {

@@ -11,13 +11,19 @@
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
-use weir_fib::{Adjacency, AdjacencyKind, LabelEntry, Labelled, Lfib, NeighborState, NexthopView, Payload, SmallFib4};
+use weir_fib::{
+    Adjacency, AdjacencyKind, LabelEntry, Labelled, Lfib, NeighborState, NexthopView, Payload,
+    SmallFib4,
+};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::mpls::{Guess, Label, guess_first};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, checksum};
 
 use super::error::{FRAGMENTATION_NEEDED, TTL_EXPIRED, complain};
-use super::{BOTTOM, CLASS_SHIFT, ENTRY, Fields, LABEL_SHIFT, TTL, entropy, flow_hash_mpls, is_ordinary, stack_of, take_out, top_of};
+use super::{
+    BOTTOM, CLASS_SHIFT, ENTRY, Fields, LABEL_SHIFT, TTL, entropy, flow_hash_mpls, is_ordinary,
+    stack_of, take_out, top_of,
+};
 use super::{write_entries, write_ethernet};
 use crate::eth_input::ETHERNET;
 use crate::ip4_lookup::Exits;
@@ -37,7 +43,15 @@ impl Node<Tables> for MplsLookup {
     const SPEC: NodeSpec = NodeSpec {
         name: "mpls-lookup",
         about: "Finds what the top label stands for; swaps, pushes and takes labels off.",
-        nexts: &["ip4-input", "ip4-lookup", "mpls-glean", "mpls-error", "mpls-fragment", "ip6-input", "pseudowire-input"],
+        nexts: &[
+            "ip4-input",
+            "ip4-lookup",
+            "mpls-glean",
+            "mpls-error",
+            "mpls-fragment",
+            "ip6-input",
+            "pseudowire-input",
+        ],
         reasons: &[
             DropReason::MplsBadStack,
             DropReason::MplsReservedLabel,
@@ -54,10 +68,19 @@ impl Node<Tables> for MplsLookup {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         let (tables, nexthops) = (cx.world, cx.world.nexthops.view());
         let lfib: &Lfib = &tables.lfib;
-        let straight = if cx.is_traced() { None } else { tables.fib4.first().and_then(|fib| fib.small()) };
+        let straight = if cx.is_traced() {
+            None
+        } else {
+            tables.fib4.first().and_then(|fib| fib.small())
+        };
         verdicts.fill(Verdict::OUT);
         let (mut exits, mut looked_up) = (Exits::default(), 0);
         each::frame(packets, |place, packet| {
@@ -68,7 +91,10 @@ impl Node<Tables> for MplsLookup {
             match settle(tables, packet) {
                 Verdict::OUT => exits.note(packet.aux()),
                 // What is plain under its last label leaves from here too, as it would from ip4-lookup.
-                READY if let Some(interface) = straight.and_then(|fib| forward(fib, nexthops, packet)) => {
+                READY
+                    if let Some(interface) =
+                        straight.and_then(|fib| forward(fib, nexthops, packet)) =>
+                {
                     looked_up += 1;
                     exits.note(interface);
                 }
@@ -117,7 +143,13 @@ fn exchange(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<
 
 /// The same in a frame of `len` bytes, which is in one piece, once the label that comes on and the neighbour are known; `top` is the entry that goes.
 #[inline(always)]
-pub(super) fn swap(frame: &mut [u8; SHORTEST], len: usize, top: u32, label: u32, below: &Adjacency) -> Option<u32> {
+pub(super) fn swap(
+    frame: &mut [u8; SHORTEST],
+    len: usize,
+    top: u32,
+    label: u32,
+    below: &Adjacency,
+) -> Option<u32> {
     let (start, end) = below.in_use()?;
     if (top & TTL <= 1) | (len > below.longest_frame()) {
         return None;
@@ -157,8 +189,14 @@ impl Top {
 #[inline(never)]
 fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
     packet.clear_flags(Flags::PLAIN_IP4);
-    let Some(word) = top_of(packet) else { return Verdict::drop(DropReason::MplsBadStack) };
-    let mut top = Top { word, off: 0, alert: false };
+    let Some(word) = top_of(packet) else {
+        return Verdict::drop(DropReason::MplsBadStack);
+    };
+    let mut top = Top {
+        word,
+        off: 0,
+        alert: false,
+    };
     loop {
         let label = top.word >> LABEL_SHIFT;
         if is_ordinary(label) {
@@ -171,7 +209,10 @@ fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
             // penultimate hop took that off.
             Label::ENTROPY_INDICATOR => match below(packet, top) {
                 Some(entropy) if is_ordinary(entropy.word >> LABEL_SHIFT) => {
-                    top = Top { word: top.word & !BOTTOM | entropy.word & BOTTOM, ..entropy };
+                    top = Top {
+                        word: top.word & !BOTTOM | entropy.word & BOTTOM,
+                        ..entropy
+                    };
                     Payload::Either
                 }
                 _ => return Verdict::drop(DropReason::MplsBadStack),
@@ -188,26 +229,50 @@ fn settle(tables: &Tables, packet: &mut Pkt) -> Verdict {
             _ => return Verdict::drop(DropReason::MplsReservedLabel),
         };
         if top.is_bottom() {
-            let table = tables.interface(packet.interface()).map_or(0, |interface| interface.table);
-            let end = Ending { table, payload, pipe: false, class: false };
+            let table = tables
+                .interface(packet.interface())
+                .map_or(0, |interface| interface.table);
+            let end = Ending {
+                table,
+                payload,
+                pipe: false,
+                class: false,
+            };
             return deaggregate(tables, packet, top, end);
         }
         if top.ttl() <= 1 {
             return expired(packet);
         }
         // RFC 4182: an explicit null may stand above other labels, as an alert does.
-        let Some(next) = below(packet, top) else { return Verdict::drop(DropReason::MplsBadStack) };
+        let Some(next) = below(packet, top) else {
+            return Verdict::drop(DropReason::MplsBadStack);
+        };
         // An indicator has the time to live of the label above it.
-        let own = if next.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0 { TTL } else { next.word & TTL };
-        top = Top { word: next.word & !TTL | own.min(top.word & TTL), ..next };
+        let own = if next.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0 {
+            TTL
+        } else {
+            next.word & TTL
+        };
+        top = Top {
+            word: next.word & !TTL | own.min(top.word & TTL),
+            ..next
+        };
     }
 }
 
 /// The entry below.
 fn below(packet: &Pkt, top: Top) -> Option<Top> {
     let off = top.off + ENTRY;
-    let word = packet.data().get(ETHERNET + off..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))?;
-    (!top.is_bottom()).then_some(Top { word, off, alert: top.alert })
+    let word = packet
+        .data()
+        .get(ETHERNET + off..)?
+        .first_chunk()
+        .map(|bytes| u32::from_be_bytes(*bytes))?;
+    (!top.is_bottom()).then_some(Top {
+        word,
+        off,
+        alert: top.alert,
+    })
 }
 
 /// The top label is one of the table's, or of nobody's.
@@ -216,18 +281,29 @@ fn by_table(tables: &Tables, packet: &mut Pkt, top: Top, entry: LabelEntry) -> V
         return Verdict::drop(DropReason::MplsUnknownLabel);
     }
     let number = tables.nexthops.choose(entry.group(), || hash(packet));
-    let Some(adjacency) = tables.nexthops.adjacency(number) else { return Verdict::drop(DropReason::NoRoute) };
+    let Some(adjacency) = tables.nexthops.adjacency(number) else {
+        return Verdict::drop(DropReason::NoRoute);
+    };
     match adjacency.kind {
-        AdjacencyKind::Labelled | AdjacencyKind::Neighbor => pass_on(packet, top, entry, number, adjacency),
+        AdjacencyKind::Labelled | AdjacencyKind::Neighbor => {
+            pass_on(packet, top, entry, number, adjacency)
+        }
         AdjacencyKind::Lookup => {
-            let end = Ending { table: adjacency.interface, payload: entry.payload(), pipe: entry.is_pipe(), class: true };
+            let end = Ending {
+                table: adjacency.interface,
+                payload: entry.payload(),
+                pipe: entry.is_pipe(),
+                class: true,
+            };
             deaggregate(tables, packet, top, end)
         }
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Pseudowire => out_of_pseudowire(packet, top, adjacency.interface),
-        AdjacencyKind::Local | AdjacencyKind::Glean | AdjacencyKind::Drop | AdjacencyKind::Unreachable | AdjacencyKind::Prohibit => {
-            Verdict::drop(DropReason::NoRoute)
-        }
+        AdjacencyKind::Local
+        | AdjacencyKind::Glean
+        | AdjacencyKind::Drop
+        | AdjacencyKind::Unreachable
+        | AdjacencyKind::Prohibit => Verdict::drop(DropReason::NoRoute),
     }
 }
 
@@ -249,7 +325,13 @@ fn expired(packet: &mut Pkt) -> Verdict {
 }
 
 /// To a neighbour, with labels in the place of the top one or without.
-fn pass_on(packet: &mut Pkt, top: Top, entry: LabelEntry, number: u32, adjacency: &Adjacency) -> Verdict {
+fn pass_on(
+    packet: &mut Pkt,
+    top: Top,
+    entry: LabelEntry,
+    number: u32,
+    adjacency: &Adjacency,
+) -> Verdict {
     if top.ttl() <= 1 {
         return expired(packet);
     }
@@ -281,8 +363,13 @@ fn pass_on(packet: &mut Pkt, top: Top, entry: LabelEntry, number: u32, adjacency
 /// Puts the router alert back on top of what leaves.
 #[cold]
 fn alert_again(packet: &mut Pkt, top: Top) -> Verdict {
-    let entry = Label::ROUTER_ALERT.0 << LABEL_SHIFT | u32::from(top.class()) << CLASS_SHIFT | u32::from(top.ttl() - 1);
-    let Some(frame) = packet.push_front(ENTRY).and_then(|frame| frame.first_chunk_mut::<SHORTEST>()) else {
+    let entry = Label::ROUTER_ALERT.0 << LABEL_SHIFT
+        | u32::from(top.class()) << CLASS_SHIFT
+        | u32::from(top.ttl() - 1);
+    let Some(frame) = packet
+        .push_front(ENTRY)
+        .and_then(|frame| frame.first_chunk_mut::<SHORTEST>())
+    else {
         return Verdict::drop(DropReason::FrameTooLong);
     };
     frame.copy_within(ENTRY.., 0);
@@ -293,11 +380,18 @@ fn alert_again(packet: &mut Pkt, top: Top) -> Verdict {
 /// Longer than the link takes. `room` is what it takes of what lies behind the first `gone` bytes of labels.
 #[cold]
 fn too_long(packet: &mut Pkt, room: usize, gone: usize) -> Verdict {
-    let Some(stack) = stack_of(packet) else { return Verdict::drop(DropReason::FrameTooLong) };
+    let Some(stack) = stack_of(packet) else {
+        return Verdict::drop(DropReason::FrameTooLong);
+    };
     let room = room.saturating_sub(stack.bytes().len().saturating_sub(gone)) as u32;
     // A frame of a pseudowire can begin like IP (RFC 4928): it is cut only when it is IP beyond doubt.
     match guess_first(stack.payload, stack.beyond) {
-        Guess::Ipv4(header) if stack.payload.get(..header.header_len()).is_some_and(|header| checksum::internet(header) == 0) => {
+        Guess::Ipv4(header)
+            if stack
+                .payload
+                .get(..header.header_len())
+                .is_some_and(|header| checksum::internet(header) == 0) =>
+        {
             if header.dont_fragment() {
                 complain(packet, FRAGMENTATION_NEEDED, room);
                 return Verdict::to(MPLS_ERROR);
@@ -321,10 +415,22 @@ fn swap_stack(packet: &mut Pkt, top: Top, labelled: &Labelled) -> Verdict {
         class: top.class(),
         bottom: top.is_bottom(),
         swapped: true,
-        entropy: if labelled.entropy().is_some() { entropy(hash(packet)) } else { 0 },
+        entropy: if labelled.entropy().is_some() {
+            entropy(hash(packet))
+        } else {
+            0
+        },
     };
-    let moved = if pushed >= gone { packet.push_front(pushed - gone).is_some() } else { packet.pull_front(gone - pushed) };
-    let Some(place) = packet.data_mut().get_mut(ETHERNET..ETHERNET + pushed).filter(|_| moved) else {
+    let moved = if pushed >= gone {
+        packet.push_front(pushed - gone).is_some()
+    } else {
+        packet.pull_front(gone - pushed)
+    };
+    let Some(place) = packet
+        .data_mut()
+        .get_mut(ETHERNET..ETHERNET + pushed)
+        .filter(|_| moved)
+    else {
         return Verdict::drop(DropReason::FrameTooLong);
     };
     write_entries(place, labelled, fields);
@@ -342,7 +448,9 @@ fn pop(packet: &mut Pkt, top: Top, entry: LabelEntry, end: &Adjacency) -> Verdic
         EtherType::MPLS
     } else {
         let under = packet.data().get(at..).unwrap_or(&[]);
-        let Some(ethertype) = payload_of(under, entry.payload()) else { return Verdict::drop(DropReason::MplsBadPayload) };
+        let Some(ethertype) = payload_of(under, entry.payload()) else {
+            return Verdict::drop(DropReason::MplsBadPayload);
+        };
         if !entry.is_pipe() {
             uniform_payload(packet, at, ttl, Some(top.class()));
         }
@@ -355,31 +463,48 @@ fn pop(packet: &mut Pkt, top: Top, entry: LabelEntry, end: &Adjacency) -> Verdic
 }
 
 fn leave(packet: &mut Pkt, end: &Adjacency, ethertype: EtherType) -> Verdict {
-    if write_ethernet(packet, end, ethertype) { Verdict::OUT } else { Verdict::drop(DropReason::HostUnreachable) }
+    if write_ethernet(packet, end, ethertype) {
+        Verdict::OUT
+    } else {
+        Verdict::drop(DropReason::HostUnreachable)
+    }
 }
 
 /// Which protocol lies under the last label: what the label stands for, and what the version field agrees with.
 fn payload_of(under: &[u8], wanted: Payload) -> Option<EtherType> {
     match (under.first()? >> 4, wanted) {
-        (4, Payload::Either | Payload::Ip4) if under.len() >= Ipv4Header::LEN => Some(EtherType::IPV4),
-        (6, Payload::Either | Payload::Ip6) if under.len() >= Ipv6Header::LEN => Some(EtherType::IPV6),
+        (4, Payload::Either | Payload::Ip4) if under.len() >= Ipv4Header::LEN => {
+            Some(EtherType::IPV4)
+        }
+        (6, Payload::Either | Payload::Ip6) if under.len() >= Ipv6Header::LEN => {
+            Some(EtherType::IPV6)
+        }
         _ => None,
     }
 }
 
 /// Uniform mode onto a label: time to live, never more than it has, and class (RFC 3443 section 3.3, RFC 3270).
 fn uniform_label(packet: &mut Pkt, at: usize, ttl: u8, class: u8) -> bool {
-    let Some(place) = packet.data_mut().get_mut(at..).and_then(|rest| rest.first_chunk_mut::<ENTRY>()) else { return false };
+    let Some(place) = packet
+        .data_mut()
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<ENTRY>())
+    else {
+        return false;
+    };
     let word = u32::from_be_bytes(*place);
     let ttl = (word & TTL).min(u32::from(ttl));
-    *place = (word & !(TTL | 7 << CLASS_SHIFT) | u32::from(class) << CLASS_SHIFT | ttl).to_be_bytes();
+    *place =
+        (word & !(TTL | 7 << CLASS_SHIFT) | u32::from(class) << CLASS_SHIFT | ttl).to_be_bytes();
     true
 }
 
 /// Uniform mode onto an IP header. A class that is not the DSCP's becomes a class selector; one that is leaves it
 /// as it was. The bits of ECN stay (RFC 5462 section 2, RFC 5129 section 4).
 pub(super) fn uniform_payload(packet: &mut Pkt, at: usize, ttl: u8, class: Option<u8>) {
-    let Some(l3) = packet.data_mut().get_mut(at..) else { return };
+    let Some(l3) = packet.data_mut().get_mut(at..) else {
+        return;
+    };
     match l3.first().map(|first| first >> 4) {
         Some(4) => {
             if let Some((header, _)) = Ipv4Header::read_mut(l3) {
@@ -389,7 +514,9 @@ pub(super) fn uniform_payload(packet: &mut Pkt, at: usize, ttl: u8, class: Optio
         Some(6) => {
             if let Some((header, _)) = Ipv6Header::read_mut(l3) {
                 header.hop_limit = header.hop_limit.min(ttl);
-                if let Some(tos) = class.and_then(|class| new_service(header.traffic_class(), class)) {
+                if let Some(tos) =
+                    class.and_then(|class| new_service(header.traffic_class(), class))
+                {
                     header.set_traffic_class(tos);
                 }
             }
@@ -403,7 +530,10 @@ fn uniform_ip4(header: &mut Ipv4Header, ttl: u8, class: Option<u8>) {
     let mut sum = header.checksum();
     if ttl < header.ttl {
         let protocol = u16::from(header.protocol().0);
-        let (old, new) = (u16::from(header.ttl) << 8 | protocol, u16::from(ttl) << 8 | protocol);
+        let (old, new) = (
+            u16::from(header.ttl) << 8 | protocol,
+            u16::from(ttl) << 8 | protocol,
+        );
         sum = checksum::changed(sum, old, new);
         header.ttl = ttl;
     }
@@ -432,24 +562,38 @@ struct Ending {
 
 /// The label path ends here: what is under the last label is looked up by its address.
 fn deaggregate(tables: &Tables, packet: &mut Pkt, top: Top, end: Ending) -> Verdict {
-    let Some(top) = last(packet, top) else { return Verdict::drop(DropReason::MplsNotBottom) };
+    let Some(top) = last(packet, top) else {
+        return Verdict::drop(DropReason::MplsNotBottom);
+    };
     let at = ETHERNET + top.off + ENTRY;
     let under = packet.data().get(at..).unwrap_or(&[]);
-    let Some(ethertype) = payload_of(under, end.payload) else { return Verdict::drop(DropReason::MplsBadPayload) };
+    let Some(ethertype) = payload_of(under, end.payload) else {
+        return Verdict::drop(DropReason::MplsBadPayload);
+    };
     if top.ttl() <= 1 && !is_for_us(tables, end.table, ethertype, under) {
         return expired(packet);
     }
     if !end.pipe {
         // Its own hop is taken off where it is forwarded.
-        uniform_payload(packet, at, top.ttl().max(1), end.class.then_some(top.class()));
+        uniform_payload(
+            packet,
+            at,
+            top.ttl().max(1),
+            end.class.then_some(top.class()),
+        );
     }
     if !take_out(packet, top.off + ENTRY, ethertype) {
         return Verdict::drop(DropReason::MplsBadStack);
     }
     packet.clear_flags(Flags::HASHED);
     // What this router itself says along the path loses no hop here.
-    let ready = ethertype == EtherType::IPV4 && !packet.flags().any(Flags::ORIGINATED) && ip4_input::ready(packet);
-    let elsewhere = end.table != 0 || tables.interface(packet.interface()).is_none_or(|interface| interface.table != 0);
+    let ready = ethertype == EtherType::IPV4
+        && !packet.flags().any(Flags::ORIGINATED)
+        && ip4_input::ready(packet);
+    let elsewhere = end.table != 0
+        || tables
+            .interface(packet.interface())
+            .is_none_or(|interface| interface.table != 0);
     if elsewhere || !ready {
         // What is looked at once more is told from what came without a label: lists and the way back are not asked.
         packet.meta_mut().table = end.table;
@@ -469,14 +613,20 @@ fn last(packet: &Pkt, top: Top) -> Option<Top> {
         return Some(top);
     }
     // RFC 6790 section 4.3: the egress takes an entropy label off with the label above it.
-    let indicator = below(packet, top).filter(|indicator| indicator.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0)?;
+    let indicator = below(packet, top)
+        .filter(|indicator| indicator.word >> LABEL_SHIFT == Label::ENTROPY_INDICATOR.0)?;
     let entropy = below(packet, indicator).filter(|entropy| entropy.is_bottom())?;
-    Some(Top { word: top.word | BOTTOM, ..entropy })
+    Some(Top {
+        word: top.word | BOTTOM,
+        ..entropy
+    })
 }
 
 /// What is under the last label is a frame of the pseudowire with this interface, or was about one.
 fn out_of_pseudowire(packet: &mut Pkt, top: Top, interface: u32) -> Verdict {
-    let Some(top) = last(packet, top) else { return Verdict::drop(DropReason::MplsNotBottom) };
+    let Some(top) = last(packet, top) else {
+        return Verdict::drop(DropReason::MplsNotBottom);
+    };
     // RFC 3032 section 2.4.1: nor may the stack be taken off and what is under it forwarded. Nobody is told: a frame
     // has no sender that could be.
     if top.ttl() <= 1 {
@@ -494,11 +644,21 @@ fn out_of_pseudowire(packet: &mut Pkt, top: Top, interface: u32) -> Verdict {
 fn is_for_us(tables: &Tables, table: u32, ethertype: EtherType, under: &[u8]) -> bool {
     let table = table as usize;
     let group = if ethertype == EtherType::IPV4 {
-        let Some((header, _)) = Ipv4Header::read(under) else { return false };
-        tables.fib4.get(table).map_or(0, |fib| fib.lookup(header.destination()))
+        let Some((header, _)) = Ipv4Header::read(under) else {
+            return false;
+        };
+        tables
+            .fib4
+            .get(table)
+            .map_or(0, |fib| fib.lookup(header.destination()))
     } else {
-        let Some((header, _)) = Ipv6Header::read(under) else { return false };
-        tables.fib6.get(table).map_or(0, |fib| fib.lookup(u128::from_be_bytes(header.destination)))
+        let Some((header, _)) = Ipv6Header::read(under) else {
+            return false;
+        };
+        tables
+            .fib6
+            .get(table)
+            .map_or(0, |fib| fib.lookup(u128::from_be_bytes(header.destination)))
     };
     tables.nexthops.kind(tables.nexthops.choose(group, || 0)) == AdjacencyKind::Local
 }

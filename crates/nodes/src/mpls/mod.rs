@@ -46,7 +46,11 @@ pub(crate) fn stack_of(packet: &Pkt) -> Option<Stack<'_>> {
 /// The top entry as a number.
 #[inline(always)]
 pub(crate) fn top_of(packet: &Pkt) -> Option<u32> {
-    packet.data().get(ETHERNET..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    packet
+        .data()
+        .get(ETHERNET..)?
+        .first_chunk()
+        .map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 /// What a stack entry holds beside its label.
@@ -74,11 +78,21 @@ pub(crate) struct Fields {
 #[inline(always)]
 pub(crate) fn write_entries(place: &mut [u8], labelled: &Labelled, fields: Fields) {
     let last = labelled.entries().len().saturating_sub(1);
-    for (number, (place, (entry, manner))) in place.as_chunks_mut::<ENTRY>().0.iter_mut().zip(labelled.written()).enumerate() {
+    for (number, (place, (entry, manner))) in place
+        .as_chunks_mut::<ENTRY>()
+        .0
+        .iter_mut()
+        .zip(labelled.written())
+        .enumerate()
+    {
         let kept = manner.is_uniform() || (fields.swapped && number == last);
         let ttl = if kept { fields.ttl } else { labelled.ttl };
         let class = u32::from(manner.class(fields.class)) << CLASS_SHIFT;
-        let bottom = if number == last && fields.bottom { BOTTOM } else { 0 };
+        let bottom = if number == last && fields.bottom {
+            BOTTOM
+        } else {
+            0
+        };
         let word = if labelled.entropy() == Some(number) {
             // RFC 6790 section 4.2: its time to live is 0, so that nobody forwards by it.
             fields.entropy << LABEL_SHIFT | class | bottom
@@ -91,8 +105,12 @@ pub(crate) fn write_entries(place: &mut [u8], labelled: &Labelled, fields: Field
 
 /// Writes the Ethernet header of a packet that leaves for a neighbour; `false` when its address is not known.
 pub(crate) fn write_ethernet(packet: &mut Pkt, end: &Adjacency, ethertype: EtherType) -> bool {
-    let Some(destination) = end.rewrite() else { return false };
-    let Some(frame) = packet.data_mut().first_chunk_mut::<ETHERNET>() else { return false };
+    let Some(destination) = end.rewrite() else {
+        return false;
+    };
+    let Some(frame) = packet.data_mut().first_chunk_mut::<ETHERNET>() else {
+        return false;
+    };
     frame[..6].copy_from_slice(&destination);
     frame[6..12].copy_from_slice(&end.source_mac());
     frame[12..].copy_from_slice(&ethertype.0.to_be_bytes());
@@ -104,7 +122,9 @@ pub(crate) fn write_ethernet(packet: &mut Pkt, end: &Adjacency, ethertype: Ether
 
 /// Takes `bytes` out from behind the Ethernet header; that moves up, its type changed.
 pub(crate) fn take_out(packet: &mut Pkt, bytes: usize, ethertype: EtherType) -> bool {
-    let Some(stations) = packet.data().first_chunk::<{ ETHERNET - 2 }>().copied() else { return false };
+    let Some(stations) = packet.data().first_chunk::<{ ETHERNET - 2 }>().copied() else {
+        return false;
+    };
     if packet.len() < ETHERNET + bytes || !packet.pull_front(bytes) {
         return false;
     }

@@ -27,7 +27,12 @@ impl Node<Tables> for MplsPush {
     };
 
     #[inline(always)]
-    fn process(&mut self, cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> Outcome {
+    fn process(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = push(cx.world, packet);
         }
@@ -37,23 +42,46 @@ impl Node<Tables> for MplsPush {
 
 #[inline(never)]
 fn push(tables: &Tables, packet: &mut Pkt) -> Verdict {
-    let Some(labelled) = tables.nexthops.adjacency(packet.aux()).and_then(|adjacency| adjacency.labelled()) else {
+    let Some(labelled) = tables
+        .nexthops
+        .adjacency(packet.aux())
+        .and_then(|adjacency| adjacency.labelled())
+    else {
         return Verdict::drop(DropReason::NoRoute);
     };
-    let Some((ttl, class)) = hops_and_class(packet) else { return Verdict::drop(DropReason::NoRoute) };
-    let entropy = if labelled.entropy().is_some() { entropy(hash(packet)) } else { 0 };
-    let fields = Fields { ttl, class, bottom: true, swapped: false, entropy };
+    let Some((ttl, class)) = hops_and_class(packet) else {
+        return Verdict::drop(DropReason::NoRoute);
+    };
+    let entropy = if labelled.entropy().is_some() {
+        entropy(hash(packet))
+    } else {
+        0
+    };
+    let fields = Fields {
+        ttl,
+        class,
+        bottom: true,
+        swapped: false,
+        entropy,
+    };
     put_on(packet, labelled, fields)
 }
 
 /// Labels in front of what lies behind the Ethernet header, and off to the neighbour.
 pub(crate) fn put_on(packet: &mut Pkt, labelled: &Labelled, fields: Fields) -> Verdict {
     let bytes = labelled.bytes();
-    let Some(place) = packet.push_front(bytes).and_then(|frame| frame.get_mut(ETHERNET..ETHERNET + bytes)) else {
+    let Some(place) = packet
+        .push_front(bytes)
+        .and_then(|frame| frame.get_mut(ETHERNET..ETHERNET + bytes))
+    else {
         return Verdict::drop(DropReason::NoRoute);
     };
     write_entries(place, labelled, fields);
-    if write_ethernet(packet, &labelled.below, EtherType::MPLS) { Verdict::OUT } else { Verdict::drop(DropReason::HostUnreachable) }
+    if write_ethernet(packet, &labelled.below, EtherType::MPLS) {
+        Verdict::OUT
+    } else {
+        Verdict::drop(DropReason::HostUnreachable)
+    }
 }
 
 /// Time to live and class of what is to get labels, as it is after this router's own hop.
@@ -61,7 +89,9 @@ fn hops_and_class(packet: &Pkt) -> Option<(u8, u8)> {
     let l3 = packet.l3();
     match l3.first()? >> 4 {
         4 => Ipv4Header::read(l3).map(|(header, _)| (header.ttl, header.tos >> 5)),
-        6 => Ipv6Header::read(l3).map(|(header, _)| (header.hop_limit, header.traffic_class() >> 5)),
+        6 => {
+            Ipv6Header::read(l3).map(|(header, _)| (header.hop_limit, header.traffic_class() >> 5))
+        }
         _ => None,
     }
 }
@@ -73,7 +103,9 @@ fn hash(packet: &Pkt) -> u32 {
     let l3 = packet.l3();
     match l3.first().map(|first| first >> 4) {
         Some(6) => Flow::read(l3).map_or(0, |flow| flow.hash(0)),
-        _ => Ipv4Header::read(l3).map_or(0, |(header, _)| flow_hash4(header, l3.get(header.header_len()..).unwrap_or(&[]))),
+        _ => Ipv4Header::read(l3).map_or(0, |(header, _)| {
+            flow_hash4(header, l3.get(header.header_len()..).unwrap_or(&[]))
+        }),
     }
 }
 
@@ -82,7 +114,8 @@ fn hash(packet: &Pkt) -> u32 {
 pub(crate) fn plain6(labelled: &Labelled, packet: &mut Pkt) -> Option<u32> {
     let end = &labelled.below;
     end.rewrite()?;
-    if packet.len() + labelled.bytes() > end.longest_frame() || labelled.bytes() > packet.headroom() {
+    if packet.len() + labelled.bytes() > end.longest_frame() || labelled.bytes() > packet.headroom()
+    {
         return None;
     }
     let (header, _) = Ipv6Header::read_mut(packet.l3_mut())?;
@@ -91,8 +124,18 @@ pub(crate) fn plain6(labelled: &Labelled, packet: &mut Pkt) -> Option<u32> {
     }
     header.hop_limit -= 1;
     let (ttl, class) = hops_and_class(packet)?;
-    let entropy = if labelled.entropy().is_some() { entropy(hash(packet)) } else { 0 };
-    let fields = Fields { ttl, class, bottom: true, swapped: false, entropy };
+    let entropy = if labelled.entropy().is_some() {
+        entropy(hash(packet))
+    } else {
+        0
+    };
+    let fields = Fields {
+        ttl,
+        class,
+        bottom: true,
+        swapped: false,
+        entropy,
+    };
     (put_on(packet, labelled, fields) == Verdict::OUT).then_some(end.interface)
 }
 
@@ -111,13 +154,23 @@ pub(crate) fn plain4(labelled: &Labelled, packet: &mut Pkt) -> Option<u32> {
         return None;
     }
     packet.set_l3_offset(ETHERNET);
-    let hash = if labelled.entropy().is_some() { entropy(hash(packet)) } else { 0 };
+    let hash = if labelled.entropy().is_some() {
+        entropy(hash(packet))
+    } else {
+        0
+    };
     let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
     let place = frame.get_mut(HOPS..)?.first_chunk_mut()?;
     let hops = hop_taken(u32::from_le_bytes(*place))?;
     *place = hops.to_le_bytes();
     let class = frame[ETHERNET + 1] >> 5;
-    let fields = Fields { ttl: hops as u8, class, bottom: true, swapped: false, entropy: hash };
+    let fields = Fields {
+        ttl: hops as u8,
+        class,
+        bottom: true,
+        swapped: false,
+        entropy: hash,
+    };
     let frame = packet.push_front(bytes)?;
     let (ethernet, rest) = frame.split_first_chunk_mut::<ETHERNET>()?;
     ethernet[..8].copy_from_slice(&start);

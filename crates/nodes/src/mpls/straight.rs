@@ -76,7 +76,9 @@ impl<'a> MplsStraight<'a> {
         }
         match self.last.1 {
             End::LookUp(entry) => self.pop(packet, top, entry),
-            End::Pseudowire(interface) if is_end(top) => self.outlet.as_mut()?.take(interface, packet, SHORTEST),
+            End::Pseudowire(interface) if is_end(top) => {
+                self.outlet.as_mut()?.take(interface, packet, SHORTEST)
+            }
             End::Pseudowire(_) => None,
         }
     }
@@ -84,10 +86,14 @@ impl<'a> MplsStraight<'a> {
     /// What is done with packets of a label path that ends here.
     #[inline(always)]
     fn end(&self, entry: LabelEntry) -> Option<End> {
-        let &[only] = self.nexthops.buckets(entry.group()) else { return None };
+        let &[only] = self.nexthops.buckets(entry.group()) else {
+            return None;
+        };
         let end = self.nexthops.adjacency(only)?;
         match end.kind {
-            AdjacencyKind::Lookup if end.interface == 0 && entry.payload() != Payload::Ip6 => Some(End::LookUp(entry)),
+            AdjacencyKind::Lookup if end.interface == 0 && entry.payload() != Payload::Ip6 => {
+                Some(End::LookUp(entry))
+            }
             AdjacencyKind::Pseudowire => Some(End::Pseudowire(end.interface)),
             _ => None,
         }
@@ -98,13 +104,20 @@ impl<'a> MplsStraight<'a> {
     fn pop(&mut self, packet: &mut Pkt, top: u32, entry: LabelEntry) -> Option<u32> {
         let (fib, len) = (self.fib?, packet.len().checked_sub(ENTRY)?);
         // Where the packet begins once the entry is off.
-        let frame = packet.data_mut().first_chunk_mut::<{ ENTRY + PLAIN }>()?.last_chunk_mut::<PLAIN>()?;
+        let frame = packet
+            .data_mut()
+            .first_chunk_mut::<{ ENTRY + PLAIN }>()?
+            .last_chunk_mut::<PLAIN>()?;
         let header = Header::read(frame);
         if !(is_end(top) & header.is_usual() & header.is_sound()) {
             return None;
         }
         let plain = header.plain(len)?;
-        let hops = if entry.is_pipe() { plain.hops } else { uniform(plain.hops, header.service(), top)? };
+        let hops = if entry.is_pipe() {
+            plain.hops
+        } else {
+            uniform(plain.hops, header.service(), top)?
+        };
         let neighbor = self.nexthops.only_neighbor(fib.lookup(plain.destination))?;
         let interface = ip4_rewrite::head(neighbor, plain.whole, hops, frame)?;
         let _ = packet.pull_front(ENTRY);

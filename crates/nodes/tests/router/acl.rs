@@ -17,23 +17,61 @@ fn net(text: &str) -> Ipv4Net {
 }
 
 /// A term about UDP to a prefix and some ports.
-pub(crate) fn udp_to(action: Action, destination: &str, ports: std::ops::RangeInclusive<u16>) -> (Action, Vec<Rule>) {
-    let addresses = Addresses::V4 { source: Ipv4Net::default(), destination: net(destination) };
-    let payload = Payload::Ports { protocol: IpProtocol::UDP, source: 0..=u16::MAX, destination: ports };
-    (action, vec![Rule { action, addresses, payload }])
+pub(crate) fn udp_to(
+    action: Action,
+    destination: &str,
+    ports: std::ops::RangeInclusive<u16>,
+) -> (Action, Vec<Rule>) {
+    let addresses = Addresses::V4 {
+        source: Ipv4Net::default(),
+        destination: net(destination),
+    };
+    let payload = Payload::Ports {
+        protocol: IpProtocol::UDP,
+        source: 0..=u16::MAX,
+        destination: ports,
+    };
+    (
+        action,
+        vec![Rule {
+            action,
+            addresses,
+            payload,
+        }],
+    )
 }
 
 pub(crate) fn from(action: Action, source: &str) -> (Action, Vec<Rule>) {
-    let addresses = Addresses::V4 { source: net(source), destination: Ipv4Net::default() };
-    (action, vec![Rule { action, addresses, payload: Payload::Any }])
+    let addresses = Addresses::V4 {
+        source: net(source),
+        destination: Ipv4Net::default(),
+    };
+    (
+        action,
+        vec![Rule {
+            action,
+            addresses,
+            payload: Payload::Any,
+        }],
+    )
 }
 
 /// Binds an interface to a list; what its terms meet.
-pub(crate) fn bind(router: &mut Router, interface: u32, feature: Feature, terms: Vec<(Action, Vec<Rule>)>) -> Arc<FilterCounters> {
+pub(crate) fn bind(
+    router: &mut Router,
+    interface: u32,
+    feature: Feature,
+    terms: Vec<(Action, Vec<Rule>)>,
+) -> Arc<FilterCounters> {
     let list = Arc::new(FilterList::build(terms).unwrap());
     let counters = Arc::new(FilterCounters::new(1, list.terms()));
-    let filter = Some(Filter { list, counters: counters.clone() });
-    let place = router.tables.interfaces[interface as usize].as_mut().unwrap();
+    let filter = Some(Filter {
+        list,
+        counters: counters.clone(),
+    });
+    let place = router.tables.interfaces[interface as usize]
+        .as_mut()
+        .unwrap();
     let mut entry: Entry = (**place).clone();
     entry.interface.features = Features::default().with(feature);
     match feature {
@@ -45,7 +83,11 @@ pub(crate) fn bind(router: &mut Router, interface: u32, feature: Feature, terms:
 }
 
 fn web() -> Vec<(Action, Vec<Rule>)> {
-    vec![udp_to(Action::Permit, "10.0.2.2/32", 9..=9), from(Action::Deny, "10.0.1.2/32"), udp_to(Action::Permit, "0.0.0.0/0", 0..=1)]
+    vec![
+        udp_to(Action::Permit, "10.0.2.2/32", 9..=9),
+        from(Action::Deny, "10.0.1.2/32"),
+        udp_to(Action::Permit, "0.0.0.0/0", 0..=1),
+    ]
 }
 
 #[test]
@@ -58,11 +100,24 @@ fn the_first_term_that_matches_decides_and_is_counted() {
         other_port.destination_port = 10;
         let mut of_none = through("10.0.2.2");
         (of_none.source, of_none.destination_port) = (ip("10.0.1.9"), 77);
-        let frames = [permitted.clone(), build::udp4(&other_port, &[1; 40]), permitted, build::udp4(&of_none, &[1; 40])];
+        let frames = [
+            permitted.clone(),
+            build::udp4(&other_port, &[1; 40]),
+            permitted,
+            build::udp4(&of_none, &[1; 40]),
+        ];
         assert_eq!(router.send_all(WEST, &frames).len(), 2, "{feature:?}");
         assert_eq!(router.dropped(DropReason::AclDenied), 2);
         let bytes = frames[0].len() as u64;
-        assert_eq!([counters.of(0), counters.of(1), counters.of(2), counters.of(3)], [(2, 2 * bytes), (1, bytes), (0, 0), (1, bytes)]);
+        assert_eq!(
+            [
+                counters.of(0),
+                counters.of(1),
+                counters.of(2),
+                counters.of(3)
+            ],
+            [(2, 2 * bytes), (1, bytes), (0, 0), (1, bytes)]
+        );
         router.balance();
     }
 }
@@ -70,7 +125,12 @@ fn the_first_term_that_matches_decides_and_is_counted() {
 #[test]
 fn a_cross_connect_and_tags_are_looked_through() {
     let mut router = Router::default();
-    bind(&mut router, LEFT, Feature::AclIn, vec![udp_to(Action::Permit, "10.0.2.0/24", 9..=9)]);
+    bind(
+        &mut router,
+        LEFT,
+        Feature::AclIn,
+        vec![udp_to(Action::Permit, "10.0.2.0/24", 9..=9)],
+    );
     let good = build::udp4(&through("10.0.2.2"), &[1; 40]);
     let bad = build::udp4(&through("10.0.3.2"), &[1; 40]);
     for (frame, passes) in [
@@ -79,7 +139,13 @@ fn a_cross_connect_and_tags_are_looked_through() {
         (build::tagged(&good, 7, 0), true),
         (build::tagged(&bad, 7, 0), false),
         (build::tagged(&build::tagged(&bad, 7, 0), 8, 0), false),
-        (build::arp(MacAddr::BROADCAST, &ArpPacket::new(ArpPacket::REQUEST, their_mac(1, 7), 1, MacAddr::ZERO, 2)), true),
+        (
+            build::arp(
+                MacAddr::BROADCAST,
+                &ArpPacket::new(ArpPacket::REQUEST, their_mac(1, 7), 1, MacAddr::ZERO, 2),
+            ),
+            true,
+        ),
     ] {
         let sent = router.send(LEFT, &frame);
         assert_eq!(sent, if passes { vec![(RIGHT, frame)] } else { vec![] });
@@ -90,8 +156,15 @@ fn a_cross_connect_and_tags_are_looked_through() {
 #[test]
 fn odd_packets_meet_the_list_too() {
     let mut router = Router::default();
-    let counters =
-        bind(&mut router, WEST, Feature::AclIn, vec![udp_to(Action::Deny, "10.0.2.2/32", 7..=7), from(Action::Permit, "0.0.0.0/0")]);
+    let counters = bind(
+        &mut router,
+        WEST,
+        Feature::AclIn,
+        vec![
+            udp_to(Action::Deny, "10.0.2.2/32", 7..=7),
+            from(Action::Permit, "0.0.0.0/0"),
+        ],
+    );
     // A later fragment has no ports: it meets the first term that its addresses meet.
     let mut fragment = build::udp4(&through("10.0.2.2"), &[1; 40]);
     alter(&mut fragment, |header| header.set_fragment(100, false));
@@ -110,11 +183,36 @@ fn odd_packets_meet_the_list_too() {
 #[test]
 fn requests_for_addresses_pass_a_list_that_denies_all() {
     let mut router = Router::default();
-    bind(&mut router, WEST, Feature::AclIn, vec![from(Action::Deny, "0.0.0.0/0")]);
-    bind(&mut router, EAST, Feature::AclOut, vec![from(Action::Deny, "0.0.0.0/0")]);
-    let request = ArpPacket::new(ArpPacket::REQUEST, their_mac(1, 7), ip("10.0.1.7"), MacAddr::ZERO, ip("10.0.1.1"));
-    assert_eq!(router.send(WEST, &build::arp(MacAddr::BROADCAST, &request)).len(), 1);
-    assert!(router.send(WEST, &build::udp4(&through("10.0.2.2"), &[1; 40])).is_empty());
+    bind(
+        &mut router,
+        WEST,
+        Feature::AclIn,
+        vec![from(Action::Deny, "0.0.0.0/0")],
+    );
+    bind(
+        &mut router,
+        EAST,
+        Feature::AclOut,
+        vec![from(Action::Deny, "0.0.0.0/0")],
+    );
+    let request = ArpPacket::new(
+        ArpPacket::REQUEST,
+        their_mac(1, 7),
+        ip("10.0.1.7"),
+        MacAddr::ZERO,
+        ip("10.0.1.1"),
+    );
+    assert_eq!(
+        router
+            .send(WEST, &build::arp(MacAddr::BROADCAST, &request))
+            .len(),
+        1
+    );
+    assert!(
+        router
+            .send(WEST, &build::udp4(&through("10.0.2.2"), &[1; 40]))
+            .is_empty()
+    );
     router.balance();
 }
 
@@ -122,10 +220,21 @@ fn requests_for_addresses_pass_a_list_that_denies_all() {
 fn only_a_neighbour_gets_past_a_list_by_discovery() {
     for (hop_limit, passes) in [(255, true), (254, false), (64, false)] {
         let mut router = Router::default();
-        bind(&mut router, WEST, Feature::AclIn, vec![from(Action::Permit, "0.0.0.0/0")]);
+        bind(
+            &mut router,
+            WEST,
+            Feature::AclIn,
+            vec![from(Action::Permit, "0.0.0.0/0")],
+        );
         let mut ends = through6("2001:db8:2::2");
         ends.hop_limit = hop_limit;
-        assert_eq!(router.send(WEST, &build::echo6(&ends, 135, 0, 0, &[0; 20])).len(), usize::from(passes), "{hop_limit}");
+        assert_eq!(
+            router
+                .send(WEST, &build::echo6(&ends, 135, 0, 0, &[0; 20]))
+                .len(),
+            usize::from(passes),
+            "{hop_limit}"
+        );
         assert_eq!(router.dropped(DropReason::AclDenied), u64::from(!passes));
         router.balance();
     }

@@ -26,7 +26,12 @@ pub(crate) const BOND: u32 = 40;
 const FAR: MacAddr = MacAddr([2, 0, 0, 9, 9, 9]);
 
 fn spread(router: &mut Router, spread: Spread, members: &[u32]) {
-    let bond = Bond { spread, members: members.into(), seed: 7, lacp: true };
+    let bond = Bond {
+        spread,
+        members: members.into(),
+        seed: 7,
+        lacp: true,
+    };
     router.change(BOND, |interface| interface.bond = Some(Arc::new(bond)));
 }
 
@@ -35,9 +40,18 @@ pub(crate) fn add(router: &mut Router) {
         let counters = Arc::new(InterfaceCounters::new(1));
         router.install(Interface {
             parent: Some(BOND),
-            input: Input::Member { bond: BOND, collects: member != IDLE },
+            input: Input::Member {
+                bond: BOND,
+                collects: member != IDLE,
+            },
             can_send: true,
-            ..Interface::at_rest(member, format!("port{member}").into(), Kind::Port, our_mac(member), counters)
+            ..Interface::at_rest(
+                member,
+                format!("port{member}").into(),
+                Kind::Port,
+                our_mac(member),
+                counters,
+            )
         });
     }
     let counters = Arc::new(InterfaceCounters::new(1));
@@ -86,23 +100,42 @@ fn the_member_that_a_packet_came_by_is_told_while_it_is_noted() {
         let mut packet = router.packet(&[0; 60]);
         packet.set_interface(interface);
         packet.meta_mut().member = member;
-        assert_eq!(router.tables.received_on(&packet), told, "{noted} {interface} {member}");
+        assert_eq!(
+            router.tables.received_on(&packet),
+            told,
+            "{noted} {interface} {member}"
+        );
     }
     // What is known of how it came is what the bond says.
     let frame = build::udp4(&up("10.0.2.2", 1), &[1; 20]);
     let (out, left) = router.send_one(A, &frame);
-    let [by_member, by_bond] = [A, BOND].map(|input| router.tables.way(input, &[], Some((out, &left))));
-    assert_eq!((by_member.input, by_member.tags, by_member.hop), (A, by_bond.tags, by_bond.hop));
+    let [by_member, by_bond] =
+        [A, BOND].map(|input| router.tables.way(input, &[], Some((out, &left))));
+    assert_eq!(
+        (by_member.input, by_member.tags, by_member.hop),
+        (A, by_bond.tags, by_bond.hop)
+    );
     assert!(by_bond.hop.is_some());
 }
 
 /// A frame of a slow protocol.
 pub(crate) fn slow(body: &[u8]) -> Vec<u8> {
-    [EthernetHeader::new(MULTICAST, their_mac(40, 2), EtherType::SLOW).as_bytes(), body].concat()
+    [
+        EthernetHeader::new(MULTICAST, their_mac(40, 2), EtherType::SLOW).as_bytes(),
+        body,
+    ]
+    .concat()
 }
 
 fn end(system: MacAddr, port: u16) -> End {
-    End::new(0x8000, system, 5, 0x8000, port, State::ACTIVE | State::AGGREGATION)
+    End::new(
+        0x8000,
+        system,
+        5,
+        0x8000,
+        port,
+        State::ACTIVE | State::AGGREGATION,
+    )
 }
 
 fn pdu(system: MacAddr) -> Vec<u8> {
@@ -110,7 +143,17 @@ fn pdu(system: MacAddr) -> Vec<u8> {
 }
 
 fn flows(count: u16) -> Vec<Vec<u8>> {
-    (0..count).map(|port| build::udp4(&Ends { source_port: port, ..through("10.0.40.2") }, &[1; 20])).collect()
+    (0..count)
+        .map(|port| {
+            build::udp4(
+                &Ends {
+                    source_port: port,
+                    ..through("10.0.40.2")
+                },
+                &[1; 20],
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -122,15 +165,27 @@ fn what_members_bring_is_the_bonds() {
     let [a, b, bond] = [A, B, BOND].map(|index| router.interface(index).counters.rx().packets);
     assert_eq!((a, b, bond), (1, 1, 2));
     // For a member's own address there is nobody.
-    let own = Ends { destination_mac: our_mac(A), ..up("10.0.2.2", 1) };
+    let own = Ends {
+        destination_mac: our_mac(A),
+        ..up("10.0.2.2", 1)
+    };
     assert_eq!(router.send(A, &build::udp4(&own, &[1; 20])), []);
-    assert_eq!(router.drops(), [("eth-input", DropReason::WrongMac, BOND, 1)]);
+    assert_eq!(
+        router.drops(),
+        [("eth-input", DropReason::WrongMac, BOND, 1)]
+    );
 }
 
 #[test]
 fn a_request_by_one_member_is_answered_by_the_bond() {
     let mut router = bonded();
-    let request = weir_wire::ArpPacket::new(1, their_mac(40, 2), ip("10.0.40.2"), MacAddr::ZERO, ip("10.0.40.1"));
+    let request = weir_wire::ArpPacket::new(
+        1,
+        their_mac(40, 2),
+        ip("10.0.40.2"),
+        MacAddr::ZERO,
+        ip("10.0.40.1"),
+    );
     let (by, frame) = router.send_one(C, &build::arp(MacAddr::BROADCAST, &request));
     assert!([A, B, C].contains(&by));
     assert_eq!(frame[6..12], our_mac(BOND).0);
@@ -143,7 +198,12 @@ fn a_flow_keeps_its_member_and_flows_spread() {
     assert_eq!(sent.len(), 96);
     let members: BTreeSet<u32> = sent.iter().map(|sent| sent.0).collect();
     assert_eq!(members, [A, B, C].into());
-    let place = |sent: &[Sent], port: u16| sent.iter().find(|sent| sent.1[34..36] == port.to_be_bytes()).unwrap().0;
+    let place = |sent: &[Sent], port: u16| {
+        sent.iter()
+            .find(|sent| sent.1[34..36] == port.to_be_bytes())
+            .unwrap()
+            .0
+    };
     let again = router.send_all(WEST, &flows(96));
     assert!((0..96).all(|port| place(&sent, port) == place(&again, port)));
     assert_eq!(router.interface(BOND).counters.tx().packets, 192);
@@ -152,12 +212,21 @@ fn a_flow_keeps_its_member_and_flows_spread() {
     // A member goes: all flows leave by the others, nothing is lost.
     spread(&mut router, Spread::Flows(Layers::L34), &[A, C]);
     let sent = router.send_all(WEST, &flows(96));
-    assert_eq!(sent.iter().map(|sent| sent.0).collect::<BTreeSet<_>>(), [A, C].into());
+    assert_eq!(
+        sent.iter().map(|sent| sent.0).collect::<BTreeSet<_>>(),
+        [A, C].into()
+    );
     assert_eq!(sent.len(), 96);
     // All flows are between two MAC addresses.
     spread(&mut router, Spread::Flows(Layers::L2), &[A, B, C]);
     let sent = router.send_all(WEST, &flows(96));
-    assert_eq!(sent.iter().map(|sent| sent.0).collect::<BTreeSet<_>>().len(), 1);
+    assert_eq!(
+        sent.iter()
+            .map(|sent| sent.0)
+            .collect::<BTreeSet<_>>()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -172,7 +241,10 @@ fn turns_and_broadcast() {
     assert_eq!(counts, [10, 10, 10]);
     spread(&mut router, Spread::All, &[A, B, C]);
     let sent = router.send(WEST, &frame);
-    assert_eq!(sent.iter().map(|sent| sent.0).collect::<BTreeSet<_>>(), [A, B, C].into());
+    assert_eq!(
+        sent.iter().map(|sent| sent.0).collect::<BTreeSet<_>>(),
+        [A, B, C].into()
+    );
     assert!(sent.iter().all(|each| each.1 == sent[0].1));
     assert_eq!(router.interface(BOND).counters.tx().packets, 31);
     spread(&mut router, Spread::All, &[B]);
@@ -182,8 +254,12 @@ fn turns_and_broadcast() {
 #[test]
 fn a_cross_connect_passes_a_bond_both_ways_with_all_its_tags() {
     let mut router = bonded();
-    router.change(BOND, |interface| interface.input = Input::CrossConnect(LEFT));
-    router.change(LEFT, |interface| interface.input = Input::CrossConnect(BOND));
+    router.change(BOND, |interface| {
+        interface.input = Input::CrossConnect(LEFT)
+    });
+    router.change(LEFT, |interface| {
+        interface.input = Input::CrossConnect(BOND)
+    });
     let frame = build::tagged(&build::udp4(&through("10.9.9.9"), &[1; 20]), 77, 5);
     assert_eq!(router.send_one(A, &frame), (LEFT, frame.clone()));
     let (by, out) = router.send_one(LEFT, &frame);
@@ -193,7 +269,11 @@ fn a_cross_connect_passes_a_bond_both_ways_with_all_its_tags() {
 #[test]
 fn lacp_is_told_to_the_control_side_and_concerns_the_member() {
     let mut router = bonded();
-    let told = |interface| Event::Lacp { interface, actor: end(FAR, 3), partner: End::default() };
+    let told = |interface| Event::Lacp {
+        interface,
+        actor: end(FAR, 3),
+        partner: End::default(),
+    };
     // Also from a member that is not in use, which is how it comes into use.
     for member in [A, IDLE] {
         assert_eq!(router.send(member, &pdu(FAR)), []);
@@ -213,7 +293,11 @@ fn a_marker_is_answered_by_the_way_that_it_came() {
     let mut router = bonded();
     let marker = Marker::new(3, FAR, 0x0102_0304);
     let (by, frame) = router.send_one(B, &slow(marker.as_bytes()));
-    let expected = [EthernetHeader::new(MULTICAST, our_mac(B), EtherType::SLOW).as_bytes(), marker.response().as_bytes()].concat();
+    let expected = [
+        EthernetHeader::new(MULTICAST, our_mac(B), EtherType::SLOW).as_bytes(),
+        marker.response().as_bytes(),
+    ]
+    .concat();
     assert_eq!((by, frame), (B, expected));
     assert_eq!(router.interface(B).counters.tx().multicast, 1);
 }
@@ -236,7 +320,12 @@ fn a_flood_reaches_the_control_side_as_ten_a_second() {
 #[test]
 fn whatever_a_slow_frame_holds_it_is_dropped_told_or_answered() {
     let mut router = bonded();
-    let bodies = [pdu(FAR), slow(Marker::new(3, FAR, 9).as_bytes()), pdu(our_mac(BOND)), slow(&[10, 0, 0x19])];
+    let bodies = [
+        pdu(FAR),
+        slow(Marker::new(3, FAR, 9).as_bytes()),
+        pdu(our_mac(BOND)),
+        slow(&[10, 0, 0x19]),
+    ];
     for frame in &bodies {
         for len in 14..frame.len().min(140) {
             router.send(A, &frame[..len]);
@@ -264,7 +353,9 @@ pub(crate) fn reasons() -> Vec<Reached> {
         router.send(member, frame);
     }
     vec![
-        ("bond-input", DropReason::MemberInactive, |router| bare(router, IDLE, &build::udp4(&up("10.0.2.2", 1), &[1; 20]))),
+        ("bond-input", DropReason::MemberInactive, |router| {
+            bare(router, IDLE, &build::udp4(&up("10.0.2.2", 1), &[1; 20]))
+        }),
         ("bond-input", DropReason::InterfaceDown, |router| {
             add(router);
             let mut packet = router.packet(&pdu(FAR));
@@ -273,16 +364,27 @@ pub(crate) fn reasons() -> Vec<Reached> {
             router.graph.inject(entry, packet);
             router.turn();
         }),
-        ("lacp-input", DropReason::LacpMalformed, |router| bare(router, A, &pdu(FAR)[..60])),
-        ("lacp-input", DropReason::LacpOwnSystem, |router| bare(router, A, &pdu(our_mac(BOND)))),
-        ("lacp-input", DropReason::SlowProtocol, |router| bare(router, A, &slow(&[10; 60]))),
+        ("lacp-input", DropReason::LacpMalformed, |router| {
+            bare(router, A, &pdu(FAR)[..60])
+        }),
+        ("lacp-input", DropReason::LacpOwnSystem, |router| {
+            bare(router, A, &pdu(our_mac(BOND)))
+        }),
+        ("lacp-input", DropReason::SlowProtocol, |router| {
+            bare(router, A, &slow(&[10; 60]))
+        }),
         ("lacp-input", DropReason::LacpFlood, |router| {
             add(router);
             router.send_all(A, &vec![pdu(FAR); 11]);
         }),
         ("lacp-input", DropReason::LacpOff, |router| {
             add(router);
-            let bond = Bond { spread: Spread::All, members: [A].into(), seed: 0, lacp: false };
+            let bond = Bond {
+                spread: Spread::All,
+                members: [A].into(),
+                seed: 0,
+                lacp: false,
+            };
             router.change(BOND, |interface| interface.bond = Some(Arc::new(bond)));
             router.send(A, &pdu(FAR));
         }),

@@ -9,9 +9,17 @@ use crate::rig::*;
 use crate::sight;
 
 /// What must have become of a frame: one hop less, other MAC addresses, else the same.
-fn assert_forwarded(sent: &[u8], got: &[u8], source: weir_wire::MacAddr, destination: weir_wire::MacAddr) {
+fn assert_forwarded(
+    sent: &[u8],
+    got: &[u8],
+    source: weir_wire::MacAddr,
+    destination: weir_wire::MacAddr,
+) {
     let (ethernet, _) = EthernetHeader::read(got).unwrap();
-    assert_eq!((ethernet.source, ethernet.destination, ethernet.ethertype()), (source, destination, EtherType::IPV4));
+    assert_eq!(
+        (ethernet.source, ethernet.destination, ethernet.ethertype()),
+        (source, destination, EtherType::IPV4)
+    );
     let (before, after) = (Ipv4Header::read(&sent[14..]).unwrap().0, sight::header(got));
     assert_eq!(after.ttl, before.ttl - 1);
     assert_eq!(got[14..22], sent[14..22]);
@@ -39,9 +47,12 @@ pub(crate) fn with_options(frame: &[u8], options: &[u8]) -> Vec<u8> {
 #[test]
 fn connected_and_static_routes_forward() {
     let mut router = Router::default();
-    for (destination, out, host) in
-        [("10.0.2.2", EAST, (2, 2)), ("10.0.2.3", EAST, (2, 3)), ("192.168.7.9", EAST, (2, 2)), ("10.0.3.2", SOUTH, (3, 2))]
-    {
+    for (destination, out, host) in [
+        ("10.0.2.2", EAST, (2, 2)),
+        ("10.0.2.3", EAST, (2, 3)),
+        ("192.168.7.9", EAST, (2, 2)),
+        ("10.0.3.2", SOUTH, (3, 2)),
+    ] {
         for frame in [
             build::udp4(&through(destination), &[7; 100]),
             build::tcp4(&through(destination), 2, b"hello"),
@@ -60,7 +71,14 @@ fn every_time_to_live_keeps_the_checksum_right() {
     let mut router = Router::default();
     for ttl in 2..=255 {
         for port in 0..64u16 {
-            let frame = build::udp4(&Ends { ttl, source: 0x0a00_0000 + u32::from(port) * 997, ..through("192.168.0.1") }, &[]);
+            let frame = build::udp4(
+                &Ends {
+                    ttl,
+                    source: 0x0a00_0000 + u32::from(port) * 997,
+                    ..through("192.168.0.1")
+                },
+                &[],
+            );
             let (_, got) = router.send_one(WEST, &frame);
             assert_forwarded(&frame, &got, our_mac(EAST), their_mac(2, 2));
         }
@@ -91,7 +109,12 @@ fn padding_of_a_packet_in_several_chunks_is_cut_off_too() {
             let mut vector = weir_buf::Vector::default();
             vector.push(router.packet_cut(&padded, chunk));
             let sent = router.send_vector(WEST, &mut vector);
-            assert_eq!(sent.len(), 1, "{len} bytes in chunks of {chunk}: {:?}", router.drops());
+            assert_eq!(
+                sent.len(),
+                1,
+                "{len} bytes in chunks of {chunk}: {:?}",
+                router.drops()
+            );
             assert_forwarded(&frame, &sent[0].1, our_mac(EAST), their_mac(2, 2));
         }
     }
@@ -136,15 +159,30 @@ fn flows_stick_and_paths_are_used_by_weight() {
     let mut way = HashMap::new();
     for round in 0..3u8 {
         for flow in 0..2000u16 {
-            let ends = Ends { source_port: 1000 + flow, destination: ip("172.16.0.1") + u32::from(flow % 7), ..through("172.16.0.1") };
-            let frame = if flow % 2 == 0 { build::udp4(&ends, &[round; 20]) } else { build::tcp4(&ends, 16, &[round; 20]) };
+            let ends = Ends {
+                source_port: 1000 + flow,
+                destination: ip("172.16.0.1") + u32::from(flow % 7),
+                ..through("172.16.0.1")
+            };
+            let frame = if flow % 2 == 0 {
+                build::udp4(&ends, &[round; 20])
+            } else {
+                build::tcp4(&ends, 16, &[round; 20])
+            };
             let (interface, _) = router.send_one(WEST, &frame);
-            assert_eq!(*way.entry(flow).or_insert(interface), interface, "flow {flow} changed its way");
+            assert_eq!(
+                *way.entry(flow).or_insert(interface),
+                interface,
+                "flow {flow} changed its way"
+            );
         }
     }
     let east = way.values().filter(|&&interface| interface == EAST).count();
     // 3:1 of 2000; the standard deviation is 19.4.
-    assert!((1500 - 78..=1500 + 78).contains(&east), "{east} of 2000 flows took the path of weight 3");
+    assert!(
+        (1500 - 78..=1500 + 78).contains(&east),
+        "{east} of 2000 flows took the path of weight 3"
+    );
 }
 
 #[test]
@@ -152,15 +190,28 @@ fn fragments_of_a_packet_take_one_way() {
     let mut router = Router::default();
     let (mut east, mut south) = (0, 0);
     for host in 0..64 {
-        let ends = Ends { destination: ip("172.16.0.0") + host, ..through("172.16.0.1") };
+        let ends = Ends {
+            destination: ip("172.16.0.0") + host,
+            ..through("172.16.0.1")
+        };
         let mut way = None;
         for (offset, more, source_port) in [(0, true, 4000), (64, true, 1), (128, false, 77)] {
-            let mut frame = build::udp4(&Ends { source_port, ..ends }, &[1; 504]);
+            let mut frame = build::udp4(
+                &Ends {
+                    source_port,
+                    ..ends
+                },
+                &[1; 504],
+            );
             alter(&mut frame, |header| header.set_fragment(offset, more));
             let (interface, _) = router.send_one(WEST, &frame);
             assert_eq!(*way.get_or_insert(interface), interface);
         }
-        if way == Some(EAST) { east += 1 } else { south += 1 }
+        if way == Some(EAST) {
+            east += 1
+        } else {
+            south += 1
+        }
     }
     assert!(east > south && south > 0);
 }
@@ -168,15 +219,32 @@ fn fragments_of_a_packet_take_one_way() {
 #[test]
 fn a_failed_path_moves_its_flows_and_no_others() {
     let mut router = Router::default();
-    let frame = |flow: u16| build::udp4(&Ends { source_port: flow, ..through("172.16.0.1") }, &[]);
-    let before: Vec<u32> = (0..200).map(|flow| router.send_one(WEST, &frame(flow)).0).collect();
-    let south = router.nexthops.adjacencies().find(|(_, end)| end.address == crate::rig::address("10.0.3.2")).unwrap().0;
+    let frame = |flow: u16| {
+        build::udp4(
+            &Ends {
+                source_port: flow,
+                ..through("172.16.0.1")
+            },
+            &[],
+        )
+    };
+    let before: Vec<u32> = (0..200)
+        .map(|flow| router.send_one(WEST, &frame(flow)).0)
+        .collect();
+    let south = router
+        .nexthops
+        .adjacencies()
+        .find(|(_, end)| end.address == crate::rig::address("10.0.3.2"))
+        .unwrap()
+        .0;
     router.nexthops.set_up(south, false);
     router.publish();
     assert!((0..200).all(|flow| router.send_one(WEST, &frame(flow)).0 == EAST));
     router.nexthops.set_up(south, true);
     router.publish();
-    let after: Vec<u32> = (0..200).map(|flow| router.send_one(WEST, &frame(flow)).0).collect();
+    let after: Vec<u32> = (0..200)
+        .map(|flow| router.send_one(WEST, &frame(flow)).0)
+        .collect();
     assert_eq!(before, after);
 }
 
@@ -185,8 +253,10 @@ fn a_whole_vector_of_all_kinds_is_counted_right() {
     let mut router = Router::default();
     let mut frames = Vec::new();
     for n in 0..256u32 {
-        let ends =
-            Ends { ttl: if n % 10 == 0 { 1 } else { 9 }, ..through(["192.168.1.1", "10.0.3.2", "8.8.8.8", "198.18.0.1"][n as usize % 4]) };
+        let ends = Ends {
+            ttl: if n % 10 == 0 { 1 } else { 9 },
+            ..through(["192.168.1.1", "10.0.3.2", "8.8.8.8", "198.18.0.1"][n as usize % 4])
+        };
         frames.push(build::udp4(&ends, &vec![1; n as usize]));
     }
     let bytes: usize = frames.iter().map(Vec::len).sum();
@@ -196,7 +266,13 @@ fn a_whole_vector_of_all_kinds_is_counted_right() {
     for interface in [WEST, EAST, SOUTH] {
         let out: Vec<_> = sent.iter().filter(|sent| sent.0 == interface).collect();
         let tx = router.interface(interface).counters.tx();
-        assert_eq!((tx.packets, tx.bytes), (out.len() as u64, out.iter().map(|sent| sent.1.len() as u64).sum()));
+        assert_eq!(
+            (tx.packets, tx.bytes),
+            (
+                out.len() as u64,
+                out.iter().map(|sent| sent.1.len() as u64).sum()
+            )
+        );
     }
 }
 
@@ -206,7 +282,10 @@ fn order_within_a_flow_is_kept() {
     let frames: Vec<_> = (0..600u16)
         .map(|n| {
             build::udp4(
-                &Ends { destination: ip(if n % 3 == 0 { "10.0.3.2" } else { "10.0.2.2" }), ..through("10.0.2.2") },
+                &Ends {
+                    destination: ip(if n % 3 == 0 { "10.0.3.2" } else { "10.0.2.2" }),
+                    ..through("10.0.2.2")
+                },
                 &n.to_be_bytes(),
             )
         })
@@ -214,7 +293,11 @@ fn order_within_a_flow_is_kept() {
     let sent = router.send_all(WEST, &frames);
     assert_eq!(sent.len(), 600);
     for interface in [EAST, SOUTH] {
-        let numbers: Vec<_> = sent.iter().filter(|sent| sent.0 == interface).map(|sent| sent.1[42..44].to_vec()).collect();
+        let numbers: Vec<_> = sent
+            .iter()
+            .filter(|sent| sent.0 == interface)
+            .map(|sent| sent.1[42..44].to_vec())
+            .collect();
         assert!(numbers.is_sorted(), "{interface}");
     }
 }
@@ -224,11 +307,20 @@ fn what_cannot_be_a_sound_packet_is_refused() {
     let mut router = Router::default();
     let plain = build::udp4(&through("192.168.0.1"), &[1; 20]);
     let mut protocols = plain.clone();
-    alter(&mut protocols, |header| header.set_protocol(IpProtocol(253)));
-    assert_eq!(router.send(WEST, &protocols).len(), 1, "any protocol is forwarded");
+    alter(&mut protocols, |header| {
+        header.set_protocol(IpProtocol(253))
+    });
+    assert_eq!(
+        router.send(WEST, &protocols).len(),
+        1,
+        "any protocol is forwarded"
+    );
     for bit in 0..20 * 8 {
         let mut frame = plain.clone();
         frame[14 + bit / 8] ^= 1 << (bit % 8);
-        assert!(router.send(WEST, &frame).is_empty(), "a header with bit {bit} flipped has a wrong checksum, version or length");
+        assert!(
+            router.send(WEST, &frame).is_empty(),
+            "a header with bit {bit} flipped has a wrong checksum, version or length"
+        );
     }
 }

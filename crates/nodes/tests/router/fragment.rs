@@ -15,9 +15,16 @@ fn together(frames: &[Sent], mtu: usize) -> (usize, Vec<u8>, bool) {
     for (interface, frame) in frames {
         let header: Ipv4Header = sight::header(frame);
         assert_eq!(*interface, EAST);
-        assert!(frame.len() - 14 <= mtu && !last, "nothing over the MTU, nothing behind the last");
+        assert!(
+            frame.len() - 14 <= mtu && !last,
+            "nothing over the MTU, nothing behind the last"
+        );
         let begin = *start.get_or_insert(usize::from(header.fragment_offset()) * 8);
-        assert_eq!(usize::from(header.fragment_offset()) * 8, begin + payload.len(), "no gap, no overlap, in order");
+        assert_eq!(
+            usize::from(header.fragment_offset()) * 8,
+            begin + payload.len(),
+            "no gap, no overlap, in order"
+        );
         payload.extend_from_slice(sight::payload(frame));
         last = !header.more_fragments();
         assert!(last || sight::payload(frame).len().is_multiple_of(8));
@@ -46,21 +53,41 @@ fn every_size_at_every_mtu_comes_together_again() {
             let frame = of_total(total);
             let sent = router.send(WEST, &frame);
             let piece = (mtu - 20) & !7;
-            assert_eq!(sent.len(), (total - 20).div_ceil(piece), "no more pieces than needed");
+            assert_eq!(
+                sent.len(),
+                (total - 20).div_ceil(piece),
+                "no more pieces than needed"
+            );
             let (start, payload, last) = together(&sent, mtu);
             assert_eq!((start, last), (0, true));
             assert_eq!(payload, frame[34..]);
             for (_, fragment) in &sent {
                 let header = sight::header(fragment);
-                assert_eq!((header.ttl, header.identification(), header.header_len()), (63, 0x1234, 20));
-                assert_eq!((header.source(), header.destination()), (ip("10.0.1.2"), ip("10.0.2.2")));
-                assert!(fragment.starts_with(&their_mac(2, 2).0) && fragment[6..].starts_with(&our_mac(EAST).0));
+                assert_eq!(
+                    (header.ttl, header.identification(), header.header_len()),
+                    (63, 0x1234, 20)
+                );
+                assert_eq!(
+                    (header.source(), header.destination()),
+                    (ip("10.0.1.2"), ip("10.0.2.2"))
+                );
+                assert!(
+                    fragment.starts_with(&their_mac(2, 2).0)
+                        && fragment[6..].starts_with(&our_mac(EAST).0)
+                );
             }
             count += 1;
             made += sent.len() as u64 - 1;
         }
         let totals = &router.graph.counters().totals;
-        assert_eq!((totals.input.get(), totals.originated.get(), totals.output.get()), (count, made, count + made));
+        assert_eq!(
+            (
+                totals.input.get(),
+                totals.originated.get(),
+                totals.output.get()
+            ),
+            (count, made, count + made)
+        );
     }
 }
 
@@ -75,7 +102,10 @@ fn packets_in_chunks_of_any_size_are_cut_right() {
                 vector.push(router.packet_cut(&frame, chunk));
                 let sent = router.send_vector(WEST, &mut vector);
                 let (_, payload, last) = together(&sent, mtu);
-                assert!(last && payload == frame[34..], "{total} bytes in chunks of {chunk} to {mtu}");
+                assert!(
+                    last && payload == frame[34..],
+                    "{total} bytes in chunks of {chunk} to {mtu}"
+                );
             }
         }
     }
@@ -94,9 +124,16 @@ fn pieces_of_several_chunks_are_cut_right() {
                 let mut vector = Vector::default();
                 vector.push(router.packet_cut(&frame, chunk));
                 let sent = router.send_vector(WEST, &mut vector);
-                assert_eq!(sent.len(), (total - 20).div_ceil((mtu - 20) & !7), "no more pieces than needed");
+                assert_eq!(
+                    sent.len(),
+                    (total - 20).div_ceil((mtu - 20) & !7),
+                    "no more pieces than needed"
+                );
                 let (_, payload, last) = together(&sent, mtu);
-                assert!(last && payload == frame[34..], "{total} bytes in chunks of {chunk} to {mtu}");
+                assert!(
+                    last && payload == frame[34..],
+                    "{total} bytes in chunks of {chunk} to {mtu}"
+                );
             }
         }
     }
@@ -121,13 +158,23 @@ fn a_fragment_that_ends_beyond_the_longest_packet_is_not_cut() {
     let mut frame = of_total(1500);
     alter(&mut frame, |header| header.set_fragment(0x1fff, false));
     assert!(router.send(WEST, &frame).is_empty());
-    assert_eq!(router.drops(), [("ip4-fragment", DropReason::Ip4BadLength, WEST, 1)]);
+    assert_eq!(
+        router.drops(),
+        [("ip4-fragment", DropReason::Ip4BadLength, WEST, 1)]
+    );
 }
 
 #[test]
 fn only_options_with_the_copy_bit_are_repeated() {
     // Security (130, copied), a no-operation, record route (7, not copied), stream id (136, copied).
-    let options = [&[130, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9][..], &[1], &[7, 7, 4, 0, 0, 0, 0], &[136, 4, 9, 9], &[0]].concat();
+    let options = [
+        &[130, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9][..],
+        &[1],
+        &[7, 7, 4, 0, 0, 0, 0],
+        &[136, 4, 9, 9],
+        &[0],
+    ]
+    .concat();
     assert_eq!(options.len() % 4, 0);
     for mtu in [68, 100, 576] {
         let mut router = Router::with_mtu(mtu);
@@ -146,7 +193,14 @@ fn only_options_with_the_copy_bit_are_repeated() {
 #[test]
 fn options_that_lie_are_never_followed() {
     let mut router = Router::with_mtu(100);
-    for options in [[130, 0, 1, 1], [130, 1, 1, 1], [130, 200, 1, 1], [1, 1, 1, 130], [0, 130, 4, 4], [255, 255, 255, 255]] {
+    for options in [
+        [130, 0, 1, 1],
+        [130, 1, 1, 1],
+        [130, 200, 1, 1],
+        [1, 1, 1, 130],
+        [0, 130, 4, 4],
+        [255, 255, 255, 255],
+    ] {
         let frame = with_options(&of_total(400), &options);
         let sent = router.send(WEST, &frame);
         let (_, payload, last) = together(&sent, 100);
@@ -158,7 +212,10 @@ fn options_that_lie_are_never_followed() {
 fn an_mtu_without_room_for_eight_bytes_cuts_nothing() {
     let mut router = Router::with_mtu(27);
     assert!(router.send(WEST, &of_total(100)).is_empty());
-    assert_eq!(router.drops(), [("ip4-fragment", DropReason::Ip4BadLength, WEST, 1)]);
+    assert_eq!(
+        router.drops(),
+        [("ip4-fragment", DropReason::Ip4BadLength, WEST, 1)]
+    );
 }
 
 #[test]
@@ -172,7 +229,10 @@ fn without_buffers_all_pieces_are_dropped_or_none() {
             assert_eq!(sent.len(), 4);
         } else {
             assert!(sent.is_empty());
-            assert_eq!(router.drops(), [("ip4-fragment", DropReason::NoBuffer, WEST, 1)]);
+            assert_eq!(
+                router.drops(),
+                [("ip4-fragment", DropReason::NoBuffer, WEST, 1)]
+            );
         }
     }
 }
@@ -180,7 +240,13 @@ fn without_buffers_all_pieces_are_dropped_or_none() {
 #[test]
 fn a_packet_at_the_end_of_its_time_is_not_cut() {
     let mut router = Router::with_mtu(500);
-    let frame = build::udp4(&Ends { ttl: 1, ..through("10.0.2.2") }, &bytes(1000));
+    let frame = build::udp4(
+        &Ends {
+            ttl: 1,
+            ..through("10.0.2.2")
+        },
+        &bytes(1000),
+    );
     let (interface, got) = router.send_one(WEST, &frame);
     assert_eq!((interface, sight::icmp(&got).kind), (WEST, 11));
 }
@@ -193,7 +259,9 @@ fn pieces_wait_together_for_their_neighbour() {
     assert_eq!(router.send(WEST, &frame).len(), 1, "the question");
     router.neighbor(EAST, "10.0.2.50", 500);
     router.publish();
-    router.graph.release(weir_nodes::hold_key(EAST, crate::rig::address("10.0.2.50")));
+    router
+        .graph
+        .release(weir_nodes::hold_key(EAST, crate::rig::address("10.0.2.50")));
     let sent = router.turn();
     let (_, payload, last) = together(&sent, 500);
     assert!(last && payload == frame[34..]);

@@ -24,9 +24,42 @@ fn offenders() -> Vec<(Vec<u8>, u8, u8)> {
         (build::udp4(&through("10.0.1.1"), &[5; 40]), 3, 3),
         (build::tcp4(&through("10.0.2.1"), 2, &[5; 40]), 3, 3),
         (too_long, 3, 4),
-        (build::udp4(&Ends { ttl: 1, ..through("10.0.2.2") }, &[5; 40]), 11, 0),
-        (build::udp4(&Ends { ttl: 0, ..through("10.0.2.2") }, &[5; 40]), 11, 0),
-        (build::echo4(&Ends { ttl: 1, ..through("192.168.9.9") }, 8, 1, 1, &[5; 900]), 11, 0),
+        (
+            build::udp4(
+                &Ends {
+                    ttl: 1,
+                    ..through("10.0.2.2")
+                },
+                &[5; 40],
+            ),
+            11,
+            0,
+        ),
+        (
+            build::udp4(
+                &Ends {
+                    ttl: 0,
+                    ..through("10.0.2.2")
+                },
+                &[5; 40],
+            ),
+            11,
+            0,
+        ),
+        (
+            build::echo4(
+                &Ends {
+                    ttl: 1,
+                    ..through("192.168.9.9")
+                },
+                8,
+                1,
+                1,
+                &[5; 900],
+            ),
+            11,
+            0,
+        ),
     ]
 }
 
@@ -35,11 +68,26 @@ fn every_own_address_answers_an_echo() {
     let mut router = Router::default();
     for target in ["10.0.1.1", "10.0.11.1", "10.0.2.1", "10.0.3.1"] {
         for (size, ttl) in [(0, 64), (1, 1), (56, 255), (1399, 0)] {
-            let frame = build::echo4(&Ends { ttl, ..through(target) }, build::ECHO_REQUEST, 77, 3, &vec![0xab; size]);
+            let frame = build::echo4(
+                &Ends {
+                    ttl,
+                    ..through(target)
+                },
+                build::ECHO_REQUEST,
+                77,
+                3,
+                &vec![0xab; size],
+            );
             let (interface, got) = router.send_one(WEST, &frame);
             let icmp = sight::icmp(&got);
-            assert_eq!((interface, icmp.kind, icmp.code, icmp.argument), (WEST, 0, 0, 77 << 16 | 3));
-            assert_eq!((icmp.source, icmp.destination, icmp.ttl), (ip(target), ip("10.0.1.2"), 64));
+            assert_eq!(
+                (interface, icmp.kind, icmp.code, icmp.argument),
+                (WEST, 0, 0, 77 << 16 | 3)
+            );
+            assert_eq!(
+                (icmp.source, icmp.destination, icmp.ttl),
+                (ip(target), ip("10.0.1.2"), 64)
+            );
             assert_eq!(icmp.quote, vec![0xab; size]);
             assert!(got.starts_with(&their_mac(1, 2).0) && got[6..].starts_with(&our_mac(WEST).0));
         }
@@ -50,12 +98,24 @@ fn every_own_address_answers_an_echo() {
 #[test]
 fn an_echo_reply_goes_by_the_route_and_waits_for_its_neighbour() {
     let mut router = Router::default();
-    let far = Ends { source: ip("192.168.4.4"), ..through("10.0.1.1") };
+    let far = Ends {
+        source: ip("192.168.4.4"),
+        ..through("10.0.1.1")
+    };
     let (interface, got) = router.send_one(WEST, &build::echo4(&far, 8, 1, 1, &[]));
-    assert_eq!((interface, sight::icmp(&got).destination), (EAST, ip("192.168.4.4")));
-    let unknown = Ends { source: ip("10.0.3.50"), ..through("10.0.1.1") };
+    assert_eq!(
+        (interface, sight::icmp(&got).destination),
+        (EAST, ip("192.168.4.4"))
+    );
+    let unknown = Ends {
+        source: ip("10.0.3.50"),
+        ..through("10.0.1.1")
+    };
     let (interface, got) = router.send_one(WEST, &build::echo4(&unknown, 8, 1, 1, &[]));
-    assert_eq!((interface, &got[12..14], router.graph.held()), (SOUTH, &[8, 6][..], 1));
+    assert_eq!(
+        (interface, &got[12..14], router.graph.held()),
+        (SOUTH, &[8, 6][..], 1)
+    );
 }
 
 #[test]
@@ -66,10 +126,27 @@ fn other_icmp_for_this_router_is_taken_or_counted() {
     bad[40] ^= 1;
     assert!(router.send(WEST, &bad).is_empty());
     assert_eq!(router.dropped(DropReason::IcmpBadChecksum), 1);
-    for (kind, taken) in [(0, true), (3, true), (11, true), (12, true), (5, false), (13, false), (17, false), (200, false)] {
+    for (kind, taken) in [
+        (0, true),
+        (3, true),
+        (11, true),
+        (12, true),
+        (5, false),
+        (13, false),
+        (17, false),
+        (200, false),
+    ] {
         let before = router.graph.counters().totals.consumed.get();
-        assert!(router.send(WEST, &build::echo4(&through("10.0.1.1"), kind, 1, 1, &[])).is_empty());
-        assert_eq!(router.graph.counters().totals.consumed.get() - before, u64::from(taken), "type {kind}");
+        assert!(
+            router
+                .send(WEST, &build::echo4(&through("10.0.1.1"), kind, 1, 1, &[]))
+                .is_empty()
+        );
+        assert_eq!(
+            router.graph.counters().totals.consumed.get() - before,
+            u64::from(taken),
+            "type {kind}"
+        );
     }
     assert_eq!(router.dropped(DropReason::IcmpUnsupported), 4);
 }
@@ -82,11 +159,22 @@ fn each_error_quotes_its_packet_from_the_right_address() {
         let icmp = sight::icmp(&got);
         assert_eq!((interface, icmp.kind, icmp.code), (WEST, kind, code));
         // What was for an own address is answered from there.
-        let source = if matches!((kind, code), (3, 2 | 3)) { sight::header(&frame).destination() } else { ip("10.0.1.1") };
-        assert_eq!((icmp.source, icmp.destination, icmp.ttl), (source, ip("10.0.1.2"), 64));
+        let source = if matches!((kind, code), (3, 2 | 3)) {
+            sight::header(&frame).destination()
+        } else {
+            ip("10.0.1.1")
+        };
+        assert_eq!(
+            (icmp.source, icmp.destination, icmp.ttl),
+            (source, ip("10.0.1.2"), 64)
+        );
         assert_eq!(icmp.argument, if code == 4 { 1000 } else { 0 });
         let quoted = (frame.len() - 14).min(576 - 28);
-        assert_eq!(icmp.quote, frame[14..14 + quoted], "the packet as it came in");
+        assert_eq!(
+            icmp.quote,
+            frame[14..14 + quoted],
+            "the packet as it came in"
+        );
         assert!(icmp.total <= 576 && got.starts_with(&their_mac(1, 2).0));
     }
     let totals = &router.graph.counters().totals;
@@ -98,7 +186,10 @@ fn quotes_are_never_longer_than_the_packet_and_never_of_padding() {
     let mut router = Router::default();
     for size in [0, 1, 17, 18, 500, 519, 520, 521, 522, 1400] {
         for options in [0, 4, 40] {
-            let frame = with_options(&build::udp4(&through("8.8.8.8"), &vec![5; size]), &vec![1; options]);
+            let frame = with_options(
+                &build::udp4(&through("8.8.8.8"), &vec![5; size]),
+                &vec![1; options],
+            );
             let mut padded = frame.clone();
             padded.resize(frame.len().max(60), 0xee);
             let icmp = sight::icmp(&router.send_one(WEST, &padded).1);
@@ -112,39 +203,87 @@ fn the_source_is_the_address_nearest_to_the_sender() {
     let mut router = Router::default();
     router.neighbor(WEST, "10.0.11.9", 1500);
     router.publish();
-    for (sender, speaks) in [("10.0.1.2", "10.0.1.1"), ("10.0.11.9", "10.0.11.1"), ("192.168.5.5", "10.0.1.1")] {
-        let frame = build::udp4(&Ends { ttl: 1, source: ip(sender), ..through("10.0.2.2") }, &[]);
-        assert_eq!(sight::icmp(&router.send_one(WEST, &frame).1).source, ip(speaks));
+    for (sender, speaks) in [
+        ("10.0.1.2", "10.0.1.1"),
+        ("10.0.11.9", "10.0.11.1"),
+        ("192.168.5.5", "10.0.1.1"),
+    ] {
+        let frame = build::udp4(
+            &Ends {
+                ttl: 1,
+                source: ip(sender),
+                ..through("10.0.2.2")
+            },
+            &[],
+        );
+        assert_eq!(
+            sight::icmp(&router.send_one(WEST, &frame).1).source,
+            ip(speaks)
+        );
     }
     // From the other side the router shows its other address: what a traceroute prints.
-    let back = Ends { source: ip("10.0.2.2"), destination_mac: our_mac(EAST), ttl: 1, ..through("10.0.1.2") };
-    assert_eq!(sight::icmp(&router.send_one(EAST, &build::udp4(&back, &[])).1).source, ip("10.0.2.1"));
+    let back = Ends {
+        source: ip("10.0.2.2"),
+        destination_mac: our_mac(EAST),
+        ttl: 1,
+        ..through("10.0.1.2")
+    };
+    assert_eq!(
+        sight::icmp(&router.send_one(EAST, &build::udp4(&back, &[])).1).source,
+        ip("10.0.2.1")
+    );
 }
 
 /// An interface that has no IPv4 address forwards by IPv6 next hops (RFC 8950), and tells as any other does.
 #[test]
 fn without_an_address_of_its_own_an_interface_speaks_by_another() {
     let mut router = Router::default();
-    let expiring = |source| build::udp4(&Ends { ttl: 1, source: ip(source), ..through("10.0.3.2") }, &[]);
+    let expiring = |source| {
+        build::udp4(
+            &Ends {
+                ttl: 1,
+                source: ip(source),
+                ..through("10.0.3.2")
+            },
+            &[],
+        )
+    };
     router.change(WEST, |interface| interface.addresses = [].into());
     // The nearest to the sender, though another one comes first.
     for (sender, speaks) in [("192.168.5.5", "10.0.2.1"), ("10.0.3.2", "10.0.3.1")] {
-        assert_eq!(sight::icmp(&router.send_one(WEST, &expiring(sender)).1).source, ip(speaks));
+        assert_eq!(
+            sight::icmp(&router.send_one(WEST, &expiring(sender)).1).source,
+            ip(speaks)
+        );
     }
     // A loopback's address before others.
-    router.change(MUTE, |interface| interface.kind = weir_port::interface::Kind::Loopback);
-    assert_eq!(sight::icmp(&router.send_one(WEST, &expiring("192.168.5.5")).1).source, ip("10.0.8.1"));
-    router.change(MUTE, |interface| interface.kind = weir_port::interface::Kind::Port);
+    router.change(MUTE, |interface| {
+        interface.kind = weir_port::interface::Kind::Loopback
+    });
+    assert_eq!(
+        sight::icmp(&router.send_one(WEST, &expiring("192.168.5.5")).1).source,
+        ip("10.0.8.1")
+    );
+    router.change(MUTE, |interface| {
+        interface.kind = weir_port::interface::Kind::Port
+    });
     // None at all: RFC 7600 section 4.8.
-    (EAST..=MUTE).for_each(|index| router.change(index, |interface| interface.addresses = [].into()));
-    assert_eq!(sight::icmp(&router.send_one(WEST, &expiring("192.168.5.5")).1).source, ip("192.0.0.8"));
+    (EAST..=MUTE)
+        .for_each(|index| router.change(index, |interface| interface.addresses = [].into()));
+    assert_eq!(
+        sight::icmp(&router.send_one(WEST, &expiring("192.168.5.5")).1).source,
+        ip("192.0.0.8")
+    );
 }
 
 #[test]
 fn what_was_for_an_own_address_is_answered_from_there() {
     let mut router = Router::default();
     for own in ["10.0.1.1", "10.0.11.1", "10.0.2.1", "10.0.3.1"] {
-        assert_eq!(sight::icmp(&router.send_one(WEST, &build::udp4(&through(own), &[])).1).source, ip(own));
+        assert_eq!(
+            sight::icmp(&router.send_one(WEST, &build::udp4(&through(own), &[])).1).source,
+            ip(own)
+        );
     }
 }
 
@@ -153,10 +292,26 @@ fn what_was_for_an_own_address_is_answered_from_there() {
 fn nobody_is_asked_for_on_behalf_of_a_last_hop() {
     let mut router = Router::default();
     for destination in ["10.0.2.77", "198.19.0.1", "198.19.1.1"] {
-        let (interface, got) = router.send_one(WEST, &build::udp4(&Ends { ttl: 1, ..through(destination) }, &[]));
-        assert_eq!((interface, sight::icmp(&got).kind), (WEST, 11), "{destination}");
+        let (interface, got) = router.send_one(
+            WEST,
+            &build::udp4(
+                &Ends {
+                    ttl: 1,
+                    ..through(destination)
+                },
+                &[],
+            ),
+        );
+        assert_eq!(
+            (interface, sight::icmp(&got).kind),
+            (WEST, 11),
+            "{destination}"
+        );
     }
-    assert_eq!((router.graph.held(), router.dropped(DropReason::TtlExpired)), (0, 3));
+    assert_eq!(
+        (router.graph.held(), router.dropped(DropReason::TtlExpired)),
+        (0, 3)
+    );
     assert!(router.events().is_empty());
 }
 
@@ -173,7 +328,16 @@ fn silence_where_the_rfc_demands_it() {
         let mut later = frame.clone();
         alter(&mut later, |header| header.set_fragment(5, true));
         silent(&mut router, &later, &why("later fragment"));
-        for source in ["0.0.0.0", "127.0.0.1", "224.0.0.5", "255.255.255.255", "10.0.1.255", "240.1.1.1", "0.1.2.3", "10.0.2.255"] {
+        for source in [
+            "0.0.0.0",
+            "127.0.0.1",
+            "224.0.0.5",
+            "255.255.255.255",
+            "10.0.1.255",
+            "240.1.1.1",
+            "0.1.2.3",
+            "10.0.2.255",
+        ] {
             let mut odd = frame.clone();
             alter(&mut odd, |header| header.set_source(ip(source)));
             silent(&mut router, &odd, &why(source));
@@ -183,7 +347,15 @@ fn silence_where_the_rfc_demands_it() {
             cast[..6].copy_from_slice(&group.0);
             silent(&mut router, &cast, &why("link-layer group"));
         }
-        for destination in ["224.0.0.1", "239.1.2.3", "255.255.255.255", "10.0.2.255", "10.0.1.255", "127.0.0.1", "240.0.0.1"] {
+        for destination in [
+            "224.0.0.1",
+            "239.1.2.3",
+            "255.255.255.255",
+            "10.0.2.255",
+            "10.0.1.255",
+            "127.0.0.1",
+            "240.0.0.1",
+        ] {
             let mut cast = frame.clone();
             alter(&mut cast, |header| header.set_destination(ip(destination)));
             silent(&mut router, &cast, &why(destination));
@@ -191,9 +363,26 @@ fn silence_where_the_rfc_demands_it() {
     }
     for kind in [3, 4, 5, 11, 12] {
         for destination in ["8.8.8.8", "198.19.1.1"] {
-            silent(&mut router, &build::echo4(&through(destination), kind, 0, 0, &[1; 40]), "an ICMP error");
+            silent(
+                &mut router,
+                &build::echo4(&through(destination), kind, 0, 0, &[1; 40]),
+                "an ICMP error",
+            );
         }
-        silent(&mut router, &build::echo4(&Ends { ttl: 1, ..through("10.0.2.2") }, kind, 0, 0, &[1; 40]), "an ICMP error");
+        silent(
+            &mut router,
+            &build::echo4(
+                &Ends {
+                    ttl: 1,
+                    ..through("10.0.2.2")
+                },
+                kind,
+                0,
+                0,
+                &[1; 40],
+            ),
+            "an ICMP error",
+        );
     }
     assert!(router.drops().iter().all(|drop| drop.2 == WEST));
     let lost: u64 = drops.totals.dropped.get() + drops.totals.consumed.get();
@@ -203,30 +392,56 @@ fn silence_where_the_rfc_demands_it() {
 #[test]
 fn each_kind_has_a_budget_of_its_own() {
     let icmp = IcmpLimit { rate: 10, burst: 5 };
-    let mut router = Router::new(Setup { icmp, mtu: 1000, ..Setup::default() });
+    let mut router = Router::new(Setup {
+        icmp,
+        mtu: 1000,
+        ..Setup::default()
+    });
     let mut kinds = offenders();
     kinds.dedup_by_key(|offender| (offender.1, offender.2));
     for (frame, kind, code) in &kinds {
-        assert_eq!(router.send_all(WEST, &vec![frame.clone(); 20]).len(), 5, "{kind}/{code}");
+        assert_eq!(
+            router.send_all(WEST, &vec![frame.clone(); 20]).len(),
+            5,
+            "{kind}/{code}"
+        );
     }
     router.now += SECOND / 10 * 3;
     for (frame, ..) in &kinds {
-        assert_eq!(router.send_all(WEST, &vec![frame.clone(); 20]).len(), 3, "ten a second");
+        assert_eq!(
+            router.send_all(WEST, &vec![frame.clone(); 20]).len(),
+            3,
+            "ten a second"
+        );
     }
     router.now += 100 * SECOND;
-    assert_eq!(router.send_all(WEST, &vec![kinds[0].0.clone(); 20]).len(), 5, "no more than the burst is saved up");
+    assert_eq!(
+        router.send_all(WEST, &vec![kinds[0].0.clone(); 20]).len(),
+        5,
+        "no more than the burst is saved up"
+    );
     // Whoever is not answered costs nobody's budget.
     let mut later = kinds[0].0.clone();
     alter(&mut later, |header| header.set_fragment(5, true));
     router.now += 100 * SECOND;
     assert!(router.send_all(WEST, &vec![later; 20]).is_empty());
-    assert_eq!(router.send_all(WEST, &vec![kinds[0].0.clone(); 20]).len(), 5);
+    assert_eq!(
+        router.send_all(WEST, &vec![kinds[0].0.clone(); 20]).len(),
+        5
+    );
 }
 
 #[test]
 fn an_empty_pool_only_costs_the_message() {
     let mut router = Router::default();
     router.starve(1);
-    assert!(router.send(WEST, &build::udp4(&through("8.8.8.8"), &[])).is_empty());
-    assert_eq!(router.drops(), [("icmp4-error", DropReason::NoRoute, WEST, 1)]);
+    assert!(
+        router
+            .send(WEST, &build::udp4(&through("8.8.8.8"), &[]))
+            .is_empty()
+    );
+    assert_eq!(
+        router.drops(),
+        [("icmp4-error", DropReason::NoRoute, WEST, 1)]
+    );
 }

@@ -17,35 +17,58 @@ const HOST: MacAddr = MacAddr([2, 0, 0, 1, 1, 7]);
 fn frame(to: MacAddr, from: MacAddr, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Vec<u8> {
     let mut packet = [0; 200];
     let length = write(&mut packet).unwrap();
-    [EthernetHeader::new(to, from, EtherType::IPV6).as_bytes(), &packet[..length]].concat()
+    [
+        EthernetHeader::new(to, from, EtherType::IPV6).as_bytes(),
+        &packet[..length],
+    ]
+    .concat()
 }
 
 pub(crate) fn solicitation(source: &str, target: &str) -> Vec<u8> {
     let target = ip6(target);
-    frame(multicast_mac(&solicited_node(&target)), HOST, |packet| nd::neighbor_solicitation(packet, ip6(source), HOST, target))
+    frame(multicast_mac(&solicited_node(&target)), HOST, |packet| {
+        nd::neighbor_solicitation(packet, ip6(source), HOST, target)
+    })
 }
 
 fn probe(target: &str) -> Vec<u8> {
     let target = ip6(target);
-    frame(multicast_mac(&solicited_node(&target)), HOST, |packet| nd::duplicate_solicitation(packet, target))
+    frame(multicast_mac(&solicited_node(&target)), HOST, |packet| {
+        nd::duplicate_solicitation(packet, target)
+    })
 }
 
 /// An advertisement from and about `target`, to `asker` (`::` for everybody).
 pub(crate) fn advertisement(target: &str, asker: &str, override_known: bool) -> Vec<u8> {
-    let claim = Claim { router: false, solicited: true, override_known };
-    let to = if asker == "::" { MacAddr([0x33, 0x33, 0, 0, 0, 1]) } else { our_mac(WEST) };
-    frame(to, HOST, |packet| nd::neighbor_advertisement(packet, ip6(target), ip6(asker), ip6(target), HOST, claim))
+    let claim = Claim {
+        router: false,
+        solicited: true,
+        override_known,
+    };
+    let to = if asker == "::" {
+        MacAddr([0x33, 0x33, 0, 0, 0, 1])
+    } else {
+        our_mac(WEST)
+    };
+    frame(to, HOST, |packet| {
+        nd::neighbor_advertisement(packet, ip6(target), ip6(asker), ip6(target), HOST, claim)
+    })
 }
 
 pub(crate) fn router_solicitation(source: &str) -> Vec<u8> {
-    frame(MacAddr([0x33, 0x33, 0, 0, 0, 2]), HOST, |packet| nd::router_solicitation(packet, ip6(source), HOST))
+    frame(MacAddr([0x33, 0x33, 0, 0, 0, 2]), HOST, |packet| {
+        nd::router_solicitation(packet, ip6(source), HOST)
+    })
 }
 
 /// The frame with some bytes changed and the checksum made right.
 pub(crate) fn mended(mut frame: Vec<u8>, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     change(&mut frame);
     let payload = (frame.len() - 54) as u16;
-    Ipv6Header::read_mut(&mut frame[14..]).unwrap().0.set_payload_len(payload);
+    Ipv6Header::read_mut(&mut frame[14..])
+        .unwrap()
+        .0
+        .set_payload_len(payload);
     icmp6::checksum_set(&mut frame[14..]);
     frame
 }
@@ -59,7 +82,13 @@ fn read(frame: &[u8]) -> (EthernetHeader, Ipv6Header, Message<'_>) {
 }
 
 fn heard(address: &str, to_us: bool, replaces: bool) -> Event {
-    Event::Heard { interface: WEST, address: crate::rig::address(address), mac: HOST, to_us, replaces }
+    Event::Heard {
+        interface: WEST,
+        address: crate::rig::address(address),
+        mac: HOST,
+        to_us,
+        replaces,
+    }
 }
 
 #[test]
@@ -68,17 +97,30 @@ fn who_has_no_address_yet_hears_whose_it_is() {
     router.change(WEST, |interface| interface.addresses6 = [].into());
     let claim = advertisement("2001:db8:1::dad", "::", true);
     assert!(router.send(WEST, &claim).is_empty());
-    let told = router.events().into_iter().any(|event| matches!(event, Event::Duplicate { interface: WEST, .. }));
+    let told = router.events().into_iter().any(|event| {
+        matches!(
+            event,
+            Event::Duplicate {
+                interface: WEST,
+                ..
+            }
+        )
+    });
     assert!(told, "{:?}", router.drops());
 }
 
 #[test]
 fn questions_for_own_addresses_are_answered() {
     let mut router = Router::default();
-    for (asker, target) in
-        [("2001:db8:1::7", "2001:db8:1::1"), ("fe80::7", "fe80::1"), ("fe80::7", "2001:db8:1::1"), ("2001:db8:1::7", "fe80::1")]
-    {
-        let alone = frame(our_mac(WEST), HOST, |packet| nd::neighbor_probe(packet, ip6(asker), HOST, ip6(target)));
+    for (asker, target) in [
+        ("2001:db8:1::7", "2001:db8:1::1"),
+        ("fe80::7", "fe80::1"),
+        ("fe80::7", "2001:db8:1::1"),
+        ("2001:db8:1::7", "fe80::1"),
+    ] {
+        let alone = frame(our_mac(WEST), HOST, |packet| {
+            nd::neighbor_probe(packet, ip6(asker), HOST, ip6(target))
+        });
         let silent = mended(solicitation(asker, target), |frame| frame.truncate(78));
         for question in [solicitation(asker, target), alone, silent] {
             let mut padded = question.clone();
@@ -86,19 +128,41 @@ fn questions_for_own_addresses_are_answered() {
             for question in [question, padded] {
                 let (interface, got) = router.send_one(WEST, &question);
                 let (ethernet, header, message) = read(&got);
-                assert_eq!((interface, ethernet.destination, ethernet.source), (WEST, HOST, our_mac(WEST)));
-                assert_eq!((header.source, header.destination, header.hop_limit), (ip6(target), ip6(asker), 255));
+                assert_eq!(
+                    (interface, ethernet.destination, ethernet.source),
+                    (WEST, HOST, our_mac(WEST))
+                );
+                assert_eq!(
+                    (header.source, header.destination, header.hop_limit),
+                    (ip6(target), ip6(asker), 255)
+                );
                 let (target, mac) = (ip6(target), Some(our_mac(WEST)));
-                let expected = Message::NeighborAdvertisement { target, mac, router: true, solicited: true, override_known: true };
+                let expected = Message::NeighborAdvertisement {
+                    target,
+                    mac,
+                    router: true,
+                    solicited: true,
+                    override_known: true,
+                };
                 assert_eq!(message, expected);
                 assert_eq!(got.len(), 86, "no byte of somebody else's");
             }
         }
     }
     let tx = router.interface(WEST).counters.tx();
-    assert_eq!((tx.packets, tx.unicast), (24, 24), "an answer to a group is for one");
+    assert_eq!(
+        (tx.packets, tx.unicast),
+        (24, 24),
+        "an answer to a group is for one"
+    );
     let expected: Vec<_> = router.events();
-    assert_eq!(expected, [heard("2001:db8:1::7", true, true), heard("fe80::7", true, true)]);
+    assert_eq!(
+        expected,
+        [
+            heard("2001:db8:1::7", true, true),
+            heard("fe80::7", true, true)
+        ]
+    );
 }
 
 #[test]
@@ -114,8 +178,19 @@ fn who_wants_an_own_address_is_told_with_all_others() {
     let mut router = Router::default();
     let (_, got) = router.send_one(WEST, &probe("2001:db8:1::1"));
     let (ethernet, header, message) = read(&got);
-    assert_eq!((ethernet.destination, header.destination), (MacAddr([0x33, 0x33, 0, 0, 0, 1]), ip6("ff02::1")));
-    assert!(matches!(message, Message::NeighborAdvertisement { solicited: false, override_known: true, router: true, .. }));
+    assert_eq!(
+        (ethernet.destination, header.destination),
+        (MacAddr([0x33, 0x33, 0, 0, 0, 1]), ip6("ff02::1"))
+    );
+    assert!(matches!(
+        message,
+        Message::NeighborAdvertisement {
+            solicited: false,
+            override_known: true,
+            router: true,
+            ..
+        }
+    ));
     assert_eq!(router.interface(WEST).counters.tx().multicast, 1);
     assert!(router.events().is_empty());
 }
@@ -123,45 +198,94 @@ fn who_wants_an_own_address_is_told_with_all_others() {
 #[test]
 fn a_tentative_address_is_not_defended_and_its_other_owner_is_told() {
     let mut router = Router::default();
-    let duplicate = Event::Duplicate { interface: WEST, address: address("2001:db8:1::dad"), mac: HOST };
-    assert!(router.send_all(WEST, &vec![probe("2001:db8:1::dad"); 9]).is_empty());
+    let duplicate = Event::Duplicate {
+        interface: WEST,
+        address: address("2001:db8:1::dad"),
+        mac: HOST,
+    };
+    assert!(
+        router
+            .send_all(WEST, &vec![probe("2001:db8:1::dad"); 9])
+            .is_empty()
+    );
     assert_eq!(router.events(), [duplicate]);
     router.now += SECOND;
-    assert!(router.send(WEST, &advertisement("2001:db8:1::dad", "::", true)).is_empty());
+    assert!(
+        router
+            .send(WEST, &advertisement("2001:db8:1::dad", "::", true))
+            .is_empty()
+    );
     assert_eq!(router.events(), [duplicate]);
     // Who only wants to reach it hears nothing, and is no duplicate.
-    assert!(router.send(WEST, &solicitation("fe80::7", "2001:db8:1::dad")).is_empty());
+    assert!(
+        router
+            .send(WEST, &solicitation("fe80::7", "2001:db8:1::dad"))
+            .is_empty()
+    );
     assert_eq!(router.events(), [heard("fe80::7", false, true)]);
     // Our own question that comes back is none either.
-    let ours = mended(probe("2001:db8:1::dad"), |frame| frame[6..12].copy_from_slice(&our_mac(WEST).0));
+    let ours = mended(probe("2001:db8:1::dad"), |frame| {
+        frame[6..12].copy_from_slice(&our_mac(WEST).0)
+    });
     assert!(router.send(WEST, &ours).is_empty() && router.events().is_empty());
-    let drops = [("nd-input", DropReason::NdForeign, WEST, 10), ("nd-input", DropReason::NdMartian, WEST, 2)];
+    let drops = [
+        ("nd-input", DropReason::NdForeign, WEST, 10),
+        ("nd-input", DropReason::NdMartian, WEST, 2),
+    ];
     assert_eq!(router.drops(), drops);
 }
 
 #[test]
 fn somebody_with_an_address_of_ours_is_told_of() {
     let mut router = Router::default();
-    for frame in [solicitation("2001:db8:1::1", "2001:db8:1::9"), advertisement("fe80::1", "::", true)] {
+    for frame in [
+        solicitation("2001:db8:1::1", "2001:db8:1::9"),
+        advertisement("fe80::1", "::", true),
+    ] {
         let frame = mended(frame, |frame| {
             // To a group that we are in, so that it gets here.
             frame[38..54].copy_from_slice(&ip6("ff02::1"));
         });
         assert!(router.send(WEST, &frame).is_empty());
     }
-    let duplicate = |text| Event::Duplicate { interface: WEST, address: address(text), mac: HOST };
-    assert_eq!(router.events(), [duplicate("2001:db8:1::1"), duplicate("fe80::1")]);
-    assert_eq!(router.drops(), [("nd-input", DropReason::NdMartian, WEST, 2)]);
+    let duplicate = |text| Event::Duplicate {
+        interface: WEST,
+        address: address(text),
+        mac: HOST,
+    };
+    assert_eq!(
+        router.events(),
+        [duplicate("2001:db8:1::1"), duplicate("fe80::1")]
+    );
+    assert_eq!(
+        router.drops(),
+        [("nd-input", DropReason::NdMartian, WEST, 2)]
+    );
 }
 
 #[test]
 fn advertisements_are_passed_on_with_what_they_claim() {
     let mut router = Router::default();
-    assert!(router.send(WEST, &advertisement("2001:db8:1::7", "2001:db8:1::1", true)).is_empty());
-    assert!(router.send(WEST, &advertisement("fe80::7", "fe80::1", false)).is_empty());
-    assert!(router.send(WEST, &advertisement("2001:db8:1::8", "::", true)).is_empty());
+    assert!(
+        router
+            .send(WEST, &advertisement("2001:db8:1::7", "2001:db8:1::1", true))
+            .is_empty()
+    );
+    assert!(
+        router
+            .send(WEST, &advertisement("fe80::7", "fe80::1", false))
+            .is_empty()
+    );
+    assert!(
+        router
+            .send(WEST, &advertisement("2001:db8:1::8", "::", true))
+            .is_empty()
+    );
     // Without its MAC address an advertisement replaces nothing.
-    let bare = mended(advertisement("2001:db8:1::9", "2001:db8:1::1", true), |frame| frame.truncate(78));
+    let bare = mended(
+        advertisement("2001:db8:1::9", "2001:db8:1::1", true),
+        |frame| frame.truncate(78),
+    );
     assert!(router.send(WEST, &bare).is_empty());
     let expected = [
         heard("2001:db8:1::7", true, true),
@@ -171,8 +295,15 @@ fn advertisements_are_passed_on_with_what_they_claim() {
     ];
     assert_eq!(router.events(), expected);
     assert!(router.drops().is_empty());
-    assert!(router.send(WEST, &advertisement("2001:db8:2::7", "2001:db8:1::1", true)).is_empty());
-    assert_eq!(router.drops(), [("nd-input", DropReason::NdForeign, WEST, 1)]);
+    assert!(
+        router
+            .send(WEST, &advertisement("2001:db8:2::7", "2001:db8:1::1", true))
+            .is_empty()
+    );
+    assert_eq!(
+        router.drops(),
+        [("nd-input", DropReason::NdForeign, WEST, 1)]
+    );
     assert!(router.events().is_empty());
 }
 
@@ -180,14 +311,25 @@ fn advertisements_are_passed_on_with_what_they_claim() {
 fn impossible_senders_are_refused() {
     let mut router = Router::default();
     let mut count = 0;
-    for mac in [MacAddr::BROADCAST, MacAddr::ZERO, MacAddr([0x33, 0x33, 0, 0, 0, 1]), our_mac(WEST)] {
-        for good in [solicitation("2001:db8:1::7", "2001:db8:1::1"), advertisement("2001:db8:1::7", "2001:db8:1::1", true)] {
+    for mac in [
+        MacAddr::BROADCAST,
+        MacAddr::ZERO,
+        MacAddr([0x33, 0x33, 0, 0, 0, 1]),
+        our_mac(WEST),
+    ] {
+        for good in [
+            solicitation("2001:db8:1::7", "2001:db8:1::1"),
+            advertisement("2001:db8:1::7", "2001:db8:1::1", true),
+        ] {
             let bad = mended(good, |frame| frame[80..86].copy_from_slice(&mac.0));
             assert!(router.send(WEST, &bad).is_empty(), "{mac}");
             count += 1;
         }
     }
-    assert_eq!(router.drops(), [("nd-input", DropReason::NdMartian, WEST, count)]);
+    assert_eq!(
+        router.drops(),
+        [("nd-input", DropReason::NdMartian, WEST, count)]
+    );
     assert!(router.events().is_empty());
 }
 
@@ -207,14 +349,34 @@ fn a_storm_is_one_event_a_second_and_every_question_is_answered() {
 #[test]
 fn who_asks_for_routers_is_told_of_where_this_one_advertises() {
     let mut router = Router::default();
-    assert!(router.send(WEST, &router_solicitation("fe80::7")).is_empty());
-    assert_eq!(router.drops(), [("nd-input", DropReason::NdRouter, WEST, 1)]);
+    assert!(
+        router
+            .send(WEST, &router_solicitation("fe80::7"))
+            .is_empty()
+    );
+    assert_eq!(
+        router.drops(),
+        [("nd-input", DropReason::NdRouter, WEST, 1)]
+    );
     assert!(router.events().is_empty());
     for source in ["fe80::7", "::", "fe80::8"] {
         assert!(router.send(SOUTH, &router_solicitation(source)).is_empty());
     }
-    let near = |text| Event::Heard { interface: SOUTH, address: address(text), mac: HOST, to_us: true, replaces: true };
-    assert_eq!(router.events(), [near("fe80::7"), Event::RouterWanted { interface: SOUTH }, near("fe80::8")]);
+    let near = |text| Event::Heard {
+        interface: SOUTH,
+        address: address(text),
+        mac: HOST,
+        to_us: true,
+        replaces: true,
+    };
+    assert_eq!(
+        router.events(),
+        [
+            near("fe80::7"),
+            Event::RouterWanted { interface: SOUTH },
+            near("fe80::8")
+        ]
+    );
     router.now += SECOND;
     router.send(SOUTH, &router_solicitation("::"));
     assert_eq!(router.events(), [Event::RouterWanted { interface: SOUTH }]);
@@ -233,14 +395,35 @@ fn an_unknown_neighbour_is_asked_for_once_a_second_and_packets_wait() {
         let (interface, got) = router.send_one(WEST, &frame);
         let (ethernet, header, message) = read(&got);
         assert_eq!((interface, ethernet.source), (EAST, our_mac(EAST)));
-        assert_eq!(ethernet.destination, multicast_mac(&solicited_node(&ip6(asked))));
-        assert_eq!((header.source, header.destination), (ip6(source), solicited_node(&ip6(asked))));
-        assert_eq!(message, Message::NeighborSolicitation { target: ip6(asked), mac: Some(our_mac(EAST)) });
-        assert_eq!(router.events(), [Event::Wanted { interface: EAST, address: address(asked) }]);
+        assert_eq!(
+            ethernet.destination,
+            multicast_mac(&solicited_node(&ip6(asked)))
+        );
+        assert_eq!(
+            (header.source, header.destination),
+            (ip6(source), solicited_node(&ip6(asked)))
+        );
+        assert_eq!(
+            message,
+            Message::NeighborSolicitation {
+                target: ip6(asked),
+                mac: Some(our_mac(EAST))
+            }
+        );
+        assert_eq!(
+            router.events(),
+            [Event::Wanted {
+                interface: EAST,
+                address: address(asked)
+            }]
+        );
         router.now += SECOND - 1;
         assert!(router.send(WEST, &frame).is_empty() && router.events().is_empty());
         router.now += 1;
-        assert_eq!((router.send(WEST, &frame).len(), router.events().len()), (1, 1));
+        assert_eq!(
+            (router.send(WEST, &frame).len(), router.events().len()),
+            (1, 1)
+        );
         assert_eq!(router.graph.held(), 3);
         router.give_up(DropReason::Stopped);
     }
@@ -250,19 +433,30 @@ fn an_unknown_neighbour_is_asked_for_once_a_second_and_packets_wait() {
 #[test]
 fn waiting_packets_go_on_in_order_when_the_neighbour_answers_and_fail_when_it_does_not() {
     let mut router = Router::default();
-    for (state, out) in [(NeighborState::Reachable, EAST), (NeighborState::Failed, WEST)] {
+    for (state, out) in [
+        (NeighborState::Reachable, EAST),
+        (NeighborState::Failed, WEST),
+    ] {
         let adjacency = router.adjacency_of("2001:db8:2::9");
         router.set_neighbor(adjacency, NeighborState::Incomplete);
         router.now += 10 * SECOND;
-        let frames: Vec<_> = (0..10u8).map(|n| weir_wire::build::udp6(&through6("2001:db8:d::1"), &[n; 30])).collect();
+        let frames: Vec<_> = (0..10u8)
+            .map(|n| weir_wire::build::udp6(&through6("2001:db8:d::1"), &[n; 30]))
+            .collect();
         assert_eq!(router.send_all(WEST, &frames).len(), 1, "one question");
         router.set_neighbor(adjacency, state);
-        router.graph.release(hold_key(EAST, address("2001:db8:2::9")));
+        router
+            .graph
+            .release(hold_key(EAST, address("2001:db8:2::9")));
         let sent = router.turn();
         assert_eq!((sent.len(), router.graph.held()), (10, 0));
         for ((interface, got), frame) in sent.iter().zip(&frames) {
             assert_eq!(*interface, out);
-            let payload = if out == EAST { &got[54..] } else { &got[54 + 8 + 40..] };
+            let payload = if out == EAST {
+                &got[54..]
+            } else {
+                &got[54 + 8 + 40..]
+            };
             assert_eq!(payload, &frame[54..]);
         }
     }
@@ -271,14 +465,35 @@ fn waiting_packets_go_on_in_order_when_the_neighbour_answers_and_fail_when_it_do
 
 #[test]
 fn a_flood_of_unknown_neighbours_fills_only_what_there_is() {
-    let mut router = Router::new(Setup { holds: HoldLimits { keys: 8, per_key: 2, ..HoldLimits::default() }, ..Setup::default() });
-    let frames: Vec<_> = (0..200u16).map(|n| udp6(&format!("2001:db8:2::{:x}:1", n + 1))).collect();
+    let mut router = Router::new(Setup {
+        holds: HoldLimits {
+            keys: 8,
+            per_key: 2,
+            ..HoldLimits::default()
+        },
+        ..Setup::default()
+    });
+    let frames: Vec<_> = (0..200u16)
+        .map(|n| udp6(&format!("2001:db8:2::{:x}:1", n + 1)))
+        .collect();
     router.send_all(WEST, &frames);
-    assert_eq!((router.graph.held(), router.dropped(DropReason::HoldFull)), (8, 192));
-    assert_eq!(router.events().len(), 200, "the control side has bounds of its own");
+    assert_eq!(
+        (router.graph.held(), router.dropped(DropReason::HoldFull)),
+        (8, 192)
+    );
+    assert_eq!(
+        router.events().len(),
+        200,
+        "the control side has bounds of its own"
+    );
     // An event ring that is full costs the event.
     for round in 0..20u16 {
-        router.send_all(WEST, &(0..200u16).map(|n| udp6(&format!("2001:db8:2::{:x}:{:x}", n + 1, round + 2))).collect::<Vec<_>>());
+        router.send_all(
+            WEST,
+            &(0..200u16)
+                .map(|n| udp6(&format!("2001:db8:2::{:x}:{:x}", n + 1, round + 2)))
+                .collect::<Vec<_>>(),
+        );
     }
     assert!(router.graph.counters().events_lost.get() > 0);
 }
@@ -290,7 +505,12 @@ fn hostile_messages_are_refused_for_what_is_wrong_with_them() {
     let refused = |router: &mut Router, frame: Vec<u8>, reason: DropReason| {
         let before = router.dropped(reason);
         assert!(router.send(WEST, &frame).is_empty(), "{reason:?}");
-        assert_eq!(router.dropped(reason), before + 1, "{reason:?}: {:?}", router.drops());
+        assert_eq!(
+            router.dropped(reason),
+            before + 1,
+            "{reason:?}: {:?}",
+            router.drops()
+        );
     };
     for hops in [0, 1, 64, 254] {
         let frame = mended(good(), |frame| frame[21] = hops);
@@ -300,21 +520,51 @@ fn hostile_messages_are_refused_for_what_is_wrong_with_them() {
     sum[56] ^= 1;
     refused(&mut router, sum, DropReason::IcmpBadChecksum);
     for length in [62, 70, 77] {
-        refused(&mut router, mended(good(), |frame| frame.truncate(length)), DropReason::NdTruncated);
+        refused(
+            &mut router,
+            mended(good(), |frame| frame.truncate(length)),
+            DropReason::NdTruncated,
+        );
     }
     // Options of no length, cut off, beyond the end.
     for (place, byte) in [(79, 0), (79, 2), (79, 255), (55, 1)] {
-        refused(&mut router, mended(good(), |frame| frame[place] = byte), DropReason::NdMalformed);
+        refused(
+            &mut router,
+            mended(good(), |frame| frame[place] = byte),
+            DropReason::NdMalformed,
+        );
     }
-    refused(&mut router, mended(good(), |frame| frame.truncate(85)), DropReason::NdMalformed);
-    refused(&mut router, mended(good(), |frame| frame[62] = 0xff), DropReason::NdMalformed);
-    refused(&mut router, mended(good(), |frame| frame[54] = 137), DropReason::NdRedirect);
+    refused(
+        &mut router,
+        mended(good(), |frame| frame.truncate(85)),
+        DropReason::NdMalformed,
+    );
+    refused(
+        &mut router,
+        mended(good(), |frame| frame[62] = 0xff),
+        DropReason::NdMalformed,
+    );
+    refused(
+        &mut router,
+        mended(good(), |frame| frame[54] = 137),
+        DropReason::NdRedirect,
+    );
     let advertised = frame(MacAddr([0x33, 0x33, 0, 0, 0, 1]), HOST, |packet| {
-        nd::router_advertisement(packet, ip6("fe80::7"), ip6("ff02::1"), &nd::Router::default(), &[])
+        nd::router_advertisement(
+            packet,
+            ip6("fe80::7"),
+            ip6("ff02::1"),
+            &nd::Router::default(),
+            &[],
+        )
     });
     refused(&mut router, advertised, DropReason::NdRouter);
     // Behind an extension header nothing of this is believed (RFC 6980).
-    let hidden = crate::ip6::with_extensions(&good(), weir_wire::IpProtocol::DESTINATION_OPTIONS, &[58, 0, 1, 4, 0, 0, 0, 0]);
+    let hidden = crate::ip6::with_extensions(
+        &good(),
+        weir_wire::IpProtocol::DESTINATION_OPTIONS,
+        &[58, 0, 1, 4, 0, 0, 0, 0],
+    );
     refused(&mut router, hidden, DropReason::NdMalformed);
     let mut vector = weir_buf::Vector::default();
     vector.push(router.packet_cut(&good(), 70));

@@ -23,13 +23,23 @@ use crate::vlan::{AD, Q, dot1q, double, loose, tagged};
 /// would be in another order.
 fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u8>]) {
     let [mut straight, mut followed] = [make(), make()];
-    followed.graph.trace(Some(TraceRequest { node: None, interface: None, count: u32::MAX }));
+    followed.graph.trace(Some(TraceRequest {
+        node: None,
+        interface: None,
+        count: u32::MAX,
+    }));
     // The same once more, when flows are known.
     for frames in [&usual[..1], usual, usual] {
         let mut both = [&mut straight, &mut followed].map(|router| router.send_all(port, frames));
         // Which interface sends first says nothing.
-        both.iter_mut().for_each(|sent| sent.sort_by_key(|sent| sent.0));
-        assert!(both[0] == both[1], "{} frames and {}", both[0].len(), both[1].len());
+        both.iter_mut()
+            .for_each(|sent| sent.sort_by_key(|sent| sent.0));
+        assert!(
+            both[0] == both[1],
+            "{} frames and {}",
+            both[0].len(),
+            both[1].len()
+        );
     }
     for seed in usual[..1].iter().chain(seeds) {
         for place in 0..seed.len().min(56) {
@@ -37,7 +47,8 @@ fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u
                 let mut frame = seed.clone();
                 frame[place] = byte;
                 for frame in [mended(&frame), frame] {
-                    let both = [&mut straight, &mut followed].map(|router| router.send(port, &frame));
+                    let both =
+                        [&mut straight, &mut followed].map(|router| router.send(port, &frame));
                     assert_eq!(both[0], both[1], "{frame:02x?}");
                     let both = [&mut straight, &mut followed].map(|router| router.events());
                     assert_eq!(both[0], both[1], "{frame:02x?}");
@@ -58,17 +69,50 @@ fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u
 
 fn counted_alike(straight: &Router, followed: &Router) {
     assert_eq!(straight.drops(), followed.drops());
-    for (one, other) in straight.tables.interfaces.iter().flatten().zip(followed.tables.interfaces.iter().flatten()) {
-        let [one, other] = [one, other].map(|entry| (&entry.interface.name, entry.interface.counters.rx(), entry.interface.counters.tx()));
+    for (one, other) in straight
+        .tables
+        .interfaces
+        .iter()
+        .flatten()
+        .zip(followed.tables.interfaces.iter().flatten())
+    {
+        let [one, other] = [one, other].map(|entry| {
+            (
+                &entry.interface.name,
+                entry.interface.counters.rx(),
+                entry.interface.counters.tx(),
+            )
+        });
         assert_eq!(one, other);
     }
     let terms = |router: &Router| {
-        let filters = router.tables.interfaces.iter().flatten().filter_map(|entry| entry.acl_input.clone());
-        filters.flat_map(|filter| (0..=filter.list.terms()).map(move |term| filter.counters.of(term))).collect::<Vec<_>>()
+        let filters = router
+            .tables
+            .interfaces
+            .iter()
+            .flatten()
+            .filter_map(|entry| entry.acl_input.clone());
+        filters
+            .flat_map(|filter| (0..=filter.list.terms()).map(move |term| filter.counters.of(term)))
+            .collect::<Vec<_>>()
     };
     assert_eq!(terms(straight), terms(followed));
-    let packets = |router: &Router| router.graph.counters().nodes.iter().map(|node| node.packets.get()).collect::<Vec<_>>();
-    for ((spec, one), other) in straight.graph.specs().iter().zip(packets(straight)).zip(packets(followed)) {
+    let packets = |router: &Router| {
+        router
+            .graph
+            .counters()
+            .nodes
+            .iter()
+            .map(|node| node.packets.get())
+            .collect::<Vec<_>>()
+    };
+    for ((spec, one), other) in straight
+        .graph
+        .specs()
+        .iter()
+        .zip(packets(straight))
+        .zip(packets(followed))
+    {
         assert_eq!(one, other, "{}", spec.name);
     }
 }
@@ -80,8 +124,15 @@ fn routed() -> [Vec<Vec<u8>>; 2] {
     let mut padded6 = udp6("2001:db8:a::1");
     padded6.extend([0; 6]);
     let deep = build::udp4(&through("192.168.7.9"), &[3; 12]);
-    let usual = (0..200u8).map(|n| build::udp4(&through(&format!("192.168.{}.9", n % 11)), &[n; 12]));
-    [usual.collect(), hostile::seeds().into_iter().chain([padded, padded6, deep]).collect()]
+    let usual =
+        (0..200u8).map(|n| build::udp4(&through(&format!("192.168.{}.9", n % 11)), &[n; 12]));
+    [
+        usual.collect(),
+        hostile::seeds()
+            .into_iter()
+            .chain([padded, padded6, deep])
+            .collect(),
+    ]
 }
 
 #[test]
@@ -93,13 +144,17 @@ fn routed_by_a_small_table() {
 /// A table so large that lookups are made in steps.
 fn with_large_table() -> Router {
     let mut router = hostile::router();
-    let mut prefixes = (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
+    let mut prefixes =
+        (0..1 << 16).map(|n: u32| Ipv4Net::new((0x6400_0000 | n << 8).into(), 24).unwrap());
     while router.fib.fib().small().is_some() {
         router.fib.insert(prefixes.next().unwrap(), 1).unwrap();
     }
     // Longer than /24, so that a lookup has a step more.
     let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
-    router.fib.insert("192.168.7.8/30".parse().unwrap(), east).unwrap();
+    router
+        .fib
+        .insert("192.168.7.8/30".parse().unwrap(), east)
+        .unwrap();
     router
 }
 
@@ -117,7 +172,11 @@ fn routed_by_a_full_table() {
         let mut router = hostile::router();
         let mut full = Fib4Writer::large(&Domain::new(1)).unwrap();
         let east = router.fib.get("192.168.0.0/16".parse().unwrap()).unwrap();
-        for (prefix, group) in router.fib.iter().chain([("192.168.7.8/30".parse().unwrap(), east)]) {
+        for (prefix, group) in router
+            .fib
+            .iter()
+            .chain([("192.168.7.8/30".parse().unwrap(), east)])
+        {
             full.insert(prefix, group).unwrap();
         }
         assert!(full.fib().full().is_some());
@@ -146,7 +205,13 @@ fn listed(mut router: Router) -> Router {
 fn routed_past_a_list() {
     let [many, seeds] = routed();
     let denied = (0..20u8).map(|n| build::udp4(&through(&format!("192.168.8.{n}")), &[n; 12]));
-    let mut usual: Vec<_> = many.iter().chain(&many).take(230).cloned().chain(denied).collect();
+    let mut usual: Vec<_> = many
+        .iter()
+        .chain(&many)
+        .take(230)
+        .cloned()
+        .chain(denied)
+        .collect();
     for (n, frame) in usual.iter_mut().enumerate().filter(|(n, _)| n % 3 == 1) {
         frame.extend(std::iter::repeat_n(0, n % 7));
     }
@@ -165,7 +230,12 @@ fn routed_past_a_list() {
 #[test]
 fn a_known_flow_is_validated_as_any_other() {
     let mut router = Router::default();
-    let counters = bind(&mut router, WEST, Feature::AclIn, vec![from(Action::Permit, "0.0.0.0/0")]);
+    let counters = bind(
+        &mut router,
+        WEST,
+        Feature::AclIn,
+        vec![from(Action::Permit, "0.0.0.0/0")],
+    );
     let good = build::udp4(&through("10.0.2.2"), &[3; 12]);
     let altered = |change: fn(&mut weir_wire::Ipv4Header)| {
         let mut frame = good.clone();
@@ -187,7 +257,10 @@ fn a_known_flow_is_validated_as_any_other() {
         broken(24),
     ];
     for round in 1..=3 {
-        assert_eq!(router.send_all(WEST, &[good.clone(), good.clone()]).len(), 2);
+        assert_eq!(
+            router.send_all(WEST, &[good.clone(), good.clone()]).len(),
+            2
+        );
         for frame in &odd {
             assert!(router.send(WEST, frame).is_empty(), "{frame:02x?}");
         }
@@ -215,16 +288,32 @@ fn across_from_tag_to_tag() {
     let trunk = || {
         let mut router = hostile::router();
         let first = router.tables.interfaces.len().max(20) as u32;
-        let input = |far: Option<u32>| far.map_or(Input::Unused, |far| Input::CrossConnect(first + far));
-        let subs = subs.map(|(parent, encapsulation, far)| (SubInterface::new(parent, encapsulation), input(far)));
+        let input =
+            |far: Option<u32>| far.map_or(Input::Unused, |far| Input::CrossConnect(first + far));
+        let subs = subs.map(|(parent, encapsulation, far)| {
+            (SubInterface::new(parent, encapsulation), input(far))
+        });
         router.add_sub_interfaces(&subs);
         router.change(first + 5, |far| far.mtu = 60);
         router
     };
     let frame = |payload: usize| build::udp4(&through("10.0.2.2"), &vec![7; payload]);
-    let usual: Vec<_> = (0..250).map(|n| tagged(&frame(n % 40), &[(Q, [100, 102, 108, 100, 103][n % 5])])).collect();
-    let tags: [&[_]; 7] = [&[(Q, 100)], &[(Q, 101)], &[(Q, 108)], &[(Q, 102)], &[(Q, 102), (Q, 5)], &[(Q, 102), (Q, 6)], &[(AD, 100)]];
-    let seeds = tags.map(|tags| tagged(&frame(12), tags)).into_iter().chain([frame(12), tagged(&frame(280), &[(Q, 100)])]);
+    let usual: Vec<_> = (0..250)
+        .map(|n| tagged(&frame(n % 40), &[(Q, [100, 102, 108, 100, 103][n % 5])]))
+        .collect();
+    let tags: [&[_]; 7] = [
+        &[(Q, 100)],
+        &[(Q, 101)],
+        &[(Q, 108)],
+        &[(Q, 102)],
+        &[(Q, 102), (Q, 5)],
+        &[(Q, 102), (Q, 6)],
+        &[(AD, 100)],
+    ];
+    let seeds = tags
+        .map(|tags| tagged(&frame(12), tags))
+        .into_iter()
+        .chain([frame(12), tagged(&frame(280), &[(Q, 100)])]);
     alike(trunk, WEST, &usual, &seeds.collect::<Vec<_>>());
 }
 
@@ -232,18 +321,40 @@ fn across_from_tag_to_tag() {
 #[test]
 fn under_labels() {
     let path = || {
-        let mut router = Router::with_labels(Setup { mtu: 300, chunks: 16_384, ..Setup::default() });
+        let mut router = Router::with_labels(Setup {
+            mtu: 300,
+            chunks: 16_384,
+            ..Setup::default()
+        });
         pseudowire::add(&mut router);
         router
     };
-    let packet = |ttl, payload: usize| build::udp4(&build::Ends { ttl, ..through("192.168.9.9") }, &vec![7; payload]);
-    let vector = |kinds: &[&[(u32, u8, u8)]]| -> Vec<_> { (0..250).map(|n| under(&packet(64, n % 30), kinds[n % kinds.len()])).collect() };
-    let looked_up = vector(&[&[(104, 0, 60)], &[(105, 0, 9)], &[(104, 0, 255)], &[(107, 0, 64)]]);
+    let packet = |ttl, payload: usize| {
+        build::udp4(
+            &build::Ends {
+                ttl,
+                ..through("192.168.9.9")
+            },
+            &vec![7; payload],
+        )
+    };
+    let vector = |kinds: &[&[(u32, u8, u8)]]| -> Vec<_> {
+        (0..250)
+            .map(|n| under(&packet(64, n % 30), kinds[n % kinds.len()]))
+            .collect()
+    };
+    let looked_up = vector(&[
+        &[(104, 0, 60)],
+        &[(105, 0, 9)],
+        &[(104, 0, 255)],
+        &[(107, 0, 64)],
+    ]);
     let swapped = vector(&[&[(100, 3, 60)], &[(100, 0, 60), (9, 0, 3)], &[(100, 0, 2)]]);
     let mut marked = packet(64, 9);
     alter(&mut marked, |header| header.tos = 0xa3);
     let six = udp6("2001:db8:a::1");
-    let wire = |label, word: &[u8], frame: &[u8]| pseudowire::from_west(&[(label, 0, 9)], &[word, frame]);
+    let wire =
+        |label, word: &[u8], frame: &[u8]| pseudowire::from_west(&[(label, 0, 9)], &[word, frame]);
     let customer = pseudowire::frame();
     let seeds = [
         under(&packet(64, 9), &[(104, 5, 60)]),
@@ -280,20 +391,35 @@ fn out_of_pseudowires() {
         router
     };
     let frame = |n: usize| [&pseudowire::frame()[..], &vec![9; n]].concat();
-    let usual: Vec<_> = (0..250).map(|n| pseudowire::from_west(&[(600, (n % 8) as u8, 9)], &[&[0; 4], &frame(n)])).collect();
+    let usual: Vec<_> = (0..250)
+        .map(|n| pseudowire::from_west(&[(600, (n % 8) as u8, 9)], &[&[0; 4], &frame(n)]))
+        .collect();
     alike(path, WEST, &usual, &[]);
 }
 
 /// Packets that get labels: one, several, one of two ways, none yet.
 #[test]
 fn labels_put_on() {
-    let path = || Router::with_labels(Setup { mtu: 300, chunks: 16_384, ..Setup::default() });
-    let to = |destination: &str, payload: usize| build::udp4(&through(destination), &vec![7; payload]);
-    let usual: Vec<_> = (0..250).map(|n| to(&format!("10.50.0.{n}"), n % 30)).collect();
+    let path = || {
+        Router::with_labels(Setup {
+            mtu: 300,
+            chunks: 16_384,
+            ..Setup::default()
+        })
+    };
+    let to =
+        |destination: &str, payload: usize| build::udp4(&through(destination), &vec![7; payload]);
+    let usual: Vec<_> = (0..250)
+        .map(|n| to(&format!("10.50.0.{n}"), n % 30))
+        .collect();
     let mut marked = to("10.50.1.1", 9);
     alter(&mut marked, |header| header.tos = 0xa3);
     let padded = [to("10.50.1.1", 9), vec![0; 5]].concat();
-    let others = ["10.51.0.1", "10.52.0.1", "10.53.0.1", "10.54.0.1"].map(|destination| to(destination, 12));
-    let seeds: Vec<_> = others.into_iter().chain([marked, padded, to("10.50.1.1", 270)]).collect();
+    let others =
+        ["10.51.0.1", "10.52.0.1", "10.53.0.1", "10.54.0.1"].map(|destination| to(destination, 12));
+    let seeds: Vec<_> = others
+        .into_iter()
+        .chain([marked, padded, to("10.50.1.1", 270)])
+        .collect();
     alike(path, WEST, &usual, &seeds);
 }

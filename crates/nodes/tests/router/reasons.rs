@@ -55,7 +55,16 @@ fn echo(kind: u8) -> Vec<u8> {
 }
 
 fn arp(mac: MacAddr, sender: &str, target: &str) -> Vec<u8> {
-    build::arp(MacAddr::BROADCAST, &ArpPacket::new(ArpPacket::REQUEST, mac, ip(sender), MacAddr::ZERO, ip(target)))
+    build::arp(
+        MacAddr::BROADCAST,
+        &ArpPacket::new(
+            ArpPacket::REQUEST,
+            mac,
+            ip(sender),
+            MacAddr::ZERO,
+            ip(target),
+        ),
+    )
 }
 
 /// An IPv4 packet that ends behind the first byte of its ICMP header, with a right checksum there.
@@ -93,11 +102,25 @@ fn bridge() -> Vec<(DropReason, How)> {
 fn ip4_checks() -> Vec<(DropReason, How)> {
     vec![
         (Ip4Truncated, west(udp("10.0.2.2")[..33].to_vec())),
-        (Ip4BadVersion, west(altered("10.0.2.2", |header| header.version_ihl = 0x65))),
-        (Ip4BadHeaderLength, west(altered("10.0.2.2", |header| header.version_ihl = 0x44))),
-        (Ip4BadLength, west(altered("10.0.2.2", |header| header.set_total_len(69)))),
+        (
+            Ip4BadVersion,
+            west(altered("10.0.2.2", |header| header.version_ihl = 0x65)),
+        ),
+        (
+            Ip4BadHeaderLength,
+            west(altered("10.0.2.2", |header| header.version_ihl = 0x44)),
+        ),
+        (
+            Ip4BadLength,
+            west(altered("10.0.2.2", |header| header.set_total_len(69))),
+        ),
         (Ip4BadChecksum, west(broken(udp("10.0.2.2"), 24, 0x55))),
-        (Ip4MartianSource, west(altered("10.0.2.2", |header| header.set_source(ip("127.0.0.1"))))),
+        (
+            Ip4MartianSource,
+            west(altered("10.0.2.2", |header| {
+                header.set_source(ip("127.0.0.1"))
+            })),
+        ),
         (Ip4MartianDestination, west(altered("127.0.0.1", |_| {}))),
         (Ip4Multicast, west(udp("224.0.0.9"))),
         (Ip4Broadcast, west(udp("255.255.255.255"))),
@@ -108,21 +131,65 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
     let mut forbidden = build::udp4(&through("10.0.2.2"), &[1; 1300]);
     alter(&mut forbidden, |header| header.set_dont_fragment(true));
     vec![
-        ("arp-input", ArpTruncated, west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1")[..41].to_vec())),
-        ("arp-input", ArpUnsupported, west(broken(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1"), 21, 9))),
-        ("arp-input", ArpForeign, west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.8"))),
-        ("arp-input", ArpMartian, west(arp(MacAddr::BROADCAST, "10.0.1.7", "10.0.1.1"))),
-        ("acl-input", AclDenied, How::Deed(|router| denied(router, WEST, Feature::AclIn))),
-        ("acl-input", InterfaceDown, How::Deed(|router| lost(router, "acl-input"))),
-        ("acl-output", AclDenied, How::Deed(|router| denied(router, EAST, Feature::AclOut))),
-        ("acl-output", TxDown, How::Deed(|router| lost(router, "acl-output"))),
+        (
+            "arp-input",
+            ArpTruncated,
+            west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1")[..41].to_vec()),
+        ),
+        (
+            "arp-input",
+            ArpUnsupported,
+            west(broken(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.1"), 21, 9)),
+        ),
+        (
+            "arp-input",
+            ArpForeign,
+            west(arp(their_mac(1, 7), "10.0.1.7", "10.0.1.8")),
+        ),
+        (
+            "arp-input",
+            ArpMartian,
+            west(arp(MacAddr::BROADCAST, "10.0.1.7", "10.0.1.1")),
+        ),
+        (
+            "acl-input",
+            AclDenied,
+            How::Deed(|router| denied(router, WEST, Feature::AclIn)),
+        ),
+        (
+            "acl-input",
+            InterfaceDown,
+            How::Deed(|router| lost(router, "acl-input")),
+        ),
+        (
+            "acl-output",
+            AclDenied,
+            How::Deed(|router| denied(router, EAST, Feature::AclOut)),
+        ),
+        (
+            "acl-output",
+            TxDown,
+            How::Deed(|router| lost(router, "acl-output")),
+        ),
         ("ip4-lookup", Blackhole, west(udp("198.18.0.1"))),
         ("ip4-local", Ip4Broadcast, west(udp("10.0.2.255"))),
-        ("ip4-local", LocalFragment, west(altered("10.0.1.1", |header| header.set_fragment(0, true)))),
+        (
+            "ip4-local",
+            LocalFragment,
+            west(altered("10.0.1.1", |header| header.set_fragment(0, true))),
+        ),
         ("ip4-local", IcmpTruncated, west(short_icmp())),
-        ("ip4-local", IcmpBadChecksum, west(broken(echo(8), 37, 0x55))),
+        (
+            "ip4-local",
+            IcmpBadChecksum,
+            west(broken(echo(8), 37, 0x55)),
+        ),
         ("ip4-local", IcmpUnsupported, west(echo(13))),
-        ("ip4-glean", HoldFull, How::Deed(|router| drop(router.send_all(WEST, &vec![udp("10.0.2.77"); 2])))),
+        (
+            "ip4-glean",
+            HoldFull,
+            How::Deed(|router| drop(router.send_all(WEST, &vec![udp("10.0.2.77"); 2]))),
+        ),
         (
             "ip4-glean",
             HostUnreachable,
@@ -144,19 +211,49 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         ("icmp4-error", NoRoute, west(udp("8.8.8.8"))),
         ("icmp4-error", RouteUnreachable, west(udp("198.18.1.1"))),
         ("icmp4-error", RouteProhibited, west(udp("198.18.2.1"))),
-        ("ip4-urpf", Urpf, How::Deed(|router| unrouted(router, &altered("10.0.2.2", |header| header.set_source(ip("8.8.8.8")))))),
+        (
+            "ip4-urpf",
+            Urpf,
+            How::Deed(|router| {
+                unrouted(
+                    router,
+                    &altered("10.0.2.2", |header| header.set_source(ip("8.8.8.8"))),
+                )
+            }),
+        ),
         (
             "ip6-urpf",
             Urpf,
-            How::Deed(|router| unrouted(router, &altered6("2001:db8:2::2", |header| header.source = ip6("2001:db8:ffff::1")))),
+            How::Deed(|router| {
+                unrouted(
+                    router,
+                    &altered6("2001:db8:2::2", |header| {
+                        header.source = ip6("2001:db8:ffff::1")
+                    }),
+                )
+            }),
         ),
         ("icmp4-error", HostUnreachable, west(udp("198.19.1.1"))),
-        ("icmp4-error", TtlExpired, west(altered("10.0.2.2", |header| header.ttl = 1))),
+        (
+            "icmp4-error",
+            TtlExpired,
+            west(altered("10.0.2.2", |header| header.ttl = 1)),
+        ),
         ("icmp4-error", FragmentationNeeded, west(forbidden)),
         ("icmp4-error", LocalPort, west(udp("10.0.1.1"))),
-        ("icmp4-error", LocalProtocol, west(altered("10.0.1.1", |header| header.set_protocol(IpProtocol(253))))),
+        (
+            "icmp4-error",
+            LocalProtocol,
+            west(altered("10.0.1.1", |header| {
+                header.set_protocol(IpProtocol(253))
+            })),
+        ),
         ("ip4-rewrite", NoRoute, How::Before(udp("10.0.2.2"), None)),
-        ("ip4-rewrite", Ip4Truncated, How::Before(udp("10.0.2.2")[..20].to_vec(), Some("10.0.2.2"))),
+        (
+            "ip4-rewrite",
+            Ip4Truncated,
+            How::Before(udp("10.0.2.2")[..20].to_vec(), Some("10.0.2.2")),
+        ),
         (
             "ip4-fragment",
             NoBuffer,
@@ -211,13 +308,20 @@ fn ip6_input() -> Vec<(DropReason, How)> {
         (
             Ip6NotEnabled,
             How::Deed(|router| {
-                router.change(WEST, |interface| (interface.addresses6, interface.tentative6) = ([].into(), [].into()));
+                router.change(WEST, |interface| {
+                    (interface.addresses6, interface.tentative6) = ([].into(), [].into())
+                });
                 router.send(WEST, &udp6("2001:db8:2::2"));
             }),
         ),
         (Ip6Truncated, west(udp6("2001:db8:2::2")[..53].to_vec())),
         (Ip6BadVersion, west(broken(udp6("2001:db8:2::2"), 14, 0x45))),
-        (Ip6BadLength, west(altered6("2001:db8:2::2", |header| header.set_payload_len(49)))),
+        (
+            Ip6BadLength,
+            west(altered6("2001:db8:2::2", |header| {
+                header.set_payload_len(49)
+            })),
+        ),
         (Ip6MartianSource, west(from("::1"))),
         (Ip6MartianDestination, west(udp6("::1"))),
         (Ip6Multicast, west(udp6("ff0e::1"))),
@@ -227,17 +331,41 @@ fn ip6_input() -> Vec<(DropReason, How)> {
 }
 
 fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
-    let own = |kind: IpProtocol, extensions: &[u8]| west(with_extensions(&udp6("2001:db8:1::1"), kind, extensions));
+    let own = |kind: IpProtocol, extensions: &[u8]| {
+        west(with_extensions(&udp6("2001:db8:1::1"), kind, extensions))
+    };
     let (hop_by_hop, options) = (IpProtocol::HOP_BY_HOP, IpProtocol::DESTINATION_OPTIONS);
     let solicitation = || nd::solicitation("2001:db8:1::7", "2001:db8:1::1");
     vec![
         ("ip6-lookup", Blackhole, west(udp6("2001:db8:c::1"))),
-        ("ip6-local", Ip6Truncated, How::Before(udp6("2001:db8:1::1")[..53].to_vec(), None)),
-        ("ip6-local", Ip6BadExtension, own(hop_by_hop, &[17, 0, 1, 9, 0, 0, 0, 0])),
-        ("ip6-local", Ip6Option, own(options, &[17, 0, 0x41, 4, 0, 0, 0, 0])),
-        ("ip6-local", LocalFragment, west(piece(&udp6("2001:db8:1::1"), 0, true))),
+        (
+            "ip6-local",
+            Ip6Truncated,
+            How::Before(udp6("2001:db8:1::1")[..53].to_vec(), None),
+        ),
+        (
+            "ip6-local",
+            Ip6BadExtension,
+            own(hop_by_hop, &[17, 0, 1, 9, 0, 0, 0, 0]),
+        ),
+        (
+            "ip6-local",
+            Ip6Option,
+            own(options, &[17, 0, 0x41, 4, 0, 0, 0, 0]),
+        ),
+        (
+            "ip6-local",
+            LocalFragment,
+            west(piece(&udp6("2001:db8:1::1"), 0, true)),
+        ),
         ("ip6-local", LocalPort, west(udp6("ff02::1"))),
-        ("ip6-local", LocalProtocol, west(altered6("ff02::1", |header| header.set_next_header(IpProtocol(253))))),
+        (
+            "ip6-local",
+            LocalProtocol,
+            west(altered6("ff02::1", |header| {
+                header.set_next_header(IpProtocol(253))
+            })),
+        ),
         (
             "ip6-local",
             IcmpTruncated,
@@ -250,17 +378,53 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
                 frame
             }),
         ),
-        ("ip6-local", IcmpBadChecksum, west(broken(echo6(128), 60, 0x55))),
+        (
+            "ip6-local",
+            IcmpBadChecksum,
+            west(broken(echo6(128), 60, 0x55)),
+        ),
         ("ip6-local", IcmpUnsupported, west(echo6(130))),
-        ("nd-input", NdTruncated, west(nd::mended(solicitation(), |frame| frame.truncate(70)))),
-        ("nd-input", NdHopLimit, west(broken(solicitation(), 21, 254))),
-        ("nd-input", IcmpBadChecksum, west(broken(solicitation(), 56, 0x55))),
-        ("nd-input", NdMalformed, west(nd::mended(solicitation(), |frame| frame[79] = 0))),
-        ("nd-input", NdForeign, west(nd::advertisement("2001:db8:77::1", "2001:db8:1::1", true))),
-        ("nd-input", NdMartian, west(nd::advertisement("2001:db8:1::1", "::", true))),
+        (
+            "nd-input",
+            NdTruncated,
+            west(nd::mended(solicitation(), |frame| frame.truncate(70))),
+        ),
+        (
+            "nd-input",
+            NdHopLimit,
+            west(broken(solicitation(), 21, 254)),
+        ),
+        (
+            "nd-input",
+            IcmpBadChecksum,
+            west(broken(solicitation(), 56, 0x55)),
+        ),
+        (
+            "nd-input",
+            NdMalformed,
+            west(nd::mended(solicitation(), |frame| frame[79] = 0)),
+        ),
+        (
+            "nd-input",
+            NdForeign,
+            west(nd::advertisement("2001:db8:77::1", "2001:db8:1::1", true)),
+        ),
+        (
+            "nd-input",
+            NdMartian,
+            west(nd::advertisement("2001:db8:1::1", "::", true)),
+        ),
         ("nd-input", NdRedirect, west(echo6(137))),
-        ("nd-input", NdRouter, west(nd::router_solicitation("fe80::7"))),
-        ("ip6-glean", HoldFull, How::Deed(|router| drop(router.send_all(WEST, &vec![udp6("2001:db8:2::77"); 2])))),
+        (
+            "nd-input",
+            NdRouter,
+            west(nd::router_solicitation("fe80::7")),
+        ),
+        (
+            "ip6-glean",
+            HoldFull,
+            How::Deed(|router| drop(router.send_all(WEST, &vec![udp6("2001:db8:2::77"); 2]))),
+        ),
         (
             "ip6-glean",
             HostUnreachable,
@@ -270,7 +434,11 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
                 router.turn();
             }),
         ),
-        ("ip6-glean", NoRoute, How::Before(udp6("2001:db8:2::77"), None)),
+        (
+            "ip6-glean",
+            NoRoute,
+            How::Before(udp6("2001:db8:2::77"), None),
+        ),
         (
             "ip6-glean",
             Stopped,
@@ -280,52 +448,155 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
             }),
         ),
         ("icmp6-error", NoRoute, west(udp6("2001:db8:ffff::1"))),
-        ("icmp6-error", Ip6BeyondScope, west(altered6("2001:db8:2::2", |header| header.source = ip6("fe80::5")))),
-        ("icmp6-error", RouteUnreachable, west(udp6("2001:db8:c1::1"))),
+        (
+            "icmp6-error",
+            Ip6BeyondScope,
+            west(altered6("2001:db8:2::2", |header| {
+                header.source = ip6("fe80::5")
+            })),
+        ),
+        (
+            "icmp6-error",
+            RouteUnreachable,
+            west(udp6("2001:db8:c1::1")),
+        ),
         ("icmp6-error", RouteProhibited, west(udp6("2001:db8:c2::1"))),
         ("icmp6-error", HostUnreachable, west(udp6("2001:db8:e::1"))),
         ("icmp6-error", LocalPort, west(udp6("2001:db8:1::1"))),
-        ("icmp6-error", LocalProtocol, west(altered6("2001:db8:1::1", |header| header.set_next_header(IpProtocol(253))))),
-        ("icmp6-error", PacketTooBig, west(build::udp6(&through6("2001:db8:2::2"), &[1; 1300]))),
-        ("icmp6-error", TtlExpired, west(altered6("2001:db8:2::2", |header| header.hop_limit = 1))),
-        ("icmp6-error", Ip6BadExtension, own(options, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9))),
-        ("icmp6-error", Ip6Option, own(options, &[17, 0, 0x81, 4, 0, 0, 0, 0])),
-        ("icmp6-error", Ip6RoutingHeader, own(IpProtocol::ROUTING, &[17, 0, 0, 1, 0, 0, 0, 0])),
-        ("ip6-rewrite", NoRoute, How::Before(udp6("2001:db8:2::2"), None)),
-        ("ip6-rewrite", Ip6Truncated, How::Before(udp6("2001:db8:2::2")[..50].to_vec(), Some("2001:db8:2::2"))),
+        (
+            "icmp6-error",
+            LocalProtocol,
+            west(altered6("2001:db8:1::1", |header| {
+                header.set_next_header(IpProtocol(253))
+            })),
+        ),
+        (
+            "icmp6-error",
+            PacketTooBig,
+            west(build::udp6(&through6("2001:db8:2::2"), &[1; 1300])),
+        ),
+        (
+            "icmp6-error",
+            TtlExpired,
+            west(altered6("2001:db8:2::2", |header| header.hop_limit = 1)),
+        ),
+        (
+            "icmp6-error",
+            Ip6BadExtension,
+            own(options, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(9)),
+        ),
+        (
+            "icmp6-error",
+            Ip6Option,
+            own(options, &[17, 0, 0x81, 4, 0, 0, 0, 0]),
+        ),
+        (
+            "icmp6-error",
+            Ip6RoutingHeader,
+            own(IpProtocol::ROUTING, &[17, 0, 0, 1, 0, 0, 0, 0]),
+        ),
+        (
+            "ip6-rewrite",
+            NoRoute,
+            How::Before(udp6("2001:db8:2::2"), None),
+        ),
+        (
+            "ip6-rewrite",
+            Ip6Truncated,
+            How::Before(udp6("2001:db8:2::2")[..50].to_vec(), Some("2001:db8:2::2")),
+        ),
     ]
 }
 
 /// What labelled packets can meet.
 fn labelled() -> Vec<(&'static str, DropReason, How)> {
-    let labels = |destination: &str, entries: &[(u32, u8, u8)]| How::Labels(under(&udp(destination), entries));
+    let labels = |destination: &str, entries: &[(u32, u8, u8)]| {
+        How::Labels(under(&udp(destination), entries))
+    };
     let mut forbidden = build::udp4(&through("10.0.2.2"), &[1; 1300]);
     alter(&mut forbidden, |header| header.set_dont_fragment(true));
     let mut last = build::udp4(&through("10.0.2.2"), &[1; 1300]);
     alter(&mut last, |header| header.set_fragment(0x1fff, false));
     vec![
-        ("mpls-input", MplsNotEnabled, west(under(&udp("10.0.2.2"), &[(100, 0, 9)]))),
-        ("mpls-input", MplsBadStack, How::Labels(under(&udp("10.0.2.2")[..14], &[(100, 0, 9)])[..17].to_vec())),
-        ("mpls-lookup", MplsBadStack, labels("10.0.2.2", &[(7, 0, 9)])),
-        ("mpls-lookup", MplsReservedLabel, labels("10.0.2.2", &[(3, 0, 9)])),
-        ("mpls-lookup", MplsRouterAlert, labels("10.0.2.2", &[(1, 0, 9)])),
-        ("mpls-lookup", MplsUnknownLabel, labels("10.0.2.2", &[(999, 0, 9)])),
-        ("mpls-lookup", MplsNotBottom, labels("10.0.2.2", &[(104, 0, 9), (100, 0, 9)])),
-        ("mpls-lookup", MplsBadPayload, labels("10.0.2.2", &[(2, 0, 9)])),
+        (
+            "mpls-input",
+            MplsNotEnabled,
+            west(under(&udp("10.0.2.2"), &[(100, 0, 9)])),
+        ),
+        (
+            "mpls-input",
+            MplsBadStack,
+            How::Labels(under(&udp("10.0.2.2")[..14], &[(100, 0, 9)])[..17].to_vec()),
+        ),
+        (
+            "mpls-lookup",
+            MplsBadStack,
+            labels("10.0.2.2", &[(7, 0, 9)]),
+        ),
+        (
+            "mpls-lookup",
+            MplsReservedLabel,
+            labels("10.0.2.2", &[(3, 0, 9)]),
+        ),
+        (
+            "mpls-lookup",
+            MplsRouterAlert,
+            labels("10.0.2.2", &[(1, 0, 9)]),
+        ),
+        (
+            "mpls-lookup",
+            MplsUnknownLabel,
+            labels("10.0.2.2", &[(999, 0, 9)]),
+        ),
+        (
+            "mpls-lookup",
+            MplsNotBottom,
+            labels("10.0.2.2", &[(104, 0, 9), (100, 0, 9)]),
+        ),
+        (
+            "mpls-lookup",
+            MplsBadPayload,
+            labels("10.0.2.2", &[(2, 0, 9)]),
+        ),
         ("mpls-lookup", Blackhole, labels("10.0.2.2", &[(108, 0, 9)])),
         (
             "mpls-lookup",
             NoRoute,
             How::LabelDeed(|router| {
-                let east = router.nexthops.adjacencies().find(|(_, end)| end.address == address("10.0.2.2")).unwrap().0;
+                let east = router
+                    .nexthops
+                    .adjacencies()
+                    .find(|(_, end)| end.address == address("10.0.2.2"))
+                    .unwrap()
+                    .0;
                 router.nexthops.set_up(east, false);
                 router.publish();
                 router.send(WEST, &under(&udp("10.0.2.2"), &[(100, 0, 9)]));
             }),
         ),
-        ("mpls-lookup", HostUnreachable, labels("10.0.2.2", &[(110, 0, 9)])),
-        ("mpls-lookup", FrameTooLong, How::Labels([&under(&udp("1.1.1.1")[..14], &[(100, 0, 9)])[..], &[0; 1300]].concat())),
-        ("mpls-glean", HoldFull, How::LabelDeed(|router| drop(router.send_all(WEST, &vec![under(&udp("1.1.1.1"), &[(109, 0, 9)]); 2])))),
+        (
+            "mpls-lookup",
+            HostUnreachable,
+            labels("10.0.2.2", &[(110, 0, 9)]),
+        ),
+        (
+            "mpls-lookup",
+            FrameTooLong,
+            How::Labels(
+                [
+                    &under(&udp("1.1.1.1")[..14], &[(100, 0, 9)])[..],
+                    &[0; 1300],
+                ]
+                .concat(),
+            ),
+        ),
+        (
+            "mpls-glean",
+            HoldFull,
+            How::LabelDeed(|router| {
+                drop(router.send_all(WEST, &vec![under(&udp("1.1.1.1"), &[(109, 0, 9)]); 2]))
+            }),
+        ),
         (
             "mpls-glean",
             HostUnreachable,
@@ -335,7 +606,11 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
                 router.turn();
             }),
         ),
-        ("mpls-glean", NoRoute, How::Before(under(&udp("1.1.1.1"), &[(109, 0, 9)]), None)),
+        (
+            "mpls-glean",
+            NoRoute,
+            How::Before(under(&udp("1.1.1.1"), &[(109, 0, 9)]), None),
+        ),
         (
             "mpls-glean",
             Stopped,
@@ -345,14 +620,28 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
             }),
         ),
         ("mpls-error", TtlExpired, labels("10.0.2.2", &[(100, 0, 1)])),
-        ("mpls-error", FragmentationNeeded, How::Labels(under(&forbidden, &[(100, 0, 9)]))),
-        ("mpls-fragment", Ip4BadLength, How::Labels(under(&last, &[(100, 0, 9)]))),
+        (
+            "mpls-error",
+            FragmentationNeeded,
+            How::Labels(under(&forbidden, &[(100, 0, 9)])),
+        ),
+        (
+            "mpls-fragment",
+            Ip4BadLength,
+            How::Labels(under(&last, &[(100, 0, 9)])),
+        ),
         (
             "mpls-fragment",
             NoBuffer,
             How::LabelDeed(|router| {
                 router.starve(1);
-                router.send(WEST, &under(&build::udp4(&through("10.0.2.2"), &[1; 1300]), &[(100, 0, 9)]));
+                router.send(
+                    WEST,
+                    &under(
+                        &build::udp4(&through("10.0.2.2"), &[1; 1300]),
+                        &[(100, 0, 9)],
+                    ),
+                );
             }),
         ),
         ("mpls-push", NoRoute, How::Before(udp("10.0.2.2"), None)),
@@ -361,8 +650,15 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
             HostUnreachable,
             How::LabelDeed(|router| {
                 // The neighbour failed between ip4-rewrite and here.
-                let unknown = |end: &weir_fib::Adjacency| end.labelled().is_some() && end.address == address("10.0.2.10");
-                let labelled = router.nexthops.adjacencies().find(|(_, end)| unknown(end)).unwrap().0;
+                let unknown = |end: &weir_fib::Adjacency| {
+                    end.labelled().is_some() && end.address == address("10.0.2.10")
+                };
+                let labelled = router
+                    .nexthops
+                    .adjacencies()
+                    .find(|(_, end)| unknown(end))
+                    .unwrap()
+                    .0;
                 let mut packet = router.packet(&udp("10.0.2.2"));
                 packet.set_interface(WEST);
                 packet.set_l3_offset(14);
@@ -377,7 +673,12 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
 
 /// A packet that an access list denies.
 fn denied(router: &mut Router, interface: u32, feature: Feature) {
-    crate::acl::bind(router, interface, feature, vec![crate::acl::from(weir_acl::Action::Deny, "0.0.0.0/0")]);
+    crate::acl::bind(
+        router,
+        interface,
+        feature,
+        vec![crate::acl::from(weir_acl::Action::Deny, "0.0.0.0/0")],
+    );
     router.send(WEST, &udp("10.0.2.2"));
 }
 
@@ -399,13 +700,28 @@ fn lost(router: &mut Router, node: &str) {
 
 /// What only the engine can bring about.
 const NOT_HERE: [(&str, DropReason, &str); 2] = [
-    ("port-tx", HandoffFull, "the ring between two workers, which the engine has"),
-    ("port-tx", Stopped, "what is left when the engine stops a worker"),
+    (
+        "port-tx",
+        HandoffFull,
+        "the ring between two workers, which the engine has",
+    ),
+    (
+        "port-tx",
+        Stopped,
+        "what is left when the engine stops a worker",
+    ),
 ];
 
 fn reach(node: &str, reason: DropReason, how: How) -> Router {
-    let holds = HoldLimits { per_key: 1, ..HoldLimits::default() };
-    let setup = Setup { mtu: 1000, holds, ..Setup::default() };
+    let holds = HoldLimits {
+        per_key: 1,
+        ..HoldLimits::default()
+    };
+    let setup = Setup {
+        mtu: 1000,
+        holds,
+        ..Setup::default()
+    };
     let mut router = match how {
         How::Labels(_) | How::LabelDeed(_) => Router::with_labels(setup),
         _ => Router::new(setup),
@@ -418,8 +734,13 @@ fn reach(node: &str, reason: DropReason, how: How) -> Router {
         How::Labels(frame) => drop(router.send(WEST, &frame)),
         How::Deed(deed) | How::LabelDeed(deed) | How::Tunnel(deed) => deed(&mut router),
         How::Before(frame, neighbor) => {
-            let is_it = |address| neighbor.is_some_and(|neighbor| address == crate::rig::address(neighbor));
-            let adjacency = router.nexthops.adjacencies().find(|(_, end)| is_it(end.address)).map_or(9999, |(number, _)| number);
+            let is_it =
+                |address| neighbor.is_some_and(|neighbor| address == crate::rig::address(neighbor));
+            let adjacency = router
+                .nexthops
+                .adjacencies()
+                .find(|(_, end)| is_it(end.address))
+                .map_or(9999, |(number, _)| number);
             let mut packet = router.packet(&frame);
             packet.set_interface(WEST);
             packet.set_l3_offset(14);
@@ -429,7 +750,12 @@ fn reach(node: &str, reason: DropReason, how: How) -> Router {
             router.turn();
         }
     }
-    assert_eq!(router.dropped(reason), 1, "{node} {reason:?}: {:?}", router.drops());
+    assert_eq!(
+        router.dropped(reason),
+        1,
+        "{node} {reason:?}: {:?}",
+        router.drops()
+    );
     router
 }
 
@@ -438,23 +764,75 @@ fn every_declared_reason_is_reached() {
     let map = Router::default().graph.drop_map();
     let mut missing: Vec<_> = map.pairs().to_vec();
     let mut rows: Vec<(Option<&str>, DropReason, How)> = Vec::new();
-    rows.extend(eth_input().into_iter().map(|(reason, how)| (Some("eth-input"), reason, how)));
-    rows.extend(bridge().into_iter().map(|(reason, how)| (Some("bridge"), reason, how)));
-    rows.extend(ip4_checks().into_iter().map(|(reason, how)| (None, reason, how)));
-    rows.extend(crate::bond::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
-    rows.extend(crate::vlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
-    rows.extend(crate::pseudowire::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))));
-    rows.extend(crate::vxlan::reasons().into_iter().map(|(node, reason, deed)| (Some(node), reason, How::Tunnel(deed))));
-    rows.extend(ip6_input().into_iter().map(|(reason, how)| (Some("ip6-input"), reason, how)));
-    rows.extend(ip6_others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
-    rows.extend(labelled().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
-    rows.extend(others().into_iter().map(|(node, reason, how)| (Some(node), reason, how)));
+    rows.extend(
+        eth_input()
+            .into_iter()
+            .map(|(reason, how)| (Some("eth-input"), reason, how)),
+    );
+    rows.extend(
+        bridge()
+            .into_iter()
+            .map(|(reason, how)| (Some("bridge"), reason, how)),
+    );
+    rows.extend(
+        ip4_checks()
+            .into_iter()
+            .map(|(reason, how)| (None, reason, how)),
+    );
+    rows.extend(
+        crate::bond::reasons()
+            .into_iter()
+            .map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))),
+    );
+    rows.extend(
+        crate::vlan::reasons()
+            .into_iter()
+            .map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))),
+    );
+    rows.extend(
+        crate::pseudowire::reasons()
+            .into_iter()
+            .map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))),
+    );
+    rows.extend(
+        crate::vxlan::reasons()
+            .into_iter()
+            .map(|(node, reason, deed)| (Some(node), reason, How::Tunnel(deed))),
+    );
+    rows.extend(
+        ip6_input()
+            .into_iter()
+            .map(|(reason, how)| (Some("ip6-input"), reason, how)),
+    );
+    rows.extend(
+        ip6_others()
+            .into_iter()
+            .map(|(node, reason, how)| (Some(node), reason, how)),
+    );
+    rows.extend(
+        labelled()
+            .into_iter()
+            .map(|(node, reason, how)| (Some(node), reason, how)),
+    );
+    rows.extend(
+        others()
+            .into_iter()
+            .map(|(node, reason, how)| (Some(node), reason, how)),
+    );
     for (node, reason, how) in rows {
         let router = reach(node.unwrap_or("ip4-input"), reason, how);
         let (at, ..) = *router.drops().iter().find(|drop| drop.1 == reason).unwrap();
-        assert!(node.is_none_or(|node| node == at), "{reason:?} is dropped at {at}");
+        assert!(
+            node.is_none_or(|node| node == at),
+            "{reason:?} is dropped at {at}"
+        );
         missing.retain(|&pair| pair != (at, reason));
     }
-    missing.retain(|&(node, reason)| reason != LoopLimit && !NOT_HERE.iter().any(|known| (known.0, known.1) == (node, reason)));
+    missing.retain(|&(node, reason)| {
+        reason != LoopLimit
+            && !NOT_HERE
+                .iter()
+                .any(|known| (known.0, known.1) == (node, reason))
+    });
     assert!(missing.is_empty(), "no test reaches {missing:?}");
 }

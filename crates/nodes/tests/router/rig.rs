@@ -109,7 +109,12 @@ pub(crate) struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { mtu: 1500, icmp: IcmpLimit::default(), holds: HoldLimits::default(), chunks: CHUNKS }
+        Setup {
+            mtu: 1500,
+            icmp: IcmpLimit::default(),
+            holds: HoldLimits::default(),
+            chunks: CHUNKS,
+        }
     }
 }
 
@@ -167,7 +172,10 @@ impl Default for Router {
 impl Router {
     /// A router whose interface `east` (and `right`) has another MTU.
     pub(crate) fn with_mtu(mtu: u32) -> Router {
-        Router::new(Setup { mtu, ..Setup::default() })
+        Router::new(Setup {
+            mtu,
+            ..Setup::default()
+        })
     }
 
     pub(crate) fn new(setup: Setup) -> Router {
@@ -176,18 +184,32 @@ impl Router {
 
     /// A router of this graph, which may have taps.
     pub(crate) fn built(setup: Setup, builder: GraphBuilder<Tables>) -> Router {
-        let pool = Pool::new(PoolConfig { chunks: setup.chunks, hugepages: Hugepages::Off }).unwrap();
+        let pool = Pool::new(PoolConfig {
+            chunks: setup.chunks,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap();
         let builder = builder.hold_limits(setup.holds);
         let map = builder.drop_map();
         let (producer, trace) = spsc::ring(64);
         let graph = builder.build(0, producer).unwrap();
         let (caught, room) = (Arc::default(), Arc::new(Mutex::new(usize::MAX)));
         let port = |interface| {
-            let queue = Catcher { interface, room: Arc::clone(&room), caught: Arc::clone(&caught) };
-            PortTx { interface, queue: Box::new(queue) }
+            let queue = Catcher {
+                interface,
+                room: Arc::clone(&room),
+                caught: Arc::clone(&caught),
+            };
+            PortTx {
+                interface,
+                queue: Box::new(queue),
+            }
         };
         let ports = (0..=MUTE).map(port).collect();
-        let (entry, stage) = (graph.find(names::ETH_INPUT).unwrap(), graph.find(names::PORT_TX).unwrap());
+        let (entry, stage) = (
+            graph.find(names::ETH_INPUT).unwrap(),
+            graph.find(names::PORT_TX).unwrap(),
+        );
         let mut router = Router {
             cache: PktCache::new(&pool),
             pool,
@@ -213,7 +235,12 @@ impl Router {
     fn configure(&mut self, mtu: u32, map: &DropMap) {
         let mut interfaces = vec![None];
         for (index, name, input, addresses) in [
-            (WEST, "west", Input::Routed, &["10.0.1.1/24", "10.0.11.1/24"][..]),
+            (
+                WEST,
+                "west",
+                Input::Routed,
+                &["10.0.1.1/24", "10.0.11.1/24"][..],
+            ),
             (EAST, "east", Input::Routed, &["10.0.2.1/24"]),
             (SOUTH, "south", Input::Routed, &["10.0.3.1/24"]),
             (LEFT, "left", Input::CrossConnect(RIGHT), &[]),
@@ -222,22 +249,41 @@ impl Router {
             (BARE, "bare", Input::Unused, &[]),
             (MUTE, "mute", Input::Routed, &["10.0.8.1/24"]),
         ] {
-            let mtu = if matches!(index, EAST | RIGHT) { mtu } else { 1500 };
-            let addresses: Vec<Ipv4Net> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+            let mtu = if matches!(index, EAST | RIGHT) {
+                mtu
+            } else {
+                1500
+            };
+            let addresses: Vec<Ipv4Net> =
+                addresses.iter().map(|text| text.parse().unwrap()).collect();
             self.connect(index, mtu, &addresses);
-            let addresses6: &[_] = if input == Input::Routed { &self.connect6(index, mtu) } else { &[] };
+            let addresses6: &[_] = if input == Input::Routed {
+                &self.connect6(index, mtu)
+            } else {
+                &[]
+            };
             let counters = Arc::new(InterfaceCounters::new(1));
             let interface = Interface {
                 mtu,
                 input,
-                addresses: addresses.iter().map(|net| (u32::from(net.addr()), net.prefix_len())).collect(),
+                addresses: addresses
+                    .iter()
+                    .map(|net| (u32::from(net.addr()), net.prefix_len()))
+                    .collect(),
                 addresses6: addresses6.into(),
-                tentative6: if index == WEST { [u128::from_be_bytes(ip6("2001:db8:1::dad"))].into() } else { [].into() },
+                tentative6: if index == WEST {
+                    [u128::from_be_bytes(ip6("2001:db8:1::dad"))].into()
+                } else {
+                    [].into()
+                },
                 advertises: index == SOUTH,
                 can_send: index != MUTE,
                 ..Interface::at_rest(index, name.into(), Kind::Port, our_mac(index), counters)
             };
-            interfaces.push(Some(Arc::new(Entry::new(interface, [map.counters()].into()))));
+            interfaces.push(Some(Arc::new(Entry::new(
+                interface,
+                [map.counters()].into(),
+            ))));
         }
         self.tables.interfaces = interfaces;
         self.tables.fib4 = vec![self.fib.fib().clone()];
@@ -249,14 +295,19 @@ impl Router {
 
     /// The IPv6 subnet of an interface, and its own addresses, which are returned.
     fn connect6(&mut self, index: u32, mtu: u32) -> [(u128, u8); 2] {
-        let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, our_mac(index).0));
+        let glean = self
+            .nexthops
+            .add_adjacency(Adjacency::glean(index, mtu, our_mac(index).0));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         let own: Ipv6Addr = format!("2001:db8:{index}::1").parse().unwrap();
         let link: Ipv6Addr = format!("fe80::{index}").parse().unwrap();
         self.route6(Ipv6Net::new(own, 64).unwrap().trunc(), &[(glean, 1)]);
         self.route6(Ipv6Net::from(own), &[(local, 1)]);
         // The subnet-router anycast address (RFC 4291 section 2.6.1).
-        self.route6(Ipv6Net::from(Ipv6Net::new(own, 64).unwrap().network()), &[(local, 1)]);
+        self.route6(
+            Ipv6Net::from(Ipv6Net::new(own, 64).unwrap().network()),
+            &[(local, 1)],
+        );
         [(own.into(), 64), (link.into(), 64)]
     }
 
@@ -268,7 +319,12 @@ impl Router {
         let failed = self.neighbor6(EAST, "2001:db8:2::10", mtu);
         self.set_neighbor(asked, NeighborState::Incomplete);
         self.set_neighbor(failed, NeighborState::Failed);
-        let far = self.nexthops.add_adjacency(Adjacency::neighbor(EAST, address("fe80::99"), mtu, our_mac(EAST).0));
+        let far = self.nexthops.add_adjacency(Adjacency::neighbor(
+            EAST,
+            address("fe80::99"),
+            mtu,
+            our_mac(EAST).0,
+        ));
         let [hole, unreachable, prohibited] = self.nowhere();
         for (prefix, paths) in [
             ("2001:db8:a::/48", &[(east, 1)][..]),
@@ -289,28 +345,44 @@ impl Router {
 
     /// The ends of routes that lead nowhere.
     fn nowhere(&mut self) -> [u32; 3] {
-        [Adjacency::blackhole(), Adjacency::rejected(), Adjacency::prohibited()].map(|end| self.nexthops.add_adjacency(end))
+        [
+            Adjacency::blackhole(),
+            Adjacency::rejected(),
+            Adjacency::prohibited(),
+        ]
+        .map(|end| self.nexthops.add_adjacency(end))
     }
 
     /// Adds a reachable IPv6 neighbour and its host route; returns the adjacency.
     pub(crate) fn neighbor6(&mut self, interface: u32, address: &str, mtu: u32) -> u32 {
         let [.., host] = ip6(address);
-        let adjacency = Adjacency::neighbor(interface, self::address(address), mtu, our_mac(interface).0);
+        let adjacency =
+            Adjacency::neighbor(interface, self::address(address), mtu, our_mac(interface).0);
         adjacency.set_neighbor(NeighborState::Reachable, their_mac(interface as u8, host).0);
         let number = self.nexthops.add_adjacency(adjacency);
-        self.route6(Ipv6Net::from(address.parse::<Ipv6Addr>().unwrap()), &[(number, 1)]);
+        self.route6(
+            Ipv6Net::from(address.parse::<Ipv6Addr>().unwrap()),
+            &[(number, 1)],
+        );
         number
     }
 
     pub(crate) fn route6(&mut self, prefix: Ipv6Net, paths: &[(u32, u32)]) {
-        let paths = paths.iter().map(|&(adjacency, weight)| Path { weight, ..Path::to(adjacency) });
+        let paths = paths.iter().map(|&(adjacency, weight)| Path {
+            weight,
+            ..Path::to(adjacency)
+        });
         let group = self.nexthops.acquire(Group::new(paths).unwrap()).unwrap();
         self.fib6.insert(prefix, group).unwrap();
     }
 
     /// The adjacency of a neighbour.
     pub(crate) fn adjacency_of(&self, neighbor: &str) -> u32 {
-        self.nexthops.adjacencies().find(|(_, end)| end.address == address(neighbor)).unwrap().0
+        self.nexthops
+            .adjacencies()
+            .find(|(_, end)| end.address == address(neighbor))
+            .unwrap()
+            .0
     }
 
     /// Connected subnets: the addresses, their directed broadcasts, and the subnet itself.
@@ -318,7 +390,9 @@ impl Router {
         if addresses.is_empty() {
             return;
         }
-        let glean = self.nexthops.add_adjacency(Adjacency::glean(index, mtu, our_mac(index).0));
+        let glean = self
+            .nexthops
+            .add_adjacency(Adjacency::glean(index, mtu, our_mac(index).0));
         let local = self.nexthops.add_adjacency(Adjacency::local(index));
         for net in addresses {
             self.route(net.trunc(), &[(glean, 1)]);
@@ -354,10 +428,14 @@ impl Router {
     /// Adds a reachable neighbour and its host route; returns the adjacency.
     pub(crate) fn neighbor(&mut self, interface: u32, address: &str, mtu: u32) -> u32 {
         let [_, _, subnet, host] = ip(address).to_be_bytes();
-        let adjacency = Adjacency::neighbor(interface, self::address(address), mtu, our_mac(interface).0);
+        let adjacency =
+            Adjacency::neighbor(interface, self::address(address), mtu, our_mac(interface).0);
         adjacency.set_neighbor(NeighborState::Reachable, their_mac(subnet, host).0);
         let number = self.nexthops.add_adjacency(adjacency);
-        self.route(Ipv4Net::from(address.parse::<Ipv4Addr>().unwrap()), &[(number, 1)]);
+        self.route(
+            Ipv4Net::from(address.parse::<Ipv4Addr>().unwrap()),
+            &[(number, 1)],
+        );
         number
     }
 
@@ -367,7 +445,10 @@ impl Router {
     }
 
     pub(crate) fn route(&mut self, prefix: Ipv4Net, paths: &[(u32, u32)]) {
-        let paths = paths.iter().map(|&(adjacency, weight)| Path { weight, ..Path::to(adjacency) });
+        let paths = paths.iter().map(|&(adjacency, weight)| Path {
+            weight,
+            ..Path::to(adjacency)
+        });
         let group = self.nexthops.acquire(Group::new(paths).unwrap()).unwrap();
         self.fib.insert(prefix, group).unwrap();
     }
@@ -431,7 +512,13 @@ impl Router {
 
     /// What a worker does in a turn, and nothing else.
     pub(crate) fn breathe(&mut self, interface: u32, vector: &mut Vector) {
-        let mut env = Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        let mut env = Env {
+            world: &self.tables,
+            now: self.now,
+            cache: &mut self.cache,
+            events: &mut self.events.0,
+            event_sent: false,
+        };
         self.graph.inhale(&mut env, self.entry, interface, vector);
         self.graph.run(&mut env);
         self.graph.expire(&mut env);
@@ -444,7 +531,13 @@ impl Router {
 
     /// Gives up what waits.
     pub(crate) fn give_up(&mut self, reason: DropReason) {
-        let mut env = Env { world: &self.tables, now: self.now, cache: &mut self.cache, events: &mut self.events.0, event_sent: false };
+        let mut env = Env {
+            world: &self.tables,
+            now: self.now,
+            cache: &mut self.cache,
+            events: &mut self.events.0,
+            event_sent: false,
+        };
         self.graph.give_up(&mut env, None, reason);
         self.balance();
     }
@@ -468,7 +561,11 @@ impl Router {
         let counters = self.graph.counters();
         let t = &counters.totals;
         let gone = t.output.get() + t.dropped.get() + t.consumed.get() + t.held.get();
-        assert_eq!(t.input.get() + t.originated.get() + t.replicated.get(), gone, "the balance: {t:?}");
+        assert_eq!(
+            t.input.get() + t.originated.get() + t.replicated.get(),
+            gone,
+            "the balance: {t:?}"
+        );
         let dropped: u64 = self.drops().iter().map(|&(.., count)| count).sum();
         assert_eq!(dropped, t.dropped.get(), "every drop has a reason");
         if self.graph.held() == 0 {
@@ -486,7 +583,11 @@ impl Router {
                 assert_eq!(sums.unicast + sums.multicast + sums.broadcast, sums.packets);
             }
         }
-        assert_eq!(rx + counters.orphans.sum(), t.input.get(), "ports, or nobody's, count what comes in");
+        assert_eq!(
+            rx + counters.orphans.sum(),
+            t.input.get(),
+            "ports, or nobody's, count what comes in"
+        );
         assert_eq!(tx, t.output.get(), "ports count what goes out");
     }
 
@@ -511,7 +612,11 @@ impl Router {
 
     /// How many packets were dropped for a reason, wherever.
     pub(crate) fn dropped(&self, reason: DropReason) -> u64 {
-        self.drops().iter().filter(|drop| drop.1 == reason).map(|drop| drop.3).sum()
+        self.drops()
+            .iter()
+            .filter(|drop| drop.1 == reason)
+            .map(|drop| drop.3)
+            .sum()
     }
 
     pub(crate) fn interface(&self, index: u32) -> &Interface {
@@ -533,8 +638,15 @@ impl Router {
         let drops = [self.graph.drop_map().counters()].into();
         self.tables.interfaces[place] = Some(Arc::new(Entry::new(interface, drops)));
         for interface in self.ports.len() as u32..=place as u32 {
-            let queue = Catcher { interface, room: Arc::clone(&self.room), caught: Arc::clone(&self.caught) };
-            self.ports.push(PortTx { interface, queue: Box::new(queue) });
+            let queue = Catcher {
+                interface,
+                room: Arc::clone(&self.room),
+                caught: Arc::clone(&self.caught),
+            };
+            self.ports.push(PortTx {
+                interface,
+                queue: Box::new(queue),
+            });
         }
     }
 }

@@ -20,10 +20,20 @@ pub(crate) struct Icmp {
 /// The IPv4 header of a frame; the checksum and the length must be right.
 pub(crate) fn header(frame: &[u8]) -> Ipv4Header {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(NetSlice::Ipv4(ip)) = sliced.net else { panic!("not IPv4: {frame:02x?}") };
+    let Some(NetSlice::Ipv4(ip)) = sliced.net else {
+        panic!("not IPv4: {frame:02x?}")
+    };
     let theirs = ip.header().to_header();
-    assert_eq!(theirs.header_checksum, theirs.calc_header_checksum(), "header checksum");
-    assert_eq!(usize::from(theirs.total_len), frame.len() - 14, "no padding, nothing cut");
+    assert_eq!(
+        theirs.header_checksum,
+        theirs.calc_header_checksum(),
+        "header checksum"
+    );
+    assert_eq!(
+        usize::from(theirs.total_len),
+        frame.len() - 14,
+        "no padding, nothing cut"
+    );
     *Ipv4Header::read(&frame[14..]).unwrap().0
 }
 
@@ -36,9 +46,15 @@ pub(crate) fn payload(frame: &[u8]) -> &[u8] {
 pub(crate) fn icmp(frame: &[u8]) -> Icmp {
     let header = header(frame);
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(TransportSlice::Icmpv4(slice)) = sliced.transport else { panic!("not ICMP: {frame:02x?}") };
+    let Some(TransportSlice::Icmpv4(slice)) = sliced.transport else {
+        panic!("not ICMP: {frame:02x?}")
+    };
     let theirs: Icmpv4Header = slice.header();
-    assert_eq!(theirs.checksum, theirs.icmp_type.calc_checksum(slice.payload()), "ICMP checksum");
+    assert_eq!(
+        theirs.checksum,
+        theirs.icmp_type.calc_checksum(slice.payload()),
+        "ICMP checksum"
+    );
     let bytes = payload(frame);
     Icmp {
         source: header.source(),
@@ -55,8 +71,14 @@ pub(crate) fn icmp(frame: &[u8]) -> Icmp {
 /// The IPv6 header of a frame; the length must be right.
 pub(crate) fn header6(frame: &[u8]) -> Ipv6Header {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(NetSlice::Ipv6(ip)) = sliced.net else { panic!("not IPv6: {frame:02x?}") };
-    assert_eq!(usize::from(ip.header().payload_length()), frame.len() - 54, "no padding, nothing cut");
+    let Some(NetSlice::Ipv6(ip)) = sliced.net else {
+        panic!("not IPv6: {frame:02x?}")
+    };
+    assert_eq!(
+        usize::from(ip.header().payload_length()),
+        frame.len() - 54,
+        "no padding, nothing cut"
+    );
     *Ipv6Header::read(&frame[14..]).unwrap().0
 }
 
@@ -76,8 +98,13 @@ pub(crate) struct Icmp6 {
 pub(crate) fn icmp6(frame: &[u8]) -> Icmp6 {
     let header = header6(frame);
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(TransportSlice::Icmpv6(slice)) = sliced.transport else { panic!("not ICMPv6: {frame:02x?}") };
-    assert!(slice.is_checksum_valid(header.source, header.destination), "ICMPv6 checksum");
+    let Some(TransportSlice::Icmpv6(slice)) = sliced.transport else {
+        panic!("not ICMPv6: {frame:02x?}")
+    };
+    assert!(
+        slice.is_checksum_valid(header.source, header.destination),
+        "ICMPv6 checksum"
+    );
     let bytes = &frame[54..];
     Icmp6 {
         source: header.source,

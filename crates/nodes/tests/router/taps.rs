@@ -25,7 +25,14 @@ impl Tap<Tables> for Watcher {
     }
 
     fn look(&mut self, look: &Look<'_, Tables>, packets: &[Pkt], _: &mut Marks) -> u64 {
-        let frames = packets.iter().map(|packet| (look.point == Point::Rx, look.interface, look.inner, packet.data().to_vec()));
+        let frames = packets.iter().map(|packet| {
+            (
+                look.point == Point::Rx,
+                look.interface,
+                look.inner,
+                packet.data().to_vec(),
+            )
+        });
         self.0.lock().unwrap().extend(frames);
         0
     }
@@ -35,7 +42,10 @@ impl Tap<Tables> for Watcher {
 fn watched(prepare: impl FnOnce(&mut Router), interfaces: &[u32]) -> (Router, Arc<Mutex<Seen>>) {
     let seen = Arc::<Mutex<Seen>>::default();
     let setup = Setup::default();
-    let mut router = Router::built(setup, weir_nodes::graph(setup.icmp).tap(Box::new(Watcher(seen.clone()))));
+    let mut router = Router::built(
+        setup,
+        weir_nodes::graph(setup.icmp).tap(Box::new(Watcher(seen.clone()))),
+    );
     prepare(&mut router);
     for &interface in interfaces {
         router.change(interface, |it| (it.rx_taps, it.tx_taps) = (1, 1));
@@ -60,14 +70,27 @@ fn on_a_sub_interface_frames_have_no_tag() {
     let (mut router, seen) = watched(vlans, &[20]);
     let frame = build::udp4(&through("10.0.21.2"), &[1; 30]);
     let (_, left) = router.send_one(WEST, &tagged(&frame, &[(Q, 100)]));
-    assert_eq!(take(&seen), [(true, 20, true, frame.clone())], "the other VLAN is not looked at");
+    assert_eq!(
+        take(&seen),
+        [(true, 20, true, frame.clone())],
+        "the other VLAN is not looked at"
+    );
     assert_eq!(left.len(), frame.len() + 4);
     // Out by it, and an echo: in and out.
     let out = build::udp4(&through("10.0.20.2"), &[1; 30]);
     router.send(WEST, &tagged(&out, &[(Q, 200)]));
     let told = take(&seen);
-    assert_eq!((told.len(), told[0].0, told[0].1, told[0].3.len()), (1, false, 20, out.len()));
-    router.send(WEST, &tagged(&build::echo4(&through("10.0.20.1"), 8, 1, 1, &[1; 8]), &[(Q, 100)]));
+    assert_eq!(
+        (told.len(), told[0].0, told[0].1, told[0].3.len()),
+        (1, false, 20, out.len())
+    );
+    router.send(
+        WEST,
+        &tagged(
+            &build::echo4(&through("10.0.20.1"), 8, 1, 1, &[1; 8]),
+            &[(Q, 100)],
+        ),
+    );
     // The answer goes by the route to 10.0.1.2, which is behind the port itself.
     assert_eq!(take(&seen).len(), 1);
     // What is the port's own, and what is nobody's, is not the sub-interface's.
@@ -82,7 +105,13 @@ fn who_looks_at_the_port_too_sees_both() {
     let frame = build::udp4(&through("10.0.2.2"), &[1; 30]);
     router.send_one(WEST, &tagged(&frame, &[(Q, 100)]));
     let told = take(&seen);
-    assert_eq!(told, [(true, WEST, false, tagged(&frame, &[(Q, 100)])), (true, 20, true, frame)]);
+    assert_eq!(
+        told,
+        [
+            (true, WEST, false, tagged(&frame, &[(Q, 100)])),
+            (true, 20, true, frame)
+        ]
+    );
 }
 
 #[test]
@@ -91,7 +120,13 @@ fn in_a_tunnel_frames_are_as_they_are_inside() {
     let frame = vxlan::inner(1, 30);
     router.send_one(PORT4, &frame);
     router.send_one(WEST, &vxlan::from_far(&frame));
-    assert_eq!(take(&seen), [(false, TUNNEL4, true, frame.clone()), (true, TUNNEL4, true, frame)]);
+    assert_eq!(
+        take(&seen),
+        [
+            (false, TUNNEL4, true, frame.clone()),
+            (true, TUNNEL4, true, frame)
+        ]
+    );
 }
 
 #[test]
@@ -109,9 +144,14 @@ fn on_a_bond_frames_are_those_of_all_members_and_lacp_is_not() {
 
 #[test]
 fn on_the_routed_side_of_a_bridge_frames_are_its_own() {
-    let (mut router, seen) = watched(|router| crate::bridge::add_routed_side(router, |_| {}), &[BVI]);
+    let (mut router, seen) = watched(
+        |router| crate::bridge::add_routed_side(router, |_| {}),
+        &[BVI],
+    );
     // Flooded, as nobody was heard in the domain.
-    let (_, left) = router.send(WEST, &build::udp4(&through("10.0.20.2"), &[1; 30])).remove(0);
+    let (_, left) = router
+        .send(WEST, &build::udp4(&through("10.0.20.2"), &[1; 30]))
+        .remove(0);
     assert_eq!(take(&seen), [(false, BVI, true, left)]);
 }
 
@@ -120,7 +160,10 @@ fn nobody_is_shown_anything_while_nobody_looks() {
     let (mut router, seen) = watched(vlans, &[20]);
     router.change(20, |it| (it.rx_taps, it.tx_taps) = (0, 0));
     router.tables.inner_taps = false;
-    router.send_one(WEST, &tagged(&build::udp4(&through("10.0.21.2"), &[1; 30]), &[(Q, 100)]));
+    router.send_one(
+        WEST,
+        &tagged(&build::udp4(&through("10.0.21.2"), &[1; 30]), &[(Q, 100)]),
+    );
     assert_eq!(take(&seen), []);
 }
 
@@ -153,8 +196,15 @@ impl Tap<Tables> for Asker {
     }
 
     fn left(&mut self, refused: &[Pkt], fate: Fate) {
-        let reason = if let Fate::Dropped { reason, .. } = fate { Some(reason) } else { None };
-        let places = refused.iter().filter_map(|packet| packet.data().last().copied()).collect();
+        let reason = if let Fate::Dropped { reason, .. } = fate {
+            Some(reason)
+        } else {
+            None
+        };
+        let places = refused
+            .iter()
+            .filter_map(|packet| packet.data().last().copied())
+            .collect();
         self.told.lock().unwrap().push((places, reason));
     }
 }
@@ -163,10 +213,15 @@ impl Tap<Tables> for Asker {
 fn who_looks_at_what_goes_out_can_ask_what_the_driver_took() {
     let told = Arc::<Mutex<Refusals>>::default();
     let setup = Setup::default();
-    let asker = Asker { vectors: 0, told: Arc::clone(&told) };
+    let asker = Asker {
+        vectors: 0,
+        told: Arc::clone(&told),
+    };
     let mut router = Router::built(setup, weir_nodes::graph(setup.icmp).tap(Box::new(asker)));
     router.change(EAST, |it| it.tx_taps = 1);
-    let frames: Vec<Vec<u8>> = (0..5).map(|n| build::udp4(&through("10.0.2.2"), &[n; 30])).collect();
+    let frames: Vec<Vec<u8>> = (0..5)
+        .map(|n| build::udp4(&through("10.0.2.2"), &[n; 30]))
+        .collect();
     for room in [3, 3, usize::MAX] {
         *router.room.lock().unwrap() = room;
         router.send_all(WEST, &frames);

@@ -29,26 +29,73 @@ const AROUND6: usize = 70;
 fn tunnel(router: &mut Router, index: u32, local: &str, remote: &str, vni: u32, input: Input) {
     let counters = Arc::new(InterfaceCounters::new(1));
     let vxlan = Vxlan::new(address(local), address(remote), vni).map(Arc::new);
-    let at_rest = Interface::at_rest(index, format!("vxlan_tunnel{index}").into(), Kind::Vxlan, our_mac(index), counters);
-    router.install(Interface { input, output: Output::Vxlan, vxlan, mtu: 9000, can_send: true, ..at_rest });
+    let at_rest = Interface::at_rest(
+        index,
+        format!("vxlan_tunnel{index}").into(),
+        Kind::Vxlan,
+        our_mac(index),
+        counters,
+    );
+    router.install(Interface {
+        input,
+        output: Output::Vxlan,
+        vxlan,
+        mtu: 9000,
+        can_send: true,
+        ..at_rest
+    });
 }
 
 pub(crate) fn add(router: &mut Router) {
     for (index, tunnel) in [(PORT4, TUNNEL4), (PORT6, TUNNEL6)] {
         let counters = Arc::new(InterfaceCounters::new(1));
-        let at_rest = Interface::at_rest(index, format!("port{index}").into(), Kind::Port, our_mac(index), counters);
-        router.install(Interface { input: Input::CrossConnect(tunnel), mtu: 9000, can_send: true, ..at_rest });
+        let at_rest = Interface::at_rest(
+            index,
+            format!("port{index}").into(),
+            Kind::Port,
+            our_mac(index),
+            counters,
+        );
+        router.install(Interface {
+            input: Input::CrossConnect(tunnel),
+            mtu: 9000,
+            can_send: true,
+            ..at_rest
+        });
     }
-    tunnel(router, TUNNEL4, "10.0.1.1", "192.168.0.9", 100, Input::CrossConnect(PORT4));
-    tunnel(router, TUNNEL6, "2001:db8:1::1", "2001:db8:a::9", 0xff_ffff, Input::CrossConnect(PORT6));
+    tunnel(
+        router,
+        TUNNEL4,
+        "10.0.1.1",
+        "192.168.0.9",
+        100,
+        Input::CrossConnect(PORT4),
+    );
+    tunnel(
+        router,
+        TUNNEL6,
+        "2001:db8:1::1",
+        "2001:db8:a::9",
+        0xff_ffff,
+        Input::CrossConnect(PORT6),
+    );
     index(router);
 }
 
 /// Makes the table of tunnels, as the control side would.
 fn index(router: &mut Router) {
-    let entries = router.tables.interfaces.iter().flatten().map(|entry| &entry.interface);
-    let tunnels: Vec<_> = entries.filter_map(|it| Some((it.vxlan.clone()?, it.index))).collect();
-    router.tables.vxlan = Arc::new(VxlanTable::new(tunnels.iter().map(|(tunnel, index)| (&**tunnel, *index))));
+    let entries = router
+        .tables
+        .interfaces
+        .iter()
+        .flatten()
+        .map(|entry| &entry.interface);
+    let tunnels: Vec<_> = entries
+        .filter_map(|it| Some((it.vxlan.clone()?, it.index)))
+        .collect();
+    router.tables.vxlan = Arc::new(VxlanTable::new(
+        tunnels.iter().map(|(tunnel, index)| (&**tunnel, *index)),
+    ));
 }
 
 pub(crate) fn tunnelled() -> Router {
@@ -59,20 +106,37 @@ pub(crate) fn tunnelled() -> Router {
 
 /// A frame of a flow between two stations that are nobody's here.
 pub(crate) fn inner(port: u16, bytes: usize) -> Vec<u8> {
-    let ends = Ends { source_mac: their_mac(9, 1), destination_mac: their_mac(9, 2), source_port: port, ..through("10.9.0.2") };
+    let ends = Ends {
+        source_mac: their_mac(9, 1),
+        destination_mac: their_mac(9, 2),
+        source_port: port,
+        ..through("10.9.0.2")
+    };
     build::udp4(&ends, &(0..bytes).map(|n| n as u8).collect::<Vec<_>>())
 }
 
 /// What comes from the far end of tunnel 50, around a frame.
 pub(crate) fn from_far(frame: &[u8]) -> Vec<u8> {
-    let ends = Ends { source: ip("192.168.0.9"), source_port: 50_000, destination_port: VxlanHeader::PORT, ..through("10.0.1.1") };
+    let ends = Ends {
+        source: ip("192.168.0.9"),
+        source_port: 50_000,
+        destination_port: VxlanHeader::PORT,
+        ..through("10.0.1.1")
+    };
     build::udp4(&ends, &[VxlanHeader::new(100).as_bytes(), frame].concat())
 }
 
 fn from_far6(frame: &[u8]) -> Vec<u8> {
-    let ends =
-        Ends6 { source: ip6("2001:db8:a::9"), source_port: 50_000, destination_port: VxlanHeader::PORT, ..through6("2001:db8:1::1") };
-    build::udp6(&ends, &[VxlanHeader::new(0xff_ffff).as_bytes(), frame].concat())
+    let ends = Ends6 {
+        source: ip6("2001:db8:a::9"),
+        source_port: 50_000,
+        destination_port: VxlanHeader::PORT,
+        ..through6("2001:db8:1::1")
+    };
+    build::udp6(
+        &ends,
+        &[VxlanHeader::new(0xff_ffff).as_bytes(), frame].concat(),
+    )
 }
 
 /// A frame with the UDP header that starts at this octet changed, checksum as it was.
@@ -90,31 +154,77 @@ fn a_frame_goes_out_as_a_packet_and_comes_back_as_it_was() {
             let mut vector = weir_buf::Vector::default();
             vector.push(router.packet_cut(&frame, cut.min(weir_buf::DATA_ROOM)));
             let (out, packet) = router.send_vector(PORT4, &mut vector).remove(0);
-            assert_eq!((out, packet.len(), &packet[AROUND4..]), (EAST, frame.len() + AROUND4, &frame[..]));
+            assert_eq!(
+                (out, packet.len(), &packet[AROUND4..]),
+                (EAST, frame.len() + AROUND4, &frame[..])
+            );
             let (header, l4) = Ipv4Header::read(&packet[14..]).unwrap();
-            assert!(checksum::ipv4_header_ok(header) && header.dont_fragment() && header.ttl == 64, "{header:?}");
-            assert_eq!((header.total_len() as usize, header.source()), (packet.len() - 14, ip("10.0.1.1")));
+            assert!(
+                checksum::ipv4_header_ok(header) && header.dont_fragment() && header.ttl == 64,
+                "{header:?}"
+            );
+            assert_eq!(
+                (header.total_len() as usize, header.source()),
+                (packet.len() - 14, ip("10.0.1.1"))
+            );
             let (udp, _) = UdpHeader::read(l4).unwrap();
-            assert_eq!((udp.length() as usize, udp.checksum(), udp.destination()), (l4.len(), 0, 4789));
+            assert_eq!(
+                (udp.length() as usize, udp.checksum(), udp.destination()),
+                (l4.len(), 0, 4789)
+            );
             assert_eq!(&l4[8..16], VxlanHeader::new(100).as_bytes());
             let mut vector = weir_buf::Vector::default();
             vector.push(router.packet_cut(&from_far(&frame), cut.min(weir_buf::DATA_ROOM)));
-            assert_eq!(router.send_vector(WEST, &mut vector), [(PORT4, frame.clone())], "{size} in pieces of {cut}: {:?}", router.drops());
+            assert_eq!(
+                router.send_vector(WEST, &mut vector),
+                [(PORT4, frame.clone())],
+                "{size} in pieces of {cut}: {:?}",
+                router.drops()
+            );
 
             let mut vector = weir_buf::Vector::default();
             vector.push(router.packet_cut(&frame, cut.min(weir_buf::DATA_ROOM)));
             let (out, packet) = router.send_vector(PORT6, &mut vector).remove(0);
-            assert_eq!((out, packet.len(), &packet[AROUND6..]), (EAST, frame.len() + AROUND6, &frame[..]));
+            assert_eq!(
+                (out, packet.len(), &packet[AROUND6..]),
+                (EAST, frame.len() + AROUND6, &frame[..])
+            );
             let (header, l4) = Ipv6Header::read(&packet[14..]).unwrap();
-            assert_eq!((header.hop_limit, header.payload_len() as usize, header.next_header()), (64, l4.len(), IpProtocol::UDP));
-            let sum = checksum::pseudo6(&header.source, &header.destination, IpProtocol::UDP, l4.len() as u32).add_bytes(l4).finish();
-            assert_eq!(sum, 0, "over IPv6 the checksum is right, {size} in pieces of {cut}");
+            assert_eq!(
+                (
+                    header.hop_limit,
+                    header.payload_len() as usize,
+                    header.next_header()
+                ),
+                (64, l4.len(), IpProtocol::UDP)
+            );
+            let sum = checksum::pseudo6(
+                &header.source,
+                &header.destination,
+                IpProtocol::UDP,
+                l4.len() as u32,
+            )
+            .add_bytes(l4)
+            .finish();
+            assert_eq!(
+                sum, 0,
+                "over IPv6 the checksum is right, {size} in pieces of {cut}"
+            );
             let mut vector = weir_buf::Vector::default();
             vector.push(router.packet_cut(&from_far6(&frame), cut.min(weir_buf::DATA_ROOM)));
-            assert_eq!(router.send_vector(WEST, &mut vector), [(PORT6, frame.clone())], "{size} in pieces of {cut}: {:?}", router.drops());
+            assert_eq!(
+                router.send_vector(WEST, &mut vector),
+                [(PORT6, frame.clone())],
+                "{size} in pieces of {cut}: {:?}",
+                router.drops()
+            );
             for (interface, direction) in [(TUNNEL4, "IPv4"), (TUNNEL6, "IPv6")] {
                 let counters = &router.interface(interface).counters;
-                assert_eq!((counters.rx().bytes, counters.tx().bytes), (frame.len() as u64, frame.len() as u64), "{direction}");
+                assert_eq!(
+                    (counters.rx().bytes, counters.tx().bytes),
+                    (frame.len() as u64, frame.len() as u64),
+                    "{direction}"
+                );
             }
         }
     }
@@ -136,7 +246,12 @@ fn congestion_on_the_way_is_told_to_what_is_inside() {
         }
         frame
     };
-    let frames = [inner(1, 30), tagged(&inner(1, 30)), inner6.clone(), tagged(&inner6)];
+    let frames = [
+        inner(1, 30),
+        tagged(&inner(1, 30)),
+        inner6.clone(),
+        tagged(&inner6),
+    ];
     for (inside, outside, told) in [
         (0, 1, Some(0)),
         (0, 2, Some(0)),
@@ -152,17 +267,33 @@ fn congestion_on_the_way_is_told_to_what_is_inside() {
     ] {
         for frame in &frames {
             let mut router = tunnelled();
-            let (four, six) = (marked(&from_far(&marked(frame, inside)), outside), marked(&from_far6(&marked(frame, inside)), outside));
+            let (four, six) = (
+                marked(&from_far(&marked(frame, inside)), outside),
+                marked(&from_far6(&marked(frame, inside)), outside),
+            );
             let wanted = |port| told.map(|told| (port, marked(frame, told)));
-            assert_eq!(router.send(WEST, &four), Vec::from_iter(wanted(PORT4)), "{inside} in {outside}: {:?}", router.drops());
-            assert_eq!(router.send(WEST, &six), Vec::from_iter(wanted(PORT6)), "{inside} in {outside}: {:?}", router.drops());
+            assert_eq!(
+                router.send(WEST, &four),
+                Vec::from_iter(wanted(PORT4)),
+                "{inside} in {outside}: {:?}",
+                router.drops()
+            );
+            assert_eq!(
+                router.send(WEST, &six),
+                Vec::from_iter(wanted(PORT6)),
+                "{inside} in {outside}: {:?}",
+                router.drops()
+            );
         }
     }
     // What is no IP hears nothing of it, and what is cut off has nothing to be told.
     let arp = [&[0xff; 6][..], &their_mac(9, 1).0, &[0x08, 0x06], &[1; 28]].concat();
     for frame in [arp, inner(1, 30)[..15].to_vec()] {
         let mut router = tunnelled();
-        assert_eq!(router.send(WEST, &marked(&from_far(&frame), 3)), [(PORT4, frame)]);
+        assert_eq!(
+            router.send(WEST, &marked(&from_far(&frame), 3)),
+            [(PORT4, frame)]
+        );
     }
 }
 
@@ -173,7 +304,11 @@ fn flows_have_ports_of_their_own() {
     for flow in 0..64 {
         let port = |sent: (u32, Vec<u8>)| UdpHeader::read(&sent.1[34..]).unwrap().0.source();
         let first = port(router.send_one(PORT4, &inner(flow, 20)));
-        assert_eq!(first, port(router.send_one(PORT4, &inner(flow, 900))), "one flow, one port");
+        assert_eq!(
+            first,
+            port(router.send_one(PORT4, &inner(flow, 900))),
+            "one flow, one port"
+        );
         assert!(first >= 49_152);
         ports.insert(first);
     }
@@ -184,10 +319,21 @@ fn flows_have_ports_of_their_own() {
 fn a_whole_vector_of_both_kinds_and_of_others_comes_apart() {
     let mut router = tunnelled();
     let (four, six) = (from_far(&inner(1, 30)), from_far6(&inner(2, 30)));
-    let frames: Vec<Vec<u8>> = (0..60).flat_map(|_| [four.clone(), six.clone(), build::udp4(&through("10.0.2.2"), &[1])]).collect();
+    let frames: Vec<Vec<u8>> = (0..60)
+        .flat_map(|_| {
+            [
+                four.clone(),
+                six.clone(),
+                build::udp4(&through("10.0.2.2"), &[1]),
+            ]
+        })
+        .collect();
     let sent = router.send_all(WEST, &frames);
     let count = |port| sent.iter().filter(|sent| sent.0 == port).count();
-    assert_eq!((count(PORT4), count(PORT6), count(EAST), sent.len()), (60, 60, 60, 180));
+    assert_eq!(
+        (count(PORT4), count(PORT6), count(EAST), sent.len()),
+        (60, 60, 60, 180)
+    );
 }
 
 #[test]
@@ -220,17 +366,25 @@ fn what_is_behind_the_datagram_is_not_the_frames() {
     let frame = inner(1, 20);
     let mut packet = from_far(&frame);
     packet.extend([0xee; 9]);
-    alter(&mut packet, |header| header.set_total_len(header.total_len() + 5));
+    alter(&mut packet, |header| {
+        header.set_total_len(header.total_len() + 5)
+    });
     assert_eq!(router.send_one(WEST, &packet), (PORT4, frame));
     // Over several chunks, the last of which nothing is left of.
     let frame = inner(1, 300);
     let mut packet = from_far(&frame);
     packet.extend([0xee; 200]);
-    alter(&mut packet, |header| header.set_total_len(header.total_len() + 200));
+    alter(&mut packet, |header| {
+        header.set_total_len(header.total_len() + 200)
+    });
     for most in [120, 150, 400] {
         let mut vector = weir_buf::Vector::default();
         vector.push(router.packet_cut(&packet, most));
-        assert_eq!(router.send_vector(WEST, &mut vector), [(PORT4, frame.clone())], "{most}");
+        assert_eq!(
+            router.send_vector(WEST, &mut vector),
+            [(PORT4, frame.clone())],
+            "{most}"
+        );
     }
 }
 
@@ -269,7 +423,11 @@ fn hostile_packets_do_no_harm() {
 /// Brings a packet before a node, as one that leaves by tunnel 50.
 fn before(router: &mut Router, node: &str, frame: &[u8], headroom: usize) {
     let mut packet = router.packet(frame);
-    if let Some(pushed) = packet.headroom().checked_sub(headroom).filter(|&pushed| pushed > 0) {
+    if let Some(pushed) = packet
+        .headroom()
+        .checked_sub(headroom)
+        .filter(|&pushed| pushed > 0)
+    {
         let whole = packet.push_front(pushed).unwrap().len();
         packet.data_mut().copy_within(pushed..whole, 0);
         assert!(packet.set_len(frame.len()));
@@ -295,8 +453,12 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
             router.change(TUNNEL4, |tunnel| tunnel.can_send = false);
             router.send(PORT4, &inner(1, 1));
         }),
-        (TooShort, |router| before(router, "vxlan-output", &[2; 13], 256)),
-        (FrameTooLong, |router| before(router, "vxlan-output", &[2; 9000], 256)),
+        (TooShort, |router| {
+            before(router, "vxlan-output", &[2; 13], 256)
+        }),
+        (FrameTooLong, |router| {
+            before(router, "vxlan-output", &[2; 9000], 256)
+        }),
         (TunnelLoop, |router| {
             // The far end is behind the other tunnel.
             let to_tunnel = router.neighbor(TUNNEL6, "10.0.9.2", 1500);
@@ -304,11 +466,23 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
             router.publish();
             router.send(PORT4, &inner(1, 1));
         }),
-        (NoHeadroom, |router| before(router, "vxlan-output", &inner(1, 1), AROUND4 - 1)),
+        (NoHeadroom, |router| {
+            before(router, "vxlan-output", &inner(1, 1), AROUND4 - 1)
+        }),
     ];
     let input: [(DropReason, Deed); 6] = [
-        (VxlanTruncated, |router| drop(router.send(WEST, &with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_length(15))))),
-        (UdpBadChecksum, |router| drop(router.send(WEST, &with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_checksum(0x55))))),
+        (VxlanTruncated, |router| {
+            drop(router.send(
+                WEST,
+                &with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_length(15)),
+            ))
+        }),
+        (UdpBadChecksum, |router| {
+            drop(router.send(
+                WEST,
+                &with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_checksum(0x55)),
+            ))
+        }),
         (VxlanNoVni, |router| {
             let mut packet = with_udp(from_far(&inner(1, 1)), 34, |udp| udp.set_checksum(0));
             packet[42] = 0xf7;
@@ -331,7 +505,11 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
         }),
     ];
     let of = |node, (reason, deed)| (node, reason, deed);
-    output.into_iter().map(|it| of("vxlan-output", it)).chain(input.into_iter().map(|it| of("vxlan-input", it))).collect()
+    output
+        .into_iter()
+        .map(|it| of("vxlan-output", it))
+        .chain(input.into_iter().map(|it| of("vxlan-input", it)))
+        .collect()
 }
 
 /// What `reasons` is tried with.

@@ -39,11 +39,19 @@ impl Covered {
         }
         let mut weights = [0; 4];
         for (at, weight) in (field.offset..end).zip(&mut weights) {
-            if self.ranges.iter().any(|(first, behind)| (*first..*behind).contains(&at)) {
+            if self
+                .ranges
+                .iter()
+                .any(|(first, behind)| (*first..*behind).contains(&at))
+            {
                 *weight = if (at - l3).is_multiple_of(2) { 256 } else { 1 };
             }
         }
-        weights.iter().any(|weight| *weight != 0).then_some(Effect { place: self.place, weights, optional: self.optional })
+        weights.iter().any(|weight| *weight != 0).then_some(Effect {
+            place: self.place,
+            weights,
+            optional: self.optional,
+        })
     }
 }
 
@@ -63,11 +71,19 @@ fn ipv4_at(frame: &[u8]) -> Option<usize> {
 
 /// The checksums in the template that `field` counts in.
 pub(super) fn effects(template: &[u8], field: &Field) -> [Option<Effect>; 2] {
-    let Some(l3) = ipv4_at(template) else { return [None, None] };
-    let Some((header, _)) = template.get(l3..).and_then(Ipv4Header::read) else { return [None, None] };
+    let Some(l3) = ipv4_at(template) else {
+        return [None, None];
+    };
+    let Some((header, _)) = template.get(l3..).and_then(Ipv4Header::read) else {
+        return [None, None];
+    };
     let l4 = l3 + header.header_len();
     let end = (l3 + usize::from(header.total_len())).min(template.len());
-    let of_header = Covered { place: l3 + 10, optional: false, ranges: [(l3, l4), (0, 0)] };
+    let of_header = Covered {
+        place: l3 + 10,
+        optional: false,
+        ranges: [(l3, l4), (0, 0)],
+    };
     let addresses = (l3 + 12, l3 + 20);
     let of_transport = match header.protocol() {
         _ if header.is_fragment() => None,
@@ -76,27 +92,50 @@ pub(super) fn effects(template: &[u8], field: &Field) -> [Option<Effect>; 2] {
         IpProtocol::ICMP => Some((2, false, (0, 0))),
         _ => None,
     };
-    let of_transport = of_transport.map(|(at, optional, more)| Covered { place: l4 + at, optional, ranges: [(l4, end), more] });
+    let of_transport = of_transport.map(|(at, optional, more)| Covered {
+        place: l4 + at,
+        optional,
+        ranges: [(l4, end), more],
+    });
     let fits = |covered: &Covered| covered.place + 2 <= end;
-    [Some(of_header), of_transport].map(|covered| covered.filter(fits).and_then(|covered| covered.effect(field, l3)))
+    [Some(of_header), of_transport].map(|covered| {
+        covered
+            .filter(fits)
+            .and_then(|covered| covered.effect(field, l3))
+    })
 }
 
 impl Effect {
     /// Corrects the checksum in `frame` for a field that was `old` and is `new`.
     #[inline]
     pub(super) fn follow(&self, frame: &mut [u8], old: &[u8], new: &[u8]) {
-        let Some(bytes) = frame.get_mut(self.place..self.place + 2).and_then(|bytes| <&mut [u8; 2]>::try_from(bytes).ok()) else { return };
+        let Some(bytes) = frame
+            .get_mut(self.place..self.place + 2)
+            .and_then(|bytes| <&mut [u8; 2]>::try_from(bytes).ok())
+        else {
+            return;
+        };
         let before = u16::from_be_bytes(*bytes);
         if self.optional && before == 0 {
             return;
         }
-        let weigh = |bytes: &[u8]| bytes.iter().zip(self.weights).map(|(byte, weight)| u32::from(*byte) * weight).sum::<u32>();
+        let weigh = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .zip(self.weights)
+                .map(|(byte, weight)| u32::from(*byte) * weight)
+                .sum::<u32>()
+        };
         // RFC 1624 equation 3: HC' = ~(~HC + ~m + m'). Subtracting m modulo 0xffff is adding ~m; what
         // four bytes weigh is below 4 * 0xffff.
         let mut sum = u32::from(!before) + 4 * 0xffff - weigh(old) + weigh(new);
         sum = (sum & 0xffff) + (sum >> 16);
         sum = (sum & 0xffff) + (sum >> 16);
         let after = !(sum as u16);
-        *bytes = if self.optional && after == 0 { [0xff; 2] } else { after.to_be_bytes() };
+        *bytes = if self.optional && after == 0 {
+            [0xff; 2]
+        } else {
+            after.to_be_bytes()
+        };
     }
 }

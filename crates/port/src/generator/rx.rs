@@ -26,24 +26,41 @@ impl RunningField {
             return None;
         }
         let mut bytes = [0; 4];
-        bytes.get_mut(..field.width)?.copy_from_slice(template.get(field.offset..field.offset + field.width)?);
-        Some(RunningField { template: bytes, value: field.first, effects: effects(template, &field), field })
+        bytes
+            .get_mut(..field.width)?
+            .copy_from_slice(template.get(field.offset..field.offset + field.width)?);
+        Some(RunningField {
+            template: bytes,
+            value: field.first,
+            effects: effects(template, &field),
+            field,
+        })
     }
 
     #[inline]
     fn write(&self, frame: &mut [u8]) {
         let Field { offset, width, .. } = self.field;
         let bytes = self.value.to_be_bytes();
-        let (Some(new), Some(old)) = (bytes.get(4 - width..), self.template.get(..width)) else { return };
+        let (Some(new), Some(old)) = (bytes.get(4 - width..), self.template.get(..width)) else {
+            return;
+        };
         if let Some(place) = frame.get_mut(offset..offset + width) {
             place.copy_from_slice(new);
         }
-        self.effects.iter().flatten().for_each(|effect| effect.follow(frame, old, new));
+        self.effects
+            .iter()
+            .flatten()
+            .for_each(|effect| effect.follow(frame, old, new));
     }
 
     #[inline]
     fn advance(&mut self, random: &mut u64) {
-        let Field { first, last, change, .. } = self.field;
+        let Field {
+            first,
+            last,
+            change,
+            ..
+        } = self.field;
         self.value = match change {
             Change::Increment if self.value >= last => first,
             Change::Increment => self.value + 1,
@@ -76,21 +93,46 @@ struct Running {
 
 impl Running {
     fn new(stream: Stream, random: &mut u64) -> Running {
-        let Stream { template, fields, limit, rate } = stream;
-        let mut fields: Vec<_> = fields.into_iter().filter_map(|field| RunningField::new(&template, field)).collect();
+        let Stream {
+            template,
+            fields,
+            limit,
+            rate,
+        } = stream;
+        let mut fields: Vec<_> = fields
+            .into_iter()
+            .filter_map(|field| RunningField::new(&template, field))
+            .collect();
         // The first value of a random field is as random as the others.
-        fields.iter_mut().filter(|field| field.field.change == Change::Random).for_each(|field| field.advance(random));
-        Running { template, fields, limit, rate, made: 0 }
+        fields
+            .iter_mut()
+            .filter(|field| field.field.change == Change::Random)
+            .for_each(|field| field.advance(random));
+        Running {
+            template,
+            fields,
+            limit,
+            rate,
+            made: 0,
+        }
     }
 
     /// How many packets the stream may give, `elapsed` nanoseconds after the first call.
     fn due(&self, elapsed: u64) -> u64 {
-        let by_limit = if self.limit == 0 { u64::MAX } else { self.limit.saturating_sub(self.made) };
+        let by_limit = if self.limit == 0 {
+            u64::MAX
+        } else {
+            self.limit.saturating_sub(self.made)
+        };
         if self.rate == 0 {
             return by_limit;
         }
         let until_now = u128::from(elapsed) * u128::from(self.rate) / 1_000_000_000;
-        by_limit.min(u64::try_from(until_now).unwrap_or(u64::MAX).saturating_sub(self.made))
+        by_limit.min(
+            u64::try_from(until_now)
+                .unwrap_or(u64::MAX)
+                .saturating_sub(self.made),
+        )
     }
 
     /// Writes one packet and moves the fields on.
@@ -118,18 +160,40 @@ impl GeneratorRx {
     pub(super) fn new(streams: Vec<Stream>, seed: u64, counts: Arc<Counts>) -> GeneratorRx {
         // The generator must not start at 0, and neighbouring seeds shall not look alike.
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let streams: Vec<_> = streams.into_iter().map(|stream| Running::new(stream, &mut random)).collect();
+        let streams: Vec<_> = streams
+            .into_iter()
+            .map(|stream| Running::new(stream, &mut random))
+            .collect();
         let paced = streams.iter().any(|running| running.rate != 0);
-        GeneratorRx { streams, turn: 0, random, paced, started: None, counts }
+        GeneratorRx {
+            streams,
+            turn: 0,
+            random,
+            paced,
+            started: None,
+            counts,
+        }
     }
 
     /// Appends what is due `elapsed` nanoseconds after the first call, at most `most` packets.
-    pub(super) fn give(&mut self, elapsed: u64, to: &mut Vector, cache: &mut PktCache, most: usize) -> usize {
+    pub(super) fn give(
+        &mut self,
+        elapsed: u64,
+        to: &mut Vector,
+        cache: &mut PktCache,
+        most: usize,
+    ) -> usize {
         let (mut got, mut idle) = (0, 0);
         let count = self.streams.len();
         while got < most && idle < count {
-            let Some(running) = self.streams.get_mut(self.turn) else { break };
-            self.turn = if self.turn + 1 >= count { 0 } else { self.turn + 1 };
+            let Some(running) = self.streams.get_mut(self.turn) else {
+                break;
+            };
+            self.turn = if self.turn + 1 >= count {
+                0
+            } else {
+                self.turn + 1
+            };
             if running.due(elapsed) == 0 {
                 idle += 1;
                 continue;
@@ -166,6 +230,8 @@ impl RxQueue for GeneratorRx {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.streams.iter().all(|running| running.limit != 0 && running.made >= running.limit)
+        self.streams
+            .iter()
+            .all(|running| running.limit != 0 && running.made >= running.limit)
     }
 }

@@ -39,7 +39,11 @@ impl Field {
             4 => u32::MAX,
             _ => return false,
         };
-        self.offset.checked_add(self.width).is_some_and(|end| end <= len) && self.first <= self.last && self.last <= widest
+        self.offset
+            .checked_add(self.width)
+            .is_some_and(|end| end <= len)
+            && self.first <= self.last
+            && self.last <= widest
     }
 }
 
@@ -82,7 +86,12 @@ impl Stream {
     /// does not fit a buffer.
     #[must_use]
     pub fn new(template: Vec<u8>) -> Option<Stream> {
-        (template.len() <= DATA_ROOM).then_some(Stream { template, fields: Vec::new(), limit: 0, rate: 0 })
+        (template.len() <= DATA_ROOM).then_some(Stream {
+            template,
+            fields: Vec::new(),
+            limit: 0,
+            rate: 0,
+        })
     }
 
     /// A stream of UDP datagrams with right checksums; `None` when the size is impossible or a range
@@ -103,7 +112,8 @@ impl Stream {
             return None;
         }
         let mut stream = Stream::new(frame)?;
-        let wide = |range: &RangeInclusive<u16>| u32::from(*range.start())..=u32::from(*range.end());
+        let wide =
+            |range: &RangeInclusive<u16>| u32::from(*range.start())..=u32::from(*range.end());
         let ranges = [
             (26, 4, wanted.sources.clone()),
             (30, 4, wanted.destinations.clone()),
@@ -115,7 +125,13 @@ impl Stream {
                 return None;
             }
             if range.start() != range.end() {
-                stream = stream.field(Field { offset, width, first: *range.start(), last: *range.end(), change: wanted.change });
+                stream = stream.field(Field {
+                    offset,
+                    width,
+                    first: *range.start(),
+                    last: *range.end(),
+                    change: wanted.change,
+                });
             }
         }
         Some(stream)

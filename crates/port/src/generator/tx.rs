@@ -17,19 +17,29 @@ pub struct Kept {
 
 impl Kept {
     pub(super) fn new(most: usize) -> Kept {
-        Kept { most, frames: Arc::default() }
+        Kept {
+            most,
+            frames: Arc::default(),
+        }
     }
 
     /// Takes the frames out, whole even where the packet was chained.
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+        self.frames
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+            .collect()
     }
 
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.frames
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 
     fn keep(&self, packets: &[Pkt]) {
@@ -65,7 +75,10 @@ impl TxQueue for GeneratorTx {
             kept.keep(from);
         }
         self.counts.tx.swallowed.add(sent as u64);
-        self.counts.tx.bytes.add(from.iter().map(|packet| packet.total_len() as u64).sum());
+        self.counts
+            .tx
+            .bytes
+            .add(from.iter().map(|packet| packet.total_len() as u64).sum());
         cache.free_all(from.drain());
         sent
     }

@@ -102,7 +102,12 @@ impl Collector {
                 // Not before the next try.
                 Err(None) => self.errors += left,
                 Err(Some(error)) => {
-                    self.retry_at = now + if self.target.is_at_hand() { RETRY } else { RETRY_ELSEWHERE };
+                    self.retry_at = now
+                        + if self.target.is_at_hand() {
+                            RETRY
+                        } else {
+                            RETRY_ELSEWHERE
+                        };
                     self.fail(&error, left, now);
                 }
             }
@@ -113,7 +118,12 @@ impl Collector {
     }
 
     /// Sends datagrams of one length; what is left did not go. `Err(None)`: there is no socket now.
-    fn try_send(&mut self, rest: &mut &[u8], length: usize, now: Instant) -> Result<(), Option<Error>> {
+    fn try_send(
+        &mut self,
+        rest: &mut &[u8],
+        length: usize,
+        now: Instant,
+    ) -> Result<(), Option<Error>> {
         let mut opened = self.opened(now)?;
         let mut outcome = self.pass_on(&mut opened, rest, length);
         if let Err(error) = &outcome
@@ -124,14 +134,22 @@ impl Collector {
         }
         // A refusal says that the socket works; a full buffer will drain.
         let kind = outcome.as_ref().map_err(Error::kind);
-        if matches!(kind, Ok(()) | Err(ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)) {
+        if matches!(
+            kind,
+            Ok(()) | Err(ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)
+        ) {
             self.state = State::Open(opened);
         }
         outcome.map_err(Some)
     }
 
     /// Gives the kernel as much as it takes.
-    fn pass_on(&mut self, opened: &mut Opened, rest: &mut &[u8], length: usize) -> Result<(), Error> {
+    fn pass_on(
+        &mut self,
+        opened: &mut Opened,
+        rest: &mut &[u8],
+        length: usize,
+    ) -> Result<(), Error> {
         while !rest.is_empty() {
             let taken = opened.send(rest, length)?;
             self.sent += taken.div_ceil(length.max(1)) as u64;
@@ -165,7 +183,9 @@ impl Collector {
 
     /// Goes after a name that stands for other addresses now.
     fn follow(&mut self, now: Instant) {
-        let (State::Open(opened), false) = (&self.state, self.target.is_numeric()) else { return };
+        let (State::Open(opened), false) = (&self.state, self.target.is_numeric()) else {
+            return;
+        };
         let Some(following) = &self.following else {
             if now >= self.follow_at {
                 self.follow_at = now + FOLLOW;
@@ -174,16 +194,27 @@ impl Collector {
             }
             return;
         };
-        let Some(outcome) = following.outcome() else { return };
+        let Some(outcome) = following.outcome() else {
+            return;
+        };
         self.following = None;
         if let Err(error) = &outcome
             && !self.unfollowed
         {
-            tracing::warn!("sFlow collector {}: {error}; datagrams go to {} as before", self.target, opened.address);
+            tracing::warn!(
+                "sFlow collector {}: {error}; datagrams go to {} as before",
+                self.target,
+                opened.address
+            );
         }
         self.unfollowed = outcome.is_err();
         if let Ok(Some(moved)) = outcome {
-            tracing::info!("sFlow collector {}: is at {} now, no longer at {}", self.target, moved.address, opened.address);
+            tracing::info!(
+                "sFlow collector {}: is at {} now, no longer at {}",
+                self.target,
+                moved.address,
+                opened.address
+            );
             self.address = Some(moved.address);
             self.state = State::Open(moved);
         }
@@ -227,19 +258,32 @@ impl Collector {
     fn complain(&mut self, error: &Error, now: Instant) {
         let text = error.to_string();
         if self.trouble.is_none() {
-            tracing::warn!("sFlow collector {}: {text}; datagrams are lost until it takes them", self.target);
+            tracing::warn!(
+                "sFlow collector {}: {text}; datagrams are lost until it takes them",
+                self.target
+            );
         }
-        self.trouble = Some(Trouble { text, last: now, went: 0 });
+        self.trouble = Some(Trouble {
+            text,
+            last: now,
+            went: 0,
+        });
     }
 
     /// Datagrams were sent, before which there were so many errors. Once no more goes wrong, trouble is over.
     fn recover(&mut self, errors: u64, now: Instant) {
         // Without a socket nothing is tried that could go wrong.
         let went = self.errors == errors && matches!(self.state, State::Open(_));
-        let Some(trouble) = self.trouble.as_mut().filter(|_| went) else { return };
+        let Some(trouble) = self.trouble.as_mut().filter(|_| went) else {
+            return;
+        };
         trouble.went = trouble.went.saturating_add(1);
         if trouble.went >= QUIET.0 && now.duration_since(trouble.last) >= QUIET.1 {
-            tracing::info!("sFlow collector {}: takes datagrams again; {} were lost so far", self.target, self.errors);
+            tracing::info!(
+                "sFlow collector {}: takes datagrams again; {} were lost so far",
+                self.target,
+                self.errors
+            );
             self.trouble = None;
         }
     }
@@ -264,7 +308,12 @@ mod tests {
     use super::*;
 
     /// Sends one datagram at a time, `apart` from each other; whether there was trouble after each.
-    fn troubled(collector: &mut Collector, now: &mut Instant, apart: Duration, count: usize) -> Vec<bool> {
+    fn troubled(
+        collector: &mut Collector,
+        now: &mut Instant,
+        apart: Duration,
+        count: usize,
+    ) -> Vec<bool> {
         let mut outbox = Outbox::default();
         outbox.push(&[1; 100]);
         let mut send = || {
@@ -282,14 +331,25 @@ mod tests {
     #[test]
     fn who_refuses_is_in_trouble_until_several_went_whatever_lies_between_them() {
         for apart in [1, 3, 20].map(Duration::from_secs) {
-            let place = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let place = UdpSocket::bind("127.0.0.1:0")
+                .unwrap()
+                .local_addr()
+                .unwrap();
             let mut now = Instant::now();
             let mut collector = Collector::new(place.into(), now);
-            assert_eq!(troubled(&mut collector, &mut now, apart, 12), [true; 12], "{apart:?}");
+            assert_eq!(
+                troubled(&mut collector, &mut now, apart, 12),
+                [true; 12],
+                "{apart:?}"
+            );
             assert_eq!(collector.stats().errors, 12);
             let socket = UdpSocket::bind(place).unwrap();
             let after = troubled(&mut collector, &mut now, apart, 8);
-            assert_eq!((&after[..3], &after[4..]), (&[true; 3][..], &[false; 4][..]), "{apart:?}");
+            assert_eq!(
+                (&after[..3], &after[4..]),
+                (&[true; 3][..], &[false; 4][..]),
+                "{apart:?}"
+            );
             assert_eq!(collector.stats().errors, 12);
             drop(socket);
         }

@@ -53,7 +53,11 @@ impl Datagrams {
         Datagrams {
             builder: builder(config),
             discards: builder(config),
-            collectors: config.collectors.iter().map(|to| (Collector::new(to.target.clone(), now), to.drops)).collect(),
+            collectors: config
+                .collectors
+                .iter()
+                .map(|to| (Collector::new(to.target.clone(), now), to.drops))
+                .collect(),
             outbox: Outbox::default(),
             sample_outbox: Outbox::default(),
             started: now,
@@ -67,12 +71,20 @@ impl Datagrams {
     }
 
     /// Speaks as `config` says from now on. Collectors that stay keep their sockets and counts.
-    pub(super) fn configure(&mut self, config: &AgentConfig, destinations: &[Destination], now: Instant) {
+    pub(super) fn configure(
+        &mut self,
+        config: &AgentConfig,
+        destinations: &[Destination],
+        now: Instant,
+    ) {
         self.complete(now);
         self.complete_discards(now);
         self.send_made(now);
         let mut old = std::mem::take(&mut self.collectors);
-        let collector = |to: &Destination| match old.iter().position(|(collector, _)| *collector.target() == to.target) {
+        let collector = |to: &Destination| match old
+            .iter()
+            .position(|(collector, _)| *collector.target() == to.target)
+        {
             Some(place) => (old.swap_remove(place).0, to.drops),
             None => (Collector::new(to.target.clone(), now), to.drops),
         };
@@ -82,19 +94,31 @@ impl Datagrams {
     }
 
     /// Adds a sample; a datagram that has no room for it leaves first. `false` when it can never be sent.
-    pub(super) fn add(&mut self, now: Instant, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>) -> bool {
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>,
+    ) -> bool {
         let added = self.put(Kind::Samples, now, put);
         self.or_refuse(added)
     }
 
     /// Adds a notification of a discarded packet, in the same way.
-    pub(super) fn add_discard(&mut self, now: Instant, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>) -> bool {
+    pub(super) fn add_discard(
+        &mut self,
+        now: Instant,
+        put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>,
+    ) -> bool {
         let added = self.put(Kind::Discards, now, put);
         self.or_refuse(added)
     }
 
     /// As [`Datagrams::add`], for who has something smaller to try when it can never be sent.
-    pub(super) fn fits(&mut self, put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>, now: Instant) -> bool {
+    pub(super) fn fits(
+        &mut self,
+        put: impl Fn(&mut DatagramBuilder) -> Result<Fit, EncodeError>,
+        now: Instant,
+    ) -> bool {
         self.put(Kind::Samples, now, put).is_ok()
     }
 
@@ -140,7 +164,9 @@ impl Datagrams {
 
     /// Completes what has waited long enough.
     pub(super) fn complete_old(&mut self, now: Instant) {
-        let is_old = |oldest: Option<Instant>| oldest.is_some_and(|oldest| now.duration_since(oldest) >= MOST_WAIT);
+        let is_old = |oldest: Option<Instant>| {
+            oldest.is_some_and(|oldest| now.duration_since(oldest) >= MOST_WAIT)
+        };
         if is_old(self.oldest) {
             self.complete(now);
         }
@@ -162,7 +188,11 @@ impl Datagrams {
         let uptime = self.uptime(now);
         for (sequence, drops) in [(self.sequence, true), (self.sample_sequence, false)] {
             if self.collectors.iter().any(|(_, told)| *told == drops) {
-                let outbox = if drops { &mut self.outbox } else { &mut self.sample_outbox };
+                let outbox = if drops {
+                    &mut self.outbox
+                } else {
+                    &mut self.sample_outbox
+                };
                 outbox.push(self.builder.finish(sequence, uptime));
             }
         }
@@ -180,7 +210,8 @@ impl Datagrams {
         self.made += 1;
         let uptime = self.uptime(now);
         if self.collectors.iter().any(|(_, told)| *told) {
-            self.outbox.push(self.discards.finish(self.sequence, uptime));
+            self.outbox
+                .push(self.discards.finish(self.sequence, uptime));
         }
         self.discards.clear();
         self.send_full(now);
@@ -198,7 +229,14 @@ impl Datagrams {
             return;
         }
         for (collector, told) in &mut self.collectors {
-            collector.send(if *told { &self.outbox } else { &self.sample_outbox }, now);
+            collector.send(
+                if *told {
+                    &self.outbox
+                } else {
+                    &self.sample_outbox
+                },
+                now,
+            );
         }
         self.outbox.clear();
         self.sample_outbox.clear();
@@ -223,10 +261,21 @@ impl Datagrams {
 
     /// What each collector got.
     pub(super) fn stats(&self) -> Vec<CollectorStats> {
-        self.collectors.iter().map(|(collector, told)| CollectorStats { drops: *told, ..collector.stats() }).collect()
+        self.collectors
+            .iter()
+            .map(|(collector, told)| CollectorStats {
+                drops: *told,
+                ..collector.stats()
+            })
+            .collect()
     }
 }
 
 fn builder(config: &AgentConfig) -> DatagramBuilder {
-    DatagramBuilder::with_max_len(config.address, config.sub_id, config.encoding, config.datagram_bytes)
+    DatagramBuilder::with_max_len(
+        config.address,
+        config.sub_id,
+        config.encoding,
+        config.datagram_bytes,
+    )
 }

@@ -44,7 +44,13 @@ pub(super) struct Discovery {
 
 impl Discovery {
     pub(super) fn new(wanted: Option<DnsSd>, now: Instant) -> Discovery {
-        Discovery { wanted, asking: None, ask_at: now, found: Vec::new(), trouble: None }
+        Discovery {
+            wanted,
+            asking: None,
+            ask_at: now,
+            found: Vec::new(),
+            trouble: None,
+        }
     }
 
     /// Another domain may be wanted.
@@ -66,12 +72,16 @@ impl Discovery {
 
     /// Asks when it is time to. Returns whether others were found than before.
     pub(super) fn tend(&mut self, now: Instant) -> bool {
-        let Some(wanted) = &self.wanted else { return false };
+        let Some(wanted) = &self.wanted else {
+            return false;
+        };
         if let Some(asking) = &self.asking {
             let answer = match asking.try_recv() {
                 Ok(answer) => answer,
                 Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => Err(io::Error::other("the thread that asks ended")),
+                Err(TryRecvError::Disconnected) => {
+                    Err(io::Error::other("the thread that asks ended"))
+                }
             };
             self.asking = None;
             return self.take(answer, now);
@@ -88,16 +98,30 @@ impl Discovery {
     fn take(&mut self, answer: Answer, now: Instant) -> bool {
         match answer {
             Ok(services) => {
-                let ttl = services.iter().map(|service| Duration::from_secs(service.ttl.into())).min().unwrap_or(RETRY);
+                let ttl = services
+                    .iter()
+                    .map(|service| Duration::from_secs(service.ttl.into()))
+                    .min()
+                    .unwrap_or(RETRY);
                 self.ask_at = now + ttl.clamp(SHORTEST, LONGEST);
-                self.trouble = services.is_empty().then(|| "nobody is announced".to_owned());
-                let found: Vec<Target> = services.into_iter().take(MOST).map(|it| Target::new(it.host, it.port)).collect();
+                self.trouble = services
+                    .is_empty()
+                    .then(|| "nobody is announced".to_owned());
+                let found: Vec<Target> = services
+                    .into_iter()
+                    .take(MOST)
+                    .map(|it| Target::new(it.host, it.port))
+                    .collect();
                 let others = found != self.found;
                 if others {
                     let names: Vec<String> = found.iter().map(Target::to_string).collect();
                     tracing::info!(
                         "sFlow collectors that are announced: {}",
-                        if names.is_empty() { "none".into() } else { names.join(", ") }
+                        if names.is_empty() {
+                            "none".into()
+                        } else {
+                            names.join(", ")
+                        }
                     );
                 }
                 self.found = found;
@@ -107,7 +131,9 @@ impl Discovery {
                 self.ask_at = now + RETRY;
                 let text = error.to_string();
                 if self.trouble.as_ref() != Some(&text) {
-                    tracing::warn!("sFlow collectors cannot be looked up: {text}; those found before stay");
+                    tracing::warn!(
+                        "sFlow collectors cannot be looked up: {text}; those found before stay"
+                    );
                 }
                 self.trouble = Some(text);
                 false
@@ -119,20 +145,28 @@ impl Discovery {
 /// Asks on a thread of its own, which ends with the answer.
 fn ask(wanted: DnsSd) -> io::Result<Receiver<Answer>> {
     let (answer, asking) = channel();
-    std::thread::Builder::new().name("weir-dns-sd".into()).spawn(move || {
-        let _ = answer.send(services(&wanted));
-    })?;
+    std::thread::Builder::new()
+        .name("weir-dns-sd".into())
+        .spawn(move || {
+            let _ = answer.send(services(&wanted));
+        })?;
     Ok(asking)
 }
 
 fn services(wanted: &DnsSd) -> Answer {
-    let mut resolver = Resolver::read(&std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
+    let mut resolver =
+        Resolver::read(&std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
     if !wanted.servers.is_empty() {
         resolver.servers.clone_from(&wanted.servers);
     }
-    let domains = wanted.domain.clone().map_or_else(|| resolver.search.clone(), |domain| vec![domain]);
+    let domains = wanted
+        .domain
+        .clone()
+        .map_or_else(|| resolver.search.clone(), |domain| vec![domain]);
     if domains.is_empty() {
-        return Err(io::Error::other("no domain is given, and the machine's resolver searches none"));
+        return Err(io::Error::other(
+            "no domain is given, and the machine's resolver searches none",
+        ));
     }
     let mut random = Random::new(seed()?);
     for domain in domains {

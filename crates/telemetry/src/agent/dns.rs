@@ -51,7 +51,9 @@ impl Resolver {
             match words.next() {
                 Some("nameserver") => {
                     let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
-                    resolver.servers.extend(address.map(|address| SocketAddr::new(address, 53)));
+                    resolver
+                        .servers
+                        .extend(address.map(|address| SocketAddr::new(address, 53)));
                 }
                 Some("search" | "domain") => resolver.search = words.map(str::to_owned).collect(),
                 _ => {}
@@ -63,13 +65,27 @@ impl Resolver {
 
     /// Asks for the services of a name. None is an answer, too.
     pub(super) fn services(&self, name: &str, random: u16) -> io::Result<Vec<Service>> {
-        let question =
-            question(name, random).ok_or_else(|| Error::new(ErrorKind::InvalidInput, format!("{name} is too long for a name")))?;
+        let question = question(name, random).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                format!("{name} is too long for a name"),
+            )
+        })?;
         let mut last = Error::other("no name server is known");
-        for server in self.servers.iter().cycle().take(self.servers.len() * ROUNDS) {
+        for server in self
+            .servers
+            .iter()
+            .cycle()
+            .take(self.servers.len() * ROUNDS)
+        {
             match ask(*server, &question) {
                 Ok(answer) => return answer,
-                Err(error) => last = Error::new(error.kind(), format!("name server {}: {error}", server.ip())),
+                Err(error) => {
+                    last = Error::new(
+                        error.kind(),
+                        format!("name server {}: {error}", server.ip()),
+                    )
+                }
             }
         }
         Err(last)
@@ -84,7 +100,9 @@ fn question(name: &str, number: u16) -> Option<Vec<u8>> {
         bytes.extend(word.to_be_bytes());
     }
     for label in name.trim_end_matches('.').split('.') {
-        let length = u8::try_from(label.len()).ok().filter(|length| (1..=63).contains(length))?;
+        let length = u8::try_from(label.len())
+            .ok()
+            .filter(|length| (1..=63).contains(length))?;
         bytes.push(length);
         bytes.extend(label.as_bytes());
     }
@@ -98,7 +116,11 @@ fn question(name: &str, number: u16) -> Option<Vec<u8>> {
 
 /// The outer result is about the server: whether another should be asked.
 fn ask(server: SocketAddr, question: &[u8]) -> io::Result<io::Result<Vec<Service>>> {
-    let any: SocketAddr = if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
+    let any: SocketAddr = if server.is_ipv4() {
+        ([0, 0, 0, 0], 0).into()
+    } else {
+        ([0_u16; 8], 0).into()
+    };
     let socket = UdpSocket::bind(any)?;
     socket.connect(server)?;
     socket.send(question)?;
@@ -112,7 +134,9 @@ fn ask(server: SocketAddr, question: &[u8]) -> io::Result<io::Result<Vec<Service
         socket.set_read_timeout(Some(left))?;
         let length = match socket.recv(&mut bytes) {
             Ok(length) => length,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(ErrorKind::TimedOut.into());
+            }
             Err(error) => return Err(error),
         };
         let said = bytes.get(..length).unwrap_or_default();
@@ -127,8 +151,16 @@ fn ask(server: SocketAddr, question: &[u8]) -> io::Result<io::Result<Vec<Service
 }
 
 /// Over TCP, where a length stands before each message (RFC 1035 section 4.2.2).
-fn ask_at_length(server: SocketAddr, question: &[u8], until: Instant) -> io::Result<io::Result<Vec<Service>>> {
-    let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+fn ask_at_length(
+    server: SocketAddr,
+    question: &[u8],
+    until: Instant,
+) -> io::Result<io::Result<Vec<Service>>> {
+    let left = || {
+        until
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1))
+    };
     let mut stream = TcpStream::connect_timeout(&server, left())?;
     stream.set_write_timeout(Some(left()))?;
     let length = u16::try_from(question.len()).unwrap_or(u16::MAX);
@@ -165,16 +197,25 @@ enum Answer {
 fn answer(question: &[u8], bytes: &[u8]) -> Answer {
     const RESPONSE: u16 = 0x8000;
     const TRUNCATED: u16 = 0x0200;
-    let (Some(flags), Some(answers)) = (word(bytes, 2), word(bytes, 6)) else { return Answer::NotToThis };
+    let (Some(flags), Some(answers)) = (word(bytes, 2), word(bytes, 6)) else {
+        return Answer::NotToThis;
+    };
     // The number and the question come back, names in whatever case.
     let asked = question.get(12..).unwrap_or_default();
     let echoed = bytes.get(12..12 + asked.len()).unwrap_or_default();
-    if bytes.get(..2) != question.get(..2) || flags & RESPONSE == 0 || word(bytes, 4) != Some(1) || !echoed.eq_ignore_ascii_case(asked) {
+    if bytes.get(..2) != question.get(..2)
+        || flags & RESPONSE == 0
+        || word(bytes, 4) != Some(1)
+        || !echoed.eq_ignore_ascii_case(asked)
+    {
         return Answer::NotToThis;
     }
     match flags & 0xf {
         0 if flags & TRUNCATED != 0 => Answer::Cut,
-        0 => Answer::Final(records(bytes, 12 + asked.len(), answers).ok_or_else(|| Error::other("the answer is damaged"))),
+        0 => Answer::Final(
+            records(bytes, 12 + asked.len(), answers)
+                .ok_or_else(|| Error::other("the answer is damaged")),
+        ),
         // NXDOMAIN: there is no such name, whoever is asked.
         3 => Answer::Final(Ok(Vec::new())),
         1 => Answer::Server("it does not understand the question"),
@@ -188,7 +229,12 @@ fn records(bytes: &[u8], mut at: usize, count: u16) -> Option<Vec<Service>> {
     let mut services = Vec::new();
     for _ in 0..count {
         at = skip_name(bytes, at)?;
-        let (kind, class, ttl, length) = (word(bytes, at)?, word(bytes, at + 2)?, long(bytes, at + 4)?, word(bytes, at + 8)?);
+        let (kind, class, ttl, length) = (
+            word(bytes, at)?,
+            word(bytes, at + 2)?,
+            long(bytes, at + 4)?,
+            word(bytes, at + 8)?,
+        );
         let data = at + 10;
         at = data + usize::from(length);
         bytes.get(data..at)?;
@@ -199,7 +245,12 @@ fn records(bytes: &[u8], mut at: usize, count: u16) -> Option<Vec<Service>> {
         let host = name(bytes, data + 6)?;
         // "." says that there is no such service here (RFC 2782).
         if !host.is_empty() {
-            services.push(Service { priority: word(bytes, data)?, port: word(bytes, data + 4)?, host, ttl });
+            services.push(Service {
+                priority: word(bytes, data)?,
+                port: word(bytes, data + 4)?,
+                host,
+                ttl,
+            });
         }
     }
     services.sort_by_key(|service| service.priority);
@@ -227,7 +278,11 @@ fn name(bytes: &[u8], mut at: usize) -> Option<String> {
             length @ 1..=63 => {
                 let label = bytes.get(at + 1..at + 1 + usize::from(length))?;
                 // What is no host's name is of no use, and is not shown to anybody.
-                if !label.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) || name.len() > 255 {
+                if !label
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+                    || name.len() > 255
+                {
                     return None;
                 }
                 if !name.is_empty() {
@@ -246,11 +301,15 @@ fn name(bytes: &[u8], mut at: usize) -> Option<String> {
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
+    Some(u16::from_be_bytes(
+        bytes.get(at..at.checked_add(2)?)?.try_into().ok()?,
+    ))
 }
 
 fn long(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_be_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 #[cfg(test)]
@@ -271,9 +330,14 @@ mod tests {
 
     #[test]
     fn services_are_found_behind_an_alias_and_ordered() {
-        let Answer::Final(Ok(found)) = services(SAID) else { panic!() };
+        let Answer::Final(Ok(found)) = services(SAID) else {
+            panic!()
+        };
         let expected = [(10, 6344, "a.example", 60), (20, 6343, "b.example", 300)];
-        let found: Vec<_> = found.iter().map(|it| (it.priority, it.port, it.host.as_str(), it.ttl)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.priority, it.port, it.host.as_str(), it.ttl))
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -298,11 +362,17 @@ mod tests {
         assert!(matches!(with(0, 0x13), Answer::NotToThis), "another number");
         assert!(matches!(with(2, 0x01), Answer::NotToThis), "a question");
         assert!(matches!(with(14, b'x'), Answer::NotToThis), "another name");
-        assert!(matches!(with(14, b'S'), Answer::Final(Ok(_))), "the same name");
+        assert!(
+            matches!(with(14, b'S'), Answer::Final(Ok(_))),
+            "the same name"
+        );
         assert!(matches!(with(2, 0x83), Answer::Cut));
         assert!(matches!(with(3, 0x82), Answer::Server(_)), "SERVFAIL");
         assert!(matches!(with(3, 0x85), Answer::Server(_)), "REFUSED");
-        assert!(matches!(with(3, 0x83), Answer::Final(Ok(none)) if none.is_empty()), "NXDOMAIN");
+        assert!(
+            matches!(with(3, 0x83), Answer::Final(Ok(none)) if none.is_empty()),
+            "NXDOMAIN"
+        );
     }
 
     #[test]
@@ -331,8 +401,15 @@ mod tests {
     fn the_machines_file_is_read_as_far_as_it_is_understood() {
         let text = "# made by hand\nsearch example.net example.org\nnameserver 192.0.2.53\nnameserver nonsense\noptions edns0\n\
                     nameserver 2001:db8::53\nnameserver 192.0.2.54\nnameserver 192.0.2.55\n";
-        let servers = ["192.0.2.53:53", "[2001:db8::53]:53", "192.0.2.54:53"].map(|server| server.parse().unwrap());
+        let servers = ["192.0.2.53:53", "[2001:db8::53]:53", "192.0.2.54:53"]
+            .map(|server| server.parse().unwrap());
         let search = ["example.net", "example.org"].map(str::to_owned);
-        assert_eq!(Resolver::read(text), Resolver { servers: servers.into(), search: search.into() });
+        assert_eq!(
+            Resolver::read(text),
+            Resolver {
+                servers: servers.into(),
+                search: search.into()
+            }
+        );
     }
 }

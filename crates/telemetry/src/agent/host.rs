@@ -65,13 +65,22 @@ type Found = BTreeMap<String, u64>;
 impl Host {
     /// The machine whose files are under `root`, which is `/` but in tests.
     pub(super) fn new(root: &Path) -> Host {
-        Host { root: root.to_owned(), used: VecDeque::new(), look_at: Duration::ZERO }
+        Host {
+            root: root.to_owned(),
+            used: VecDeque::new(),
+            look_at: Duration::ZERO,
+        }
     }
 
     fn read(&self, path: &str) -> String {
         let mut bytes = Vec::new();
-        let read = File::open(self.root.join(path)).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
-        if read.is_err() { String::new() } else { String::from_utf8_lossy(&bytes).into_owned() }
+        let read = File::open(self.root.join(path))
+            .and_then(|file| file.take(MOST).read_to_end(&mut bytes));
+        if read.is_err() {
+            String::new()
+        } else {
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
     }
 
     /// Looks once a second how busy the processors are.
@@ -81,11 +90,21 @@ impl Host {
         }
         self.look_at = now + Duration::from_secs(1);
         let stat = self.read("proc/stat");
-        let times: Vec<u64> = stat.lines().next().unwrap_or("").split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+        let times: Vec<u64> = stat
+            .lines()
+            .next()
+            .unwrap_or("")
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|word| word.parse().ok())
+            .collect();
         // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already (proc(5)).
-        let [_, _, _, idle, waiting, ..] = times[..] else { return };
+        let [_, _, _, idle, waiting, ..] = times[..] else {
+            return;
+        };
         let all: u64 = times.iter().take(8).sum();
-        self.used.push_back((all.saturating_sub(idle).saturating_sub(waiting), all));
+        self.used
+            .push_back((all.saturating_sub(idle).saturating_sub(waiting), all));
         if self.used.len() > REMEMBERED + 1 {
             self.used.pop_front();
         }
@@ -94,10 +113,15 @@ impl Host {
     /// Hundredths of a percent in use over the last seconds; unknown when not yet so long.
     fn use_of(&self, seconds: usize) -> u32 {
         let last = self.used.back();
-        let before = self.used.len().checked_sub(seconds + 1).and_then(|place| self.used.get(place));
+        let before = self
+            .used
+            .len()
+            .checked_sub(seconds + 1)
+            .and_then(|place| self.used.get(place));
         match (last, before) {
             (Some(last), Some(before)) if last.1 > before.1 => {
-                u32::try_from(10_000 * last.0.saturating_sub(before.0) / (last.1 - before.1)).unwrap_or(UNKNOWN_COUNTER_32)
+                u32::try_from(10_000 * last.0.saturating_sub(before.0) / (last.1 - before.1))
+                    .unwrap_or(UNKNOWN_COUNTER_32)
             }
             _ => UNKNOWN_COUNTER_32,
         }
@@ -109,9 +133,13 @@ impl Host {
         records.extend(self.identity());
         records.extend(adaptors(interfaces, indices));
         let memory = self.memory();
-        for (number, found) in
-            [(1001, self.processor(&memory)), (2003, self.cpu()), (2004, memory), (2005, self.disk()), (2006, self.network())]
-        {
+        for (number, found) in [
+            (1001, self.processor(&memory)),
+            (2003, self.cpu()),
+            (2004, memory),
+            (2005, self.disk()),
+            (2006, self.network()),
+        ] {
             records.extend(by_name(number, &found));
         }
         let snmp = self.snmp();
@@ -125,7 +153,9 @@ impl Host {
         let structure = records::counter_record(DataFormat::standard(2000))?;
         let line = |path| self.read(path).trim().to_owned();
         let host = line("proc/sys/kernel/hostname");
-        let uuid = uuid(&line("sys/class/dmi/id/product_uuid")).or_else(|| uuid(&line("etc/machine-id"))).unwrap_or([0; 16]);
+        let uuid = uuid(&line("sys/class/dmi/id/product_uuid"))
+            .or_else(|| uuid(&line("etc/machine-id")))
+            .unwrap_or([0; 16]);
         // The specification's machine_type and os_name.
         let machine = match std::env::consts::ARCH {
             "x86" => 2,
@@ -144,7 +174,13 @@ impl Host {
         };
         Some((
             structure,
-            vec![cut(host, 64), plain(Value::Uuid(uuid)), plain(Value::U32(machine)), plain(Value::U32(LINUX)), cut(release, 32)],
+            vec![
+                cut(host, 64),
+                plain(Value::Uuid(uuid)),
+                plain(Value::U32(machine)),
+                plain(Value::U32(LINUX)),
+                cut(release, 32),
+            ],
         ))
     }
 
@@ -156,7 +192,10 @@ impl Host {
         for (name, seconds) in [("5s_cpu", 5), ("1m_cpu", 60), ("5m_cpu", 300)] {
             found.insert(name.into(), self.use_of(seconds).into());
         }
-        for (name, of) in [("total_memory_bytes", "mem_total"), ("free_memory_bytes", "mem_free")] {
+        for (name, of) in [
+            ("total_memory_bytes", "mem_total"),
+            ("free_memory_bytes", "mem_free"),
+        ] {
             found.extend(memory.get(of).map(|&value| (name.to_owned(), value)));
         }
         found
@@ -174,22 +213,49 @@ impl Host {
             put(&mut found, "cpu_proc_run", running);
             put(&mut found, "cpu_proc_total", all);
         }
-        put(&mut found, "cpu_uptime", self.read("proc/uptime").split('.').next().unwrap_or(""));
+        put(
+            &mut found,
+            "cpu_uptime",
+            self.read("proc/uptime").split('.').next().unwrap_or(""),
+        );
         let speed = self.read("proc/cpuinfo");
-        let megahertz = speed.lines().find_map(|line| line.strip_prefix("cpu MHz")?.split(':').nth(1)?.trim().split('.').next());
+        let megahertz = speed.lines().find_map(|line| {
+            line.strip_prefix("cpu MHz")?
+                .split(':')
+                .nth(1)?
+                .trim()
+                .split('.')
+                .next()
+        });
         put(&mut found, "cpu_speed", megahertz.unwrap_or(""));
         let stat = self.read("proc/stat");
-        let processors = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+        let processors = stat
+            .lines()
+            .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "))
+            .count();
         found.insert("cpu_num".into(), processors as u64);
         for line in stat.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
                 Some("cpu") => {
                     // Milliseconds of hundredths of a second, which is what user space is told on every machine.
-                    let names = ["user", "nice", "system", "idle", "wio"].map(|name| format!("cpu_{name}"));
-                    let more = ["cpuintr", "cpu_sintr", "cpu_steal", "cpu_guest", "cpu_guest_nice"].map(str::to_owned);
+                    let names =
+                        ["user", "nice", "system", "idle", "wio"].map(|name| format!("cpu_{name}"));
+                    let more = [
+                        "cpuintr",
+                        "cpu_sintr",
+                        "cpu_steal",
+                        "cpu_guest",
+                        "cpu_guest_nice",
+                    ]
+                    .map(str::to_owned);
                     for (name, ticks) in names.into_iter().chain(more).zip(words) {
-                        found.extend(ticks.parse::<u64>().ok().map(|ticks| (name, ticks.wrapping_mul(10))));
+                        found.extend(
+                            ticks
+                                .parse::<u64>()
+                                .ok()
+                                .map(|ticks| (name, ticks.wrapping_mul(10))),
+                        );
                     }
                 }
                 Some("intr") => put(&mut found, "cpuinterrupts", words.next().unwrap_or("")),
@@ -212,14 +278,30 @@ impl Host {
             ("SwapFree", "swap_free"),
         ];
         for line in self.read("proc/meminfo").lines() {
-            let Some((name, value)) = line.split_once(':') else { continue };
-            let Some((_, field)) = names.iter().find(|(of, _)| *of == name) else { continue };
-            let kilobytes = value.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-            found.extend(kilobytes.map(|kilobytes| ((*field).to_owned(), kilobytes.saturating_mul(1024))));
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
+            let Some((_, field)) = names.iter().find(|(of, _)| *of == name) else {
+                continue;
+            };
+            let kilobytes = value
+                .split_whitespace()
+                .next()
+                .and_then(|word| word.parse::<u64>().ok());
+            found.extend(
+                kilobytes.map(|kilobytes| ((*field).to_owned(), kilobytes.saturating_mul(1024))),
+            );
         }
-        let names = [("pgpgin", "page_in"), ("pgpgout", "page_out"), ("pswpin", "swap_in"), ("pswpout", "swap_out")];
+        let names = [
+            ("pgpgin", "page_in"),
+            ("pgpgout", "page_out"),
+            ("pswpin", "swap_in"),
+            ("pswpout", "swap_out"),
+        ];
         for line in self.read("proc/vmstat").lines() {
-            let Some((name, value)) = line.split_once(' ') else { continue };
+            let Some((name, value)) = line.split_once(' ') else {
+                continue;
+            };
             if let Some((_, field)) = names.iter().find(|(of, _)| *of == name) {
                 put(&mut found, field, value.trim());
             }
@@ -232,12 +314,21 @@ impl Host {
         let mut found = Found::new();
         for line in self.read("proc/diskstats").lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let [_, _, name, numbers @ ..] = &words[..] else { continue };
-            let whole = !["loop", "ram", "dm-", "md", "zram", "sr"].iter().any(|prefix| name.starts_with(prefix));
+            let [_, _, name, numbers @ ..] = &words[..] else {
+                continue;
+            };
+            let whole = !["loop", "ram", "dm-", "md", "zram", "sr"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix));
             if !whole || is_partition(name) {
                 continue;
             }
-            let number = |place: usize| numbers.get(place).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+            let number = |place: usize| {
+                numbers
+                    .get(place)
+                    .and_then(|word| word.parse::<u64>().ok())
+                    .unwrap_or(0)
+            };
             // Reads, merged, sectors, ms; the same of writes (Documentation/admin-guide/iostats). A sector has 512 octets.
             for (field, value) in [
                 ("disk_reads", number(0)),
@@ -261,12 +352,22 @@ impl Host {
         let (mut total, mut free, mut fullest) = (0_u64, 0_u64, 0_u64);
         for line in self.read("proc/mounts").lines() {
             let mut words = line.split_whitespace();
-            let (Some(device), Some(place)) = (words.next(), words.next()) else { continue };
-            if !device.starts_with("/dev/") || device.starts_with("/dev/loop") || !seen.insert(device.to_owned()) {
+            let (Some(device), Some(place)) = (words.next(), words.next()) else {
+                continue;
+            };
+            if !device.starts_with("/dev/")
+                || device.starts_with("/dev/loop")
+                || !seen.insert(device.to_owned())
+            {
                 continue;
             }
-            let Ok(room) = rustix::fs::statvfs(place) else { continue };
-            let (all, unused) = (room.f_blocks.saturating_mul(room.f_frsize), room.f_bfree.saturating_mul(room.f_frsize));
+            let Ok(room) = rustix::fs::statvfs(place) else {
+                continue;
+            };
+            let (all, unused) = (
+                room.f_blocks.saturating_mul(room.f_frsize),
+                room.f_bfree.saturating_mul(room.f_frsize),
+            );
             total = total.saturating_add(all);
             free = free.saturating_add(unused);
             if all > 0 {
@@ -275,8 +376,12 @@ impl Host {
         }
         if !seen.is_empty() {
             found.extend(
-                [("disk_total", total), ("disk_free", free), ("disk_partition_max_used", fullest)]
-                    .map(|(name, value)| (name.to_owned(), value)),
+                [
+                    ("disk_total", total),
+                    ("disk_free", free),
+                    ("disk_partition_max_used", fullest),
+                ]
+                .map(|(name, value)| (name.to_owned(), value)),
             );
         }
     }
@@ -285,11 +390,16 @@ impl Host {
     fn network(&self) -> Found {
         let mut found = Found::new();
         for line in self.read("proc/net/dev").lines() {
-            let Some((name, numbers)) = line.split_once(':') else { continue };
+            let Some((name, numbers)) = line.split_once(':') else {
+                continue;
+            };
             if name.trim() == "lo" {
                 continue;
             }
-            let numbers: Vec<u64> = numbers.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+            let numbers: Vec<u64> = numbers
+                .split_whitespace()
+                .filter_map(|word| word.parse().ok())
+                .collect();
             for (field, place) in [
                 ("nio_bytes_in", 0),
                 ("nio_pkts_in", 1),
@@ -314,11 +424,18 @@ impl Host {
         let lines: Vec<&str> = text.lines().collect();
         for pair in lines.chunks_exact(2) {
             let [names, numbers] = pair else { continue };
-            let (Some((protocol, names)), Some((_, numbers))) = (names.split_once(':'), numbers.split_once(':')) else { continue };
+            let (Some((protocol, names)), Some((_, numbers))) =
+                (names.split_once(':'), numbers.split_once(':'))
+            else {
+                continue;
+            };
             for (name, number) in names.split_whitespace().zip(numbers.split_whitespace()) {
                 // -1 is no limit of connections: unknown.
                 let number = number.parse::<i64>().unwrap_or(0);
-                found.insert(format!("{}{name}", protocol.to_lowercase()), u64::from(number as u32));
+                found.insert(
+                    format!("{}{name}", protocol.to_lowercase()),
+                    u64::from(number as u32),
+                );
             }
         }
         found
@@ -340,21 +457,29 @@ fn is_partition(name: &str) -> bool {
 /// With dashes or without.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.chars().filter(|digit| *digit != '-').collect();
-    let number = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?;
+    let number = u128::from_str_radix(&digits, 16)
+        .ok()
+        .filter(|_| digits.len() == 32)?;
     Some(number.to_be_bytes())
 }
 
 /// A record of the table with what was found under its fields' names; nothing when nothing was.
 fn by_name(number: u32, found: &Found) -> Option<Record> {
     let structure = records::counter_record(DataFormat::standard(number))?;
-    if !structure.fields.iter().any(|field| found.contains_key(field.name)) {
+    if !structure
+        .fields
+        .iter()
+        .any(|field| found.contains_key(field.name))
+    {
         return None;
     }
     let value = |field: &weir_flowfmt::sflow::structure::Field| {
         let number = found.get(field.name).copied();
         Owned::Plain(match field.kind {
             // Counters of 32 bits wrap.
-            Kind::U32 | Kind::Hundredths => Value::U32(number.map_or(UNKNOWN_COUNTER_32, |number| number as u32)),
+            Kind::U32 | Kind::Hundredths => {
+                Value::U32(number.map_or(UNKNOWN_COUNTER_32, |number| number as u32))
+            }
             Kind::F32 => Value::F32(number.map_or(-1.0, |bits| f32::from_bits(bits as u32))),
             _ => Value::U64(number.unwrap_or(UNKNOWN_COUNTER_64)),
         })
@@ -365,8 +490,11 @@ fn by_name(number: u32, found: &Found) -> Option<Record> {
 /// The router's interfaces with their addresses.
 fn adaptors(interfaces: &[InterfaceReport], indices: &Indices) -> Option<Record> {
     let structure = records::counter_record(DataFormat::standard(2001))?;
-    let with_mac: Vec<(u32, [u8; 6])> =
-        interfaces.iter().filter_map(|it| Some((indices.told(it.ifindex), it.mac?))).take(MOST_ADAPTORS).collect();
+    let with_mac: Vec<(u32, [u8; 6])> = interfaces
+        .iter()
+        .filter_map(|it| Some((indices.told(it.ifindex), it.mac?)))
+        .take(MOST_ADAPTORS)
+        .collect();
     if with_mac.is_empty() {
         return None;
     }
@@ -386,11 +514,19 @@ mod tests {
 
     fn numbers(record: &Record) -> BTreeMap<&'static str, u64> {
         let (structure, values) = record;
-        structure.fields.iter().zip(values).filter_map(|(field, value)| Some((field.name, value.value().number()?))).collect()
+        structure
+            .fields
+            .iter()
+            .zip(values)
+            .filter_map(|(field, value)| Some((field.name, value.value().number()?)))
+            .collect()
     }
 
     fn record(records: &[Record], number: u32) -> &Record {
-        records.iter().find(|(structure, _)| structure.format.format == number).unwrap_or_else(|| panic!("no record {number}"))
+        records
+            .iter()
+            .find(|(structure, _)| structure.format.format == number)
+            .unwrap_or_else(|| panic!("no record {number}"))
     }
 
     /// A machine made of files.
@@ -398,7 +534,8 @@ mod tests {
 
     impl Machine {
         fn new(name: &str, files: &[(&str, &str)]) -> Machine {
-            let root = std::env::temp_dir().join(format!("weir-host-{}-{name}", std::process::id()));
+            let root =
+                std::env::temp_dir().join(format!("weir-host-{}-{name}", std::process::id()));
             for (path, text) in files {
                 let path = root.join(path);
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -430,7 +567,10 @@ mod tests {
                     "proc/meminfo",
                     "MemTotal:  1000 kB\nMemFree: 200 kB\nBuffers: 3 kB\nCached: 4 kB\nShmem: 5 kB\nSwapTotal: 6 kB\nSwapFree: 7 kB\n",
                 ),
-                ("proc/vmstat", "pgpgin 11\npgpgout 12\npswpin 13\npswpout 14\n"),
+                (
+                    "proc/vmstat",
+                    "pgpgin 11\npgpgout 12\npswpin 13\npswpout 14\n",
+                ),
                 (
                     "proc/diskstats",
                     "8 0 sda 10 1 20 30 40 2 50 60 0 0 0\n8 1 sda1 9 9 9 9 9 9 9 9 0 0 0\n7 0 loop0 9 9 9 9 9 9 9 9\n259 0 nvme0n1 1 0 2 3 4 0 5 6\n",
@@ -444,58 +584,145 @@ mod tests {
                     "Ip: Forwarding DefaultTTL InReceives\nIp: 1 64 1000\nUdp: InDatagrams NoPorts\nUdp: 5 6\nTcp: MaxConn InSegs\nTcp: -1 42\n",
                 ),
                 ("proc/sys/kernel/hostname", "router1\n"),
-                ("proc/sys/kernel/osrelease", "6.1.0-13-amd64-with-a-name-longer-than-it-may-be\n"),
+                (
+                    "proc/sys/kernel/osrelease",
+                    "6.1.0-13-amd64-with-a-name-longer-than-it-may-be\n",
+                ),
                 ("etc/machine-id", "000102030405060708090a0b0c0d0e0f\n"),
             ],
         );
         let mut host = Host::new(&machine.0);
         host.look(Duration::ZERO);
-        std::fs::write(machine.0.join("proc/stat"), STAT.replacen("100 20 30 400", "175 20 30 425", 1)).unwrap();
+        std::fs::write(
+            machine.0.join("proc/stat"),
+            STAT.replacen("100 20 30 400", "175 20 30 425", 1),
+        )
+        .unwrap();
         host.look(Duration::from_millis(500));
         for second in 1..=5 {
             host.look(Duration::from_secs(second));
         }
-        let report = InterfaceReport { ifindex: 3, mac: Some([2, 0, 0, 0, 0, 3]), ..InterfaceReport::default() };
+        let report = InterfaceReport {
+            ifindex: 3,
+            mac: Some([2, 0, 0, 0, 0, 3]),
+            ..InterfaceReport::default()
+        };
         let records = host.records(&[report, InterfaceReport::default()], &Indices::default());
 
         let (structure, identity) = record(&records, 2000);
         assert_eq!(structure.fields.len(), identity.len());
         assert_eq!(identity[0].value(), Value::Octets(b"router1"));
-        assert_eq!(identity[1].value(), Value::Uuid(std::array::from_fn(|at| at as u8)));
-        assert_eq!(identity[4].value(), Value::Octets(b"6.1.0-13-amd64-with-a-name-longe"));
-        assert_eq!(record(&records, 2001).1[0].value(), Value::List(1, &[0, 0, 0, 3, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3, 0, 0]));
+        assert_eq!(
+            identity[1].value(),
+            Value::Uuid(std::array::from_fn(|at| at as u8))
+        );
+        assert_eq!(
+            identity[4].value(),
+            Value::Octets(b"6.1.0-13-amd64-with-a-name-longe")
+        );
+        assert_eq!(
+            record(&records, 2001).1[0].value(),
+            Value::List(1, &[0, 0, 0, 3, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3, 0, 0])
+        );
         // 75 of 100 ticks were busy.
         let processor = numbers(record(&records, 1001));
-        assert_eq!((processor["5s_cpu"], processor["1m_cpu"], processor["total_memory_bytes"]), (7500, u64::from(u32::MAX), 1_024_000));
+        assert_eq!(
+            (
+                processor["5s_cpu"],
+                processor["1m_cpu"],
+                processor["total_memory_bytes"]
+            ),
+            (7500, u64::from(u32::MAX), 1_024_000)
+        );
         let (_, cpu) = record(&records, 2003);
-        assert_eq!([cpu[0].value(), cpu[1].value(), cpu[2].value()], [Value::F32(0.5), Value::F32(0.25), Value::F32(0.125)]);
+        assert_eq!(
+            [cpu[0].value(), cpu[1].value(), cpu[2].value()],
+            [Value::F32(0.5), Value::F32(0.25), Value::F32(0.125)]
+        );
         let cpu = numbers(record(&records, 2003));
-        let expected = [("cpu_proc_run", 3), ("cpu_proc_total", 400), ("cpu_num", 2), ("cpu_speed", 2400), ("cpu_uptime", 98_765)];
-        let more = [("cpu_user", 1750), ("cpu_wio", 500), ("cpuintr", 60), ("cpu_sintr", 70), ("cpu_steal", 80), ("cpu_guest_nice", 100)];
-        for (name, value) in expected.into_iter().chain(more).chain([("cpuinterrupts", 123_456), ("cpu_contexts", 777)]) {
+        let expected = [
+            ("cpu_proc_run", 3),
+            ("cpu_proc_total", 400),
+            ("cpu_num", 2),
+            ("cpu_speed", 2400),
+            ("cpu_uptime", 98_765),
+        ];
+        let more = [
+            ("cpu_user", 1750),
+            ("cpu_wio", 500),
+            ("cpuintr", 60),
+            ("cpu_sintr", 70),
+            ("cpu_steal", 80),
+            ("cpu_guest_nice", 100),
+        ];
+        for (name, value) in expected
+            .into_iter()
+            .chain(more)
+            .chain([("cpuinterrupts", 123_456), ("cpu_contexts", 777)])
+        {
             assert_eq!(cpu[name], value, "{name}");
         }
         let memory = numbers(record(&records, 2004));
-        assert_eq!((memory["mem_free"], memory["swap_free"], memory["swap_out"]), (204_800, 7168, 14));
+        assert_eq!(
+            (memory["mem_free"], memory["swap_free"], memory["swap_out"]),
+            (204_800, 7168, 14)
+        );
         let disk = numbers(record(&records, 2005));
-        assert_eq!((disk["disk_reads"], disk["disk_bytes_read"], disk["disk_writes"], disk["disk_write_time"]), (11, 11_264, 44, 66));
+        assert_eq!(
+            (
+                disk["disk_reads"],
+                disk["disk_bytes_read"],
+                disk["disk_writes"],
+                disk["disk_write_time"]
+            ),
+            (11, 11_264, 44, 66)
+        );
         let network = numbers(record(&records, 2006));
-        assert_eq!((network["nio_bytes_in"], network["nio_drops_in"], network["nio_drops_out"]), (11, 44, 88));
+        assert_eq!(
+            (
+                network["nio_bytes_in"],
+                network["nio_drops_in"],
+                network["nio_drops_out"]
+            ),
+            (11, 44, 88)
+        );
         let ip = numbers(record(&records, 2007));
         // What the kernel does not say is unknown.
-        assert_eq!((ip["ipForwarding"], ip["ipInReceives"], ip["ipInHdrErrors"]), (1, 1000, u64::from(u32::MAX)));
+        assert_eq!(
+            (ip["ipForwarding"], ip["ipInReceives"], ip["ipInHdrErrors"]),
+            (1, 1000, u64::from(u32::MAX))
+        );
         assert_eq!(numbers(record(&records, 2009))["tcpInSegs"], 42);
         assert_eq!(numbers(record(&records, 2010))["udpNoPorts"], 6);
-        assert!(records.iter().all(|(structure, _)| structure.format.format != 2008), "there is no ICMP");
+        assert!(
+            records
+                .iter()
+                .all(|(structure, _)| structure.format.format != 2008),
+            "there is no ICMP"
+        );
     }
 
     #[test]
     fn a_machine_that_tells_nothing_or_nonsense_is_survived() {
         let nonsense = "cpu x\n\u{0}:::\n999999999999999999999999 -5 a/b\ncpu 1 2\n";
-        let files = ["stat", "loadavg", "meminfo", "vmstat", "diskstats", "net/dev", "net/snmp", "mounts", "uptime", "cpuinfo"];
+        let files = [
+            "stat",
+            "loadavg",
+            "meminfo",
+            "vmstat",
+            "diskstats",
+            "net/dev",
+            "net/snmp",
+            "mounts",
+            "uptime",
+            "cpuinfo",
+        ];
         let paths: Vec<String> = files.iter().map(|file| format!("proc/{file}")).collect();
         let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), nonsense)).collect();
-        for machine in [Machine::new("nothing", &[]), Machine::new("nonsense", &files)] {
+        for machine in [
+            Machine::new("nothing", &[]),
+            Machine::new("nonsense", &files),
+        ] {
             let mut host = Host::new(&machine.0);
             for second in 0..400 {
                 host.look(Duration::from_secs(second));

@@ -31,7 +31,8 @@ impl Indices {
     /// The number of an interface among those of Linux.
     #[must_use]
     pub fn netdev(&self, own: u32) -> u32 {
-        self.pair(own).unwrap_or_else(|| own.saturating_add(self.offset))
+        self.pair(own)
+            .unwrap_or_else(|| own.saturating_add(self.offset))
     }
 
     /// The number by which a daemon that listens to the kernel has to be told of an interface, so that it finds it among
@@ -58,11 +59,24 @@ mod tests {
 
     #[test]
     fn an_interface_is_told_by_its_pairs_number_or_out_of_the_way() {
-        let own = Indices { pairs: BTreeMap::from([(1, 7)]), linux: false, offset: 1_000_000_000 };
+        let own = Indices {
+            pairs: BTreeMap::from([(1, 7)]),
+            linux: false,
+            offset: 1_000_000_000,
+        };
         assert_eq!([0, 1, 2].map(|index| own.told(index)), [0, 1, 2]);
-        assert_eq!([0, 1, 2].map(|index| own.heard(index)), [0, 1_000_000_001, 1_000_000_002]);
+        assert_eq!(
+            [0, 1, 2].map(|index| own.heard(index)),
+            [0, 1_000_000_001, 1_000_000_002]
+        );
         let linux = Indices { linux: true, ..own };
-        assert_eq!([0, 1, 2, u32::MAX].map(|index| linux.told(index)), [0, 7, 1_000_000_002, u32::MAX]);
-        assert_eq!([0, 1, 2].map(|index| linux.heard(index)), [0, 7, 1_000_000_002]);
+        assert_eq!(
+            [0, 1, 2, u32::MAX].map(|index| linux.told(index)),
+            [0, 7, 1_000_000_002, u32::MAX]
+        );
+        assert_eq!(
+            [0, 1, 2].map(|index| linux.heard(index)),
+            [0, 7, 1_000_000_002]
+        );
     }
 }

@@ -43,8 +43,14 @@ impl Join {
         let ticket = told.mark.ticket();
         if let Some(first) = self.waiting.front() {
             let first = first.ticket;
-            let place = self.waiting.partition_point(|waiting| ticket_distance(first, waiting.ticket) < ticket_distance(first, ticket));
-            if let Some(found) = self.waiting.get_mut(place).filter(|waiting| waiting.ticket == ticket) {
+            let place = self.waiting.partition_point(|waiting| {
+                ticket_distance(first, waiting.ticket) < ticket_distance(first, ticket)
+            });
+            if let Some(found) = self
+                .waiting
+                .get_mut(place)
+                .filter(|waiting| waiting.ticket == ticket)
+            {
                 let sample = found.sample.take();
                 self.forget_sent();
                 return sample;
@@ -61,13 +67,24 @@ impl Join {
 
     /// The fate of a sample that comes out of its ring, when it is known.
     pub(super) fn known(&mut self, ticket: u32) -> Option<Told> {
-        self.early.get_mut(ticket as usize & MASK)?.take().filter(|told| told.mark.ticket() == ticket)
+        self.early
+            .get_mut(ticket as usize & MASK)?
+            .take()
+            .filter(|told| told.mark.ticket() == ticket)
     }
 
     /// Lets a sample wait; returns the one that has to go for it.
     pub(super) fn wait(&mut self, sample: &Sample, now: Instant) -> Option<Box<Sample>> {
-        let gone = if self.waiting.len() >= MOST_WAITING { self.take_oldest() } else { None };
-        self.waiting.push_back(Waiting { ticket: sample.ticket, since: now, sample: Some(Box::new(sample.clone())) });
+        let gone = if self.waiting.len() >= MOST_WAITING {
+            self.take_oldest()
+        } else {
+            None
+        };
+        self.waiting.push_back(Waiting {
+            ticket: sample.ticket,
+            since: now,
+            sample: Some(Box::new(sample.clone())),
+        });
         gone
     }
 
@@ -79,7 +96,11 @@ impl Join {
     /// A sample that has waited too long, or any with `all`.
     pub(super) fn overdue(&mut self, now: Instant, all: bool) -> Option<Box<Sample>> {
         let oldest = self.waiting.front()?;
-        if all || now.duration_since(oldest.since) >= MOST_WAIT { self.take_oldest() } else { None }
+        if all || now.duration_since(oldest.since) >= MOST_WAIT {
+            self.take_oldest()
+        } else {
+            None
+        }
     }
 
     fn take_oldest(&mut self) -> Option<Box<Sample>> {
@@ -89,7 +110,11 @@ impl Join {
     }
 
     fn forget_sent(&mut self) {
-        while self.waiting.front().is_some_and(|waiting| waiting.sample.is_none()) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|waiting| waiting.sample.is_none())
+        {
             self.waiting.pop_front();
         }
     }
@@ -117,9 +142,15 @@ mod tests {
         let mut join = Join::default();
         assert_eq!(known(&mut join), None);
         assert_eq!(ticket(join.told(&Told::bare(7, Fate::Kept))), None);
-        assert!(join.known(7 + FATES as u32).is_none(), "another sample's, which is gone");
+        assert!(
+            join.known(7 + FATES as u32).is_none(),
+            "another sample's, which is gone"
+        );
         assert_eq!(ticket(join.told(&Told::bare(7, Fate::Copied(3)))), None);
-        assert_eq!((known(&mut join), known(&mut join)), (Some(Fate::Copied(3)), None));
+        assert_eq!(
+            (known(&mut join), known(&mut join)),
+            (Some(Fate::Copied(3)), None)
+        );
     }
 
     #[test]
@@ -131,8 +162,15 @@ mod tests {
             assert!(join.wait(&sample(number), now).is_none());
         }
         assert_eq!(ticket(join.told(&Told::bare(1, Fate::Kept))), Some(1));
-        assert_eq!(ticket(join.told(&Told::bare(1, Fate::Kept))), None, "told once");
-        assert_eq!(ticket(join.told(&Told::bare(last - 1, Fate::Kept))), Some(last - 1));
+        assert_eq!(
+            ticket(join.told(&Told::bare(1, Fate::Kept))),
+            None,
+            "told once"
+        );
+        assert_eq!(
+            ticket(join.told(&Told::bare(last - 1, Fate::Kept))),
+            Some(last - 1)
+        );
         assert_eq!(ticket(join.overdue(now, false)), None);
         assert_eq!(ticket(join.overdue(now + MOST_WAIT, false)), Some(last));
         assert_eq!(ticket(join.overdue(now, true)), Some(2));
@@ -143,7 +181,12 @@ mod tests {
     fn those_who_wait_are_bounded() {
         let mut join = Join::default();
         let now = Instant::now();
-        let gone = (1..=3000).filter_map(|number| join.wait(&sample(number), now)).count();
-        assert_eq!((join.waiting.len(), gone), (MOST_WAITING, 3000 - MOST_WAITING));
+        let gone = (1..=3000)
+            .filter_map(|number| join.wait(&sample(number), now))
+            .count();
+        assert_eq!(
+            (join.waiting.len(), gone),
+            (MOST_WAITING, 3000 - MOST_WAITING)
+        );
     }
 }

@@ -96,7 +96,10 @@ impl Kernel {
     pub(super) fn configure(&mut self, wanted: Option<&KernelPath>, now: Instant) {
         if self.wanted.as_ref() != wanted {
             let before = self.stats().sent;
-            *self = Kernel { before, ..Kernel::new(wanted.cloned(), now) };
+            *self = Kernel {
+                before,
+                ..Kernel::new(wanted.cloned(), now)
+            };
         }
     }
 
@@ -106,7 +109,10 @@ impl Kernel {
         if let Some(open) = &self.open {
             sent += open.channel.sent;
         }
-        KernelStats { sent, lacking: self.lacking.clone() }
+        KernelStats {
+            sent,
+            lacking: self.lacking.clone(),
+        }
     }
 
     /// The same, unless nothing is to go this way.
@@ -123,20 +129,38 @@ impl Kernel {
         self.leave_what_is_gone(now);
         if (self.open.is_none() || !self.lacking.is_empty()) && now >= self.retry_at {
             self.open_channel();
-            self.retry_at = now + if self.open.is_some() { RETRY.1 } else { RETRY.0 };
+            self.retry_at = now
+                + if self.open.is_some() {
+                    RETRY.1
+                } else {
+                    RETRY.0
+                };
         }
         let uptime = now.duration_since(self.started).as_secs();
         let failed = self.stats().sent.samples_failed;
         if let Some(open) = &mut self.open {
             // Both wrap.
-            open.channel.status(&Status { uptime: uptime as u32, drops: drops.wrapping_add(failed as u32) });
+            open.channel.status(&Status {
+                uptime: uptime as u32,
+                drops: drops.wrapping_add(failed as u32),
+            });
         }
     }
 
     /// A namespace that is no longer the one of its name has no listeners whom anybody could find.
     fn leave_what_is_gone(&mut self, now: Instant) {
-        let Some(name) = self.wanted.as_ref().and_then(|wanted| wanted.namespace.as_deref()) else { return };
-        let current = || NetNs::open_named(name).and_then(|namespace| namespace.inode()).ok();
+        let Some(name) = self
+            .wanted
+            .as_ref()
+            .and_then(|wanted| wanted.namespace.as_deref())
+        else {
+            return;
+        };
+        let current = || {
+            NetNs::open_named(name)
+                .and_then(|namespace| namespace.inode())
+                .ok()
+        };
         if let Some(open) = &self.open
             && open.namespace != current()
         {
@@ -146,11 +170,22 @@ impl Kernel {
     }
 
     fn open_channel(&mut self) {
-        let name = self.wanted.as_ref().and_then(|wanted| wanted.namespace.as_deref());
-        let opened = name.map_or_else(NetNs::current, NetNs::open_named).and_then(|namespace| {
-            let (channel, lacking) = Channel::open(&namespace)?;
-            Ok((Open { channel, namespace: name.map(|_| namespace.inode()).transpose()? }, lacking))
-        });
+        let name = self
+            .wanted
+            .as_ref()
+            .and_then(|wanted| wanted.namespace.as_deref());
+        let opened = name
+            .map_or_else(NetNs::current, NetNs::open_named)
+            .and_then(|namespace| {
+                let (channel, lacking) = Channel::open(&namespace)?;
+                Ok((
+                    Open {
+                        channel,
+                        namespace: name.map(|_| namespace.inode()).transpose()?,
+                    },
+                    lacking,
+                ))
+            });
         let lacking = match opened {
             // The same as before: listeners see no new start.
             Ok((_, lacking)) if self.open.is_some() && lacking == self.lacking => lacking,
@@ -162,7 +197,10 @@ impl Kernel {
             }
             Err(error) => vec![error.to_string()],
         };
-        for sentence in lacking.iter().filter(|sentence| !self.lacking.contains(sentence)) {
+        for sentence in lacking
+            .iter()
+            .filter(|sentence| !self.lacking.contains(sentence))
+        {
             tracing::warn!("sFlow through the kernel: {sentence}");
         }
         if lacking.is_empty() && !self.lacking.is_empty() {
@@ -175,13 +213,29 @@ impl Kernel {
     pub(super) fn sample(&mut self, sample: &Sample, input: u32, output: u32) {
         /// Both addresses and the type: the daemon takes them off without asking whether they are there.
         const ETHERNET: usize = 14;
-        let (Some(open), Some(wanted)) = (&mut self.open, &self.wanted) else { return };
-        let Some(data) = sample.start().get(..usize::from(sample.kept).max(ETHERNET)) else { return };
+        let (Some(open), Some(wanted)) = (&mut self.open, &self.wanted) else {
+            return;
+        };
+        let Some(data) = sample.start().get(..usize::from(sample.kept).max(ETHERNET)) else {
+            return;
+        };
         // What goes out has no ticket; each direction has a sequence of its own, as listeners find gaps by group.
         let [ingress, egress] = &mut self.sequences;
-        let (group, sequence) = if sample.ticket == 0 { (wanted.egress_group, egress) } else { (wanted.group, ingress) };
+        let (group, sequence) = if sample.ticket == 0 {
+            (wanted.egress_group, egress)
+        } else {
+            (wanted.group, ingress)
+        };
         *sequence = sequence.wrapping_add(1);
-        open.channel.sample(&Message { input, output, original_length: sample.frame, group, sequence: *sequence, rate: sample.rate, data });
+        open.channel.sample(&Message {
+            input,
+            output,
+            original_length: sample.frame,
+            group,
+            sequence: *sequence,
+            rate: sample.rate,
+            data,
+        });
     }
 
     /// A dropped packet that is told.
@@ -189,7 +243,11 @@ impl Kernel {
         /// The `EtherType` of IPv4: the daemon passes over alerts without one, and what it tells begins with Ethernet anyway.
         const IPV4: u16 = 0x0800;
         let Some(open) = &mut self.open else { return };
-        let protocol = dropped.data.get(12..14).and_then(|octets| octets.try_into().ok()).map_or(IPV4, u16::from_be_bytes);
+        let protocol = dropped
+            .data
+            .get(12..14)
+            .and_then(|octets| octets.try_into().ok())
+            .map_or(IPV4, u16::from_be_bytes);
         let names = traps::names(dropped.code, dropped.node, dropped.reason);
         open.channel.drop_alert(&Alert {
             input: dropped.input,
@@ -214,7 +272,11 @@ impl Kernel {
             ifindex: report.ifindex,
             // Without it the daemon, as it is by default, keeps the interface's samples back.
             os_index: Some(indices.netdev(report.ifindex)),
-            kind: if report.kind == 0 { ETHERNET } else { report.kind },
+            kind: if report.kind == 0 {
+                ETHERNET
+            } else {
+                report.kind
+            },
             speed: report.speed,
             direction: FULL,
             oper_up: report.oper_up,
@@ -223,7 +285,11 @@ impl Kernel {
             rx_octets: report.in_octets,
             tx_octets: report.out_octets,
             rx_packets: sum(report.in_unicast, report.in_multicast, report.in_broadcast),
-            tx_packets: sum(report.out_unicast, report.out_multicast, report.out_broadcast),
+            tx_packets: sum(
+                report.out_unicast,
+                report.out_multicast,
+                report.out_broadcast,
+            ),
             rx_broadcasts: report.in_broadcast,
             tx_broadcasts: report.out_broadcast,
             rx_multicasts: report.in_multicast,

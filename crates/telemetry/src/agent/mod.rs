@@ -122,13 +122,19 @@ pub struct Destination {
 impl From<SocketAddr> for Destination {
     /// One that is told everything.
     fn from(address: SocketAddr) -> Destination {
-        Destination { target: address.into(), drops: true }
+        Destination {
+            target: address.into(),
+            drops: true,
+        }
     }
 }
 
 /// An interface's counters as they are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields of the generic interface counters, named as there")]
+#[expect(
+    missing_docs,
+    reason = "the fields of the generic interface counters, named as there"
+)]
 pub struct InterfaceReport {
     pub ifindex: u32,
     /// Tells it from an earlier one of the same number, whose counters were others.

@@ -41,9 +41,15 @@ impl DataSource {
         if self.workers.len() <= worker {
             self.workers.resize(worker + 1, Part::default());
         }
-        if self.workers.get(worker).is_some_and(|before| pool < before.seen) {
+        if self
+            .workers
+            .get(worker)
+            .is_some_and(|before| pool < before.seen)
+        {
             self.flow_sequence = 0;
-            self.workers.iter_mut().for_each(|worker| *worker = Part::default());
+            self.workers
+                .iter_mut()
+                .for_each(|worker| *worker = Part::default());
         }
         if let Some(own) = self.workers.get_mut(worker) {
             own.seen = pool;
@@ -59,7 +65,13 @@ impl DataSource {
             return;
         }
         (self.flow_sequence, self.counter_sequence) = (0, 0);
-        self.workers.iter_mut().for_each(|worker| *worker = Part { seen: worker.seen, before: worker.seen, share: Share::default() });
+        self.workers.iter_mut().for_each(|worker| {
+            *worker = Part {
+                seen: worker.seen,
+                before: worker.seen,
+                share: Share::default(),
+            }
+        });
     }
 
     /// The pool over all workers as of a sample of one of them. Samples that waited come late: by them no pool goes back,
@@ -75,7 +87,9 @@ impl DataSource {
 
     /// The pool over all workers.
     fn pool(&self) -> u64 {
-        self.workers.iter().fold(0, |sum, worker| sum.wrapping_add(worker.share.pool))
+        self.workers
+            .iter()
+            .fold(0, |sum, worker| sum.wrapping_add(worker.share.pool))
     }
 
     /// Samples of all workers.
@@ -141,7 +155,10 @@ impl Numbers {
 
     /// Interfaces that are not in `sampled` are not reported until they are sampled again.
     pub(super) fn keep_due(&mut self, sampled: impl Fn(u32) -> bool) {
-        self.0.iter_mut().filter(|(interface, _)| !sampled(**interface)).for_each(|(_, source)| source.due = None);
+        self.0
+            .iter_mut()
+            .filter(|(interface, _)| !sampled(**interface))
+            .for_each(|(_, source)| source.due = None);
     }
 
     /// The counters of an interface were reported: they are due again at its own place in the interval.
@@ -202,7 +219,10 @@ mod tests {
                 assert_eq!(now, first + INTERVAL * (turn - 1));
             }
         }
-        assert!(tenths.iter().all(|&count| (8..=12).contains(&count)), "{tenths:?}");
+        assert!(
+            tenths.iter().all(|&count| (8..=12).contains(&count)),
+            "{tenths:?}"
+        );
     }
 
     #[test]
@@ -231,14 +251,21 @@ mod tests {
     #[test]
     fn counters_that_went_back_start_the_sequence_again() {
         let mut source = DataSource::default();
-        let report = |in_octets| InterfaceReport { in_octets, ..InterfaceReport::default() };
-        let numbers = [0, 10, 10, 500, 499, 600].map(|octets| source.next_counters(&report(octets)));
+        let report = |in_octets| InterfaceReport {
+            in_octets,
+            ..InterfaceReport::default()
+        };
+        let numbers =
+            [0, 10, 10, 500, 499, 600].map(|octets| source.next_counters(&report(octets)));
         assert_eq!(numbers, [1, 2, 3, 4, 1, 2]);
     }
 
     #[test]
     fn sequences_and_pools_wrap_and_add_up() {
-        let mut source = DataSource { flow_sequence: u32::MAX, ..DataSource::default() };
+        let mut source = DataSource {
+            flow_sequence: u32::MAX,
+            ..DataSource::default()
+        };
         assert_eq!(source.next_flow(), 0);
         source.flow_added(0);
         assert_eq!(source.next_flow(), 1);
@@ -251,15 +278,25 @@ mod tests {
 
     #[test]
     fn an_interface_made_anew_begins_its_pool_and_its_sequence_again() {
-        let mut source = DataSource { flow_sequence: 41, ..DataSource::default() };
+        let mut source = DataSource {
+            flow_sequence: 41,
+            ..DataSource::default()
+        };
         let pool = |source: &mut DataSource, worker, pool| {
             source.saw(worker, pool);
             source.pool_at(worker, pool)
         };
-        assert_eq!([pool(&mut source, 0, 1000), pool(&mut source, 1, 500)], [1000, 1500]);
+        assert_eq!(
+            [pool(&mut source, 0, 1000), pool(&mut source, 1, 500)],
+            [1000, 1500]
+        );
         source.flow_added(0);
         assert_eq!((pool(&mut source, 1, 20), source.next_flow()), (20, 1));
-        assert_eq!(source.samples(), 0, "those of before were not taken of this pool");
+        assert_eq!(
+            source.samples(),
+            0,
+            "those of before were not taken of this pool"
+        );
         // One of before that waited, and the other worker's first one, later.
         assert_eq!(source.pool_at(1, 490), 20);
         source.flow_added(1);

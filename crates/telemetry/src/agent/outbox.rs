@@ -73,7 +73,11 @@ impl Outbox {
                 }
             }
             start = end;
-            Some(Piece { octets: first..end, length, datagrams })
+            Some(Piece {
+                octets: first..end,
+                length,
+                datagrams,
+            })
         })
     }
 }
@@ -84,8 +88,13 @@ mod tests {
 
     fn pieces(lengths: &[usize]) -> Vec<(usize, usize, usize)> {
         let mut outbox = Outbox::default();
-        lengths.iter().for_each(|&length| outbox.push(&vec![7; length]));
-        outbox.pieces().map(|piece| (piece.octets.len(), piece.length, piece.datagrams)).collect()
+        lengths
+            .iter()
+            .for_each(|&length| outbox.push(&vec![7; length]));
+        outbox
+            .pieces()
+            .map(|piece| (piece.octets.len(), piece.length, piece.datagrams))
+            .collect()
     }
 
     #[test]
@@ -93,13 +102,19 @@ mod tests {
         assert_eq!(pieces(&[]), []);
         assert_eq!(pieces(&[100]), [(100, 100, 1)]);
         assert_eq!(pieces(&[100, 100, 100]), [(300, 100, 3)]);
-        assert_eq!(pieces(&[100, 100, 60, 60, 100]), [(260, 100, 3), (60, 60, 1), (100, 100, 1)]);
+        assert_eq!(
+            pieces(&[100, 100, 60, 60, 100]),
+            [(260, 100, 3), (60, 60, 1), (100, 100, 1)]
+        );
         assert_eq!(pieces(&[60, 100]), [(60, 60, 1), (100, 100, 1)]);
     }
 
     #[test]
     fn no_piece_is_more_than_the_kernel_takes() {
-        assert_eq!(pieces(&[8192; 20]), [(57_344, 8192, 7), (57_344, 8192, 7), (49_152, 8192, 6)]);
+        assert_eq!(
+            pieces(&[8192; 20]),
+            [(57_344, 8192, 7), (57_344, 8192, 7), (49_152, 8192, 6)]
+        );
         assert_eq!(pieces(&[100; 70]), [(6400, 100, 64), (600, 100, 6)]);
         let all: usize = pieces(&[1400; 64]).iter().map(|piece| piece.2).sum();
         assert_eq!(all, 64);

@@ -24,17 +24,24 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(now: Instant) -> Pace {
-        Pace { fastest: 0.0, looked: now }
+        Pace {
+            fastest: 0.0,
+            looked: now,
+        }
     }
 
     /// The rest that follows a look which found so many samples in the fullest ring.
     pub(super) fn rest(&mut self, found: usize, now: Instant) -> Duration {
-        let elapsed = now.saturating_duration_since(self.looked).as_secs_f64().max(1e-6);
+        let elapsed = now
+            .saturating_duration_since(self.looked)
+            .as_secs_f64()
+            .max(1e-6);
         self.looked = now;
         let forgotten = self.fastest * 0.5_f64.powf(elapsed / HALF_LIFE);
         self.fastest = forgotten.max(found as f64 / elapsed);
         let (least, most) = REST;
-        Duration::try_from_secs_f64(GAIN / self.fastest.max(1.0)).map_or(most, |rest| rest.clamp(least, most))
+        Duration::try_from_secs_f64(GAIN / self.fastest.max(1.0))
+            .map_or(most, |rest| rest.clamp(least, most))
     }
 }
 
@@ -71,9 +78,15 @@ mod tests {
         let now = Instant::now();
         let mut pace = Pace::new(now);
         assert_eq!(pace.rest(0, now + Duration::from_millis(1)), REST.1);
-        assert_eq!(pace.rest(2000, now + Duration::from_millis(2)), Duration::from_micros(256));
+        assert_eq!(
+            pace.rest(2000, now + Duration::from_millis(2)),
+            Duration::from_micros(256)
+        );
         let soon = pace.rest(0, now + Duration::from_millis(3));
-        assert!(soon < Duration::from_micros(300), "a pause in a flood is no end of it: {soon:?}");
+        assert!(
+            soon < Duration::from_micros(300),
+            "a pause in a flood is no end of it: {soon:?}"
+        );
         assert_eq!(pace.rest(0, now + Duration::from_secs(3)), REST.1);
     }
 }

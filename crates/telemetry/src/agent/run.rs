@@ -49,12 +49,19 @@ impl Agent {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn start(config: AgentConfig, sources: Vec<SampleSource>, reports: Arc<dyn Reports>) -> std::io::Result<AgentHandle> {
+    pub fn start(
+        config: AgentConfig,
+        sources: Vec<SampleSource>,
+        reports: Arc<dyn Reports>,
+    ) -> std::io::Result<AgentHandle> {
         let now = Instant::now();
         let shared = Arc::new(Shared::default());
         let host = config.host.as_deref().map(Host::new);
         let mut desk = Desk::new(&config, sources.len(), now);
-        desk.losses = sources.iter().map(|source| source.counters.clone()).collect();
+        desk.losses = sources
+            .iter()
+            .map(|source| source.counters.clone())
+            .collect();
         let discovery = Discovery::new(config.dns_sd.clone(), now);
         let agent = Agent {
             config,
@@ -73,8 +80,13 @@ impl Agent {
             listen_at: now,
         };
         agent.tell();
-        let thread = std::thread::Builder::new().name("weir-sflow".into()).spawn(move || agent.run())?;
-        Ok(AgentHandle { shared, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("weir-sflow".into())
+            .spawn(move || agent.run())?;
+        Ok(AgentHandle {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     fn run(mut self) {
@@ -82,7 +94,9 @@ impl Agent {
             let fullest = self.drain(BURST);
             self.send_waiting(false);
             let now = Instant::now();
-            let discards = self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
+            let discards =
+                self.discarding
+                    .drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
             let fullest = fullest.max(usize::from(discards));
             self.desk.kernel.tend(self.lost(), now);
             self.report_counters(now);
@@ -92,7 +106,9 @@ impl Agent {
                 self.listen_at = now + LISTEN;
                 self.desk.datagrams.listen(now);
                 if self.discovery.tend(now) {
-                    self.desk.datagrams.configure(&self.config, &self.destinations(), now);
+                    self.desk
+                        .datagrams
+                        .configure(&self.config, &self.destinations(), now);
                 }
             }
             if now >= self.tell_at {
@@ -109,7 +125,8 @@ impl Agent {
         self.drain(usize::MAX);
         self.send_waiting(true);
         let now = Instant::now();
-        self.discarding.drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
+        self.discarding
+            .drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
         self.desk.datagrams.complete(now);
         self.desk.datagrams.complete_discards(now);
         self.desk.datagrams.send_made(now);
@@ -127,20 +144,31 @@ impl Agent {
     }
 
     fn take_wishes(&mut self) {
-        let Wishes { config, sources, discards, made } = std::mem::take(&mut *lock(&self.shared.wishes));
+        let Wishes {
+            config,
+            sources,
+            discards,
+            made,
+        } = std::mem::take(&mut *lock(&self.shared.wishes));
         for (ifindex, made) in made {
             self.desk.numbers.source(ifindex).is_of(made);
         }
         self.discarding.add(discards);
-        self.desk.sent.resize(self.desk.sent.len() + sources.len(), 0);
-        self.desk.losses.extend(sources.iter().map(|source| source.counters.clone()));
+        self.desk
+            .sent
+            .resize(self.desk.sent.len() + sources.len(), 0);
+        self.desk
+            .losses
+            .extend(sources.iter().map(|source| source.counters.clone()));
         self.sources.extend(sources);
         self.joins.resize_with(self.sources.len(), Join::default);
         let Some(config) = config else { return };
         let now = Instant::now();
         self.desk.kernel.configure(config.kernel.as_ref(), now);
         self.discovery.configure(config.dns_sd.as_ref(), now);
-        if (config.polling_interval, &config.polling_intervals) != (self.config.polling_interval, &self.config.polling_intervals) {
+        if (config.polling_interval, &config.polling_intervals)
+            != (self.config.polling_interval, &self.config.polling_intervals)
+        {
             self.desk.numbers.forget_due();
             self.look_at = Duration::ZERO;
         }
@@ -149,7 +177,9 @@ impl Agent {
         }
         self.desk.indices.clone_from(&config.indices);
         self.config = config;
-        self.desk.datagrams.configure(&self.config, &self.destinations(), now);
+        self.desk
+            .datagrams
+            .configure(&self.config, &self.destinations(), now);
     }
 
     /// The collectors that are listed, and those that were found beside them.
@@ -157,7 +187,10 @@ impl Agent {
         let mut all = self.config.collectors.clone();
         for target in self.discovery.found() {
             if !all.iter().any(|listed| listed.target == *target) {
-                all.push(Destination { target: target.clone(), drops: true });
+                all.push(Destination {
+                    target: target.clone(),
+                    drops: true,
+                });
             }
         }
         all
@@ -168,16 +201,33 @@ impl Agent {
     fn drain(&mut self, most: usize) -> usize {
         let now = Instant::now();
         // Samples that come after this moment are left for the next turn: fates and wishes are read before them.
-        let there: Vec<usize> = self.sources.iter().map(|source| source.ring.len().min(most)).collect();
+        let there: Vec<usize> = self
+            .sources
+            .iter()
+            .map(|source| source.ring.len().min(most))
+            .collect();
         self.take_wishes();
-        let Agent { sources, joins, desk, reports, .. } = self;
+        let Agent {
+            sources,
+            joins,
+            desk,
+            reports,
+            ..
+        } = self;
         let mut fullest = 0;
         reports.with_ways(&mut |ways| {
             desk.take_fates(sources, joins, ways, now);
             for pass in 0..there.iter().copied().max().unwrap_or(0) {
-                let rings = sources.iter_mut().zip(joins.iter_mut()).zip(&there).enumerate();
-                for (worker, ((source, join), _)) in rings.filter(|(_, (_, there))| pass < **there) {
-                    source.ring.pop_with(|sample| desk.take(worker, sample, join, ways, now));
+                let rings = sources
+                    .iter_mut()
+                    .zip(joins.iter_mut())
+                    .zip(&there)
+                    .enumerate();
+                for (worker, ((source, join), _)) in rings.filter(|(_, (_, there))| pass < **there)
+                {
+                    source
+                        .ring
+                        .pop_with(|sample| desk.take(worker, sample, join, ways, now));
                 }
                 fullest = pass + 1;
             }
@@ -187,7 +237,9 @@ impl Agent {
 
     /// Lost since the start, by all workers; wraps, as listeners to the kernel have it.
     fn lost(&self) -> u32 {
-        self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get())) as u32
+        self.sources.iter().fold(0, |sum: u64, source| {
+            sum.wrapping_add(source.counters.lost.get())
+        }) as u32
     }
 
     /// Sends samples whose fates did not come in time; `all` at the end.
@@ -196,7 +248,12 @@ impl Agent {
             return;
         }
         let now = Instant::now();
-        let Agent { joins, desk, reports, .. } = self;
+        let Agent {
+            joins,
+            desk,
+            reports,
+            ..
+        } = self;
         reports.with_ways(&mut |ways| {
             for (worker, join) in joins.iter_mut().enumerate() {
                 while let Some(sample) = join.overdue(now, all) {
@@ -217,40 +274,59 @@ impl Agent {
             return;
         }
         let mut reports = self.reports.interfaces();
-        self.discarding.look(self.config.drop_limit, &reports, &mut self.desk, now);
+        self.discarding
+            .look(self.config.drop_limit, &reports, &mut self.desk, now);
         let interval = |interface: u32| {
-            let seconds = self.config.polling_intervals.get(&interface).copied().unwrap_or(self.config.polling_interval);
+            let seconds = self
+                .config
+                .polling_intervals
+                .get(&interface)
+                .copied()
+                .unwrap_or(self.config.polling_interval);
             Duration::from_secs(u64::from(seconds))
         };
-        let machine = self.host.as_ref().filter(|_| self.config.polling_interval > 0 && reports.iter().any(|report| report.sampled));
+        let machine = self.host.as_ref().filter(|_| {
+            self.config.polling_interval > 0 && reports.iter().any(|report| report.sampled)
+        });
         if let Some(host) = machine
             && self.desk.numbers.source(MACHINE).is_due(since)
         {
             let records = host.records(&reports, &self.config.indices);
             self.desk.machine(&records, now);
-            self.desk.numbers.reported(MACHINE, since, interval(MACHINE));
+            self.desk
+                .numbers
+                .reported(MACHINE, since, interval(MACHINE));
         }
         let machine = machine.is_some();
         for report in reports.iter().filter(|report| report.sampled) {
             self.desk.numbers.source(report.ifindex).is_of(report.made);
         }
         reports.retain(|report| report.sampled && !interval(report.ifindex).is_zero());
-        self.desk
-            .numbers
-            .keep_due(|interface| (machine && interface == MACHINE) || reports.iter().any(|report| report.ifindex == interface));
+        self.desk.numbers.keep_due(|interface| {
+            (machine && interface == MACHINE)
+                || reports.iter().any(|report| report.ifindex == interface)
+        });
         for report in &reports {
             if self.desk.numbers.source(report.ifindex).is_due(since) {
                 self.desk.counters(report, now);
-                self.desk.numbers.reported(report.ifindex, since, interval(report.ifindex));
+                self.desk
+                    .numbers
+                    .reported(report.ifindex, since, interval(report.ifindex));
             }
         }
         let blind_until = since + MOST_BLIND;
-        self.look_at = self.desk.numbers.earliest_due().map_or(blind_until, |due| due.min(blind_until));
+        self.look_at = self
+            .desk
+            .numbers
+            .earliest_due()
+            .map_or(blind_until, |due| due.min(blind_until));
     }
 
     /// Publishes what was done.
     fn tell(&self) {
-        let dropped = self.sources.iter().fold(0, |sum: u64, source| sum.wrapping_add(source.counters.lost.get()));
+        let dropped = self.sources.iter().fold(0, |sum: u64, source| {
+            sum.wrapping_add(source.counters.lost.get())
+        });
         *lock(&self.shared.stats) = AgentStats {
             samples_sent: self.desk.sent.clone(),
             samples_dropped: dropped,

@@ -40,7 +40,14 @@ impl Target {
     /// One of which no more is known than who it is.
     #[must_use]
     pub fn new(host: String, port: u16) -> Target {
-        Target { host, port, namespace: None, source: None, dscp: 0, device: None }
+        Target {
+            host,
+            port,
+            namespace: None,
+            source: None,
+            dscp: 0,
+            device: None,
+        }
     }
 
     /// Its address, unless it has a name.
@@ -70,12 +77,19 @@ impl Target {
     }
 
     /// Looks the name up again, on a thread of its own, and opens a socket if `known` is none of its addresses any more.
-    pub(super) fn follow_elsewhere(&self, known: SocketAddr) -> io::Result<Opening<Option<Opened>>> {
+    pub(super) fn follow_elsewhere(
+        &self,
+        known: SocketAddr,
+    ) -> io::Result<Opening<Option<Opened>>> {
         let target = self.clone();
         elsewhere(move || {
             let found = target.addresses()?;
             // Name servers tell several addresses in turn: the one that is known is as good as the first.
-            if found.contains(&known) { Ok(None) } else { target.open_one_of(&found).map(Some) }
+            if found.contains(&known) {
+                Ok(None)
+            } else {
+                target.open_one_of(&found).map(Some)
+            }
         })
     }
 
@@ -86,20 +100,42 @@ impl Target {
 
     /// Its addresses now, of the version that goes with the source.
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        let found = (self.host.as_str(), self.port).to_socket_addrs().map_err(|error| told(&self.host, "cannot be looked up", &error))?;
-        Ok(found.filter(|address| self.source.is_none_or(|source| source.is_ipv4() == address.is_ipv4())).collect())
+        let found = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| told(&self.host, "cannot be looked up", &error))?;
+        Ok(found
+            .filter(|address| {
+                self.source
+                    .is_none_or(|source| source.is_ipv4() == address.is_ipv4())
+            })
+            .collect())
     }
 
     fn open_one_of(&self, found: &[SocketAddr]) -> io::Result<Opened> {
-        let nowhere = || io::Error::other(format!("{} has no address of the source's IP version", self.host));
+        let nowhere = || {
+            io::Error::other(format!(
+                "{} has no address of the source's IP version",
+                self.host
+            ))
+        };
         let address = *found.first().ok_or_else(nowhere)?;
         let Some(name) = &self.namespace else {
-            return Ok(Opened { socket: self.connected(address)?, address, cuts: true, namespace: None });
+            return Ok(Opened {
+                socket: self.connected(address)?,
+                address,
+                cuts: true,
+                namespace: None,
+            });
         };
         let gone = |error: weir_netlink::Error| io::Error::other(error.to_string());
         let namespace = NetNs::open_named(name).map_err(gone)?;
         let socket = namespace.run(|| self.connected(address)).map_err(gone)??;
-        Ok(Opened { socket, address, cuts: true, namespace: Some(namespace.inode().map_err(gone)?) })
+        Ok(Opened {
+            socket,
+            address,
+            cuts: true,
+            namespace: Some(namespace.inode().map_err(gone)?),
+        })
     }
 
     /// A socket of the calling thread's namespace. The device comes first: an address may be one only there.
@@ -108,16 +144,32 @@ impl Target {
             SocketAddr::V4(_) => (AddressFamily::INET, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             SocketAddr::V6(_) => (AddressFamily::INET6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
         };
-        let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+        let socket = socket_with(
+            family,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
         if let Some(device) = &self.device {
-            bind_to_device(&socket, device).map_err(|error| told(device, "cannot be sent through", &error))?;
+            bind_to_device(&socket, device)
+                .map_err(|error| told(device, "cannot be sent through", &error))?;
         }
         let source = SocketAddr::new(self.source.unwrap_or(any), 0);
-        bind(&socket, &source).map_err(|error| told(&source.ip().to_string(), "cannot be sent from", &error.into()))?;
+        bind(&socket, &source).map_err(|error| {
+            told(
+                &source.ip().to_string(),
+                "cannot be sent from",
+                &error.into(),
+            )
+        })?;
         if self.dscp != 0 {
             // The upper six bits of the octet (RFC 2474 section 3).
             let class = (self.dscp & 0x3f) << 2;
-            if address.is_ipv4() { sockopt::set_ip_tos(&socket, class)? } else { sockopt::set_ipv6_tclass(&socket, class.into())? }
+            if address.is_ipv4() {
+                sockopt::set_ip_tos(&socket, class)?
+            } else {
+                sockopt::set_ipv6_tclass(&socket, class.into())?
+            }
         }
         connect(&socket, &address)?;
         Ok(socket.into())
@@ -136,7 +188,9 @@ impl fmt::Display for Target {
             Some(address) => write!(f, "{}", SocketAddr::new(address, self.port))?,
             None => write!(f, "{}:{}", self.host, self.port)?,
         }
-        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
+        self.namespace
+            .as_ref()
+            .map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
     }
 }
 
@@ -159,7 +213,13 @@ impl Opened {
         const CANNOT: [Errno; 4] = [Errno::IO, Errno::INVAL, Errno::MSGSIZE, Errno::OPNOTSUPP];
         if octets.len() > length && self.cuts {
             match send_segments(&self.socket, octets, length) {
-                Err(error) if CANNOT.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) => self.cuts = false,
+                Err(error)
+                    if CANNOT
+                        .iter()
+                        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) =>
+                {
+                    self.cuts = false
+                }
                 outcome => return outcome.map(|()| octets.len()),
             }
         }
@@ -171,17 +231,26 @@ impl Opened {
     pub(super) fn is_current(&self, target: &Target) -> bool {
         match &target.namespace {
             None => true,
-            Some(name) => NetNs::open_named(name).and_then(|namespace| namespace.inode()).ok() == self.namespace,
+            Some(name) => {
+                NetNs::open_named(name)
+                    .and_then(|namespace| namespace.inode())
+                    .ok()
+                    == self.namespace
+            }
         }
     }
 }
 
 /// Does it on a thread of its own, which ends with the answer; nobody may want that any more.
-fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<Opening<T>> {
+fn elsewhere<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<Opening<T>> {
     let (answer, opening) = channel();
-    std::thread::Builder::new().name("weir-collector".into()).spawn(move || {
-        let _ = answer.send(work());
-    })?;
+    std::thread::Builder::new()
+        .name("weir-collector".into())
+        .spawn(move || {
+            let _ = answer.send(work());
+        })?;
     Ok(Opening(opening))
 }
 
@@ -195,7 +264,9 @@ impl<T> Opening<T> {
         match self.0.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(io::Error::other("the thread that opens sockets ended"))),
+            Err(TryRecvError::Disconnected) => {
+                Some(Err(io::Error::other("the thread that opens sockets ended")))
+            }
         }
     }
 }

@@ -87,7 +87,11 @@ pub(super) fn names<'a>(code: u16, node: &str, reason: &str) -> Names<'a> {
         Known::Reason(name) => (own(node), own(reason), Some(name)),
         Known::Nothing => (own(node), own(reason), None),
     };
-    Names { group, trap, reason: kernels }
+    Names {
+        group,
+        trap,
+        reason: kernels,
+    }
 }
 
 #[cfg(test)]
@@ -100,8 +104,14 @@ mod tests {
 
     #[test]
     fn nearly_every_number_has_a_name_in_linux() {
-        let codes: BTreeSet<u16> = DropReason::ALL.iter().map(|&reason| crate::discard_code(reason)).collect();
-        let nameless: Vec<u16> = codes.into_iter().filter(|&code| known(code) == Known::Nothing).collect();
+        let codes: BTreeSet<u16> = DropReason::ALL
+            .iter()
+            .map(|&reason| crate::discard_code(reason))
+            .collect();
+        let nameless: Vec<u16> = codes
+            .into_iter()
+            .filter(|&code| known(code) == Known::Nothing)
+            .collect();
         // Administratively prohibited, unknown, and what is wrong above IP or inside of it.
         assert_eq!(nameless, [13, 256, 289, 323]);
     }
@@ -109,13 +119,23 @@ mod tests {
     #[test]
     fn what_linux_does_not_say_is_said_in_the_routers_words() {
         let said = |code| {
-            let Names { group, trap, reason } = names(code, "ip4-lookup", "no-route");
+            let Names {
+                group,
+                trap,
+                reason,
+            } = names(code, "ip4-lookup", "no-route");
             (group.into_owned(), trap.into_owned(), reason)
         };
         let own = |group: &str, trap: &str, reason| (group.to_owned(), trap.to_owned(), reason);
-        assert_eq!(said(257), own("vpp_ip4-lookup", "ttl_value_is_too_small", None));
+        assert_eq!(
+            said(257),
+            own("vpp_ip4-lookup", "ttl_value_is_too_small", None)
+        );
         assert_eq!(said(258), own("acl_drops", "vpp_no-route", None));
-        assert_eq!(said(0), own("vpp_ip4-lookup", "vpp_no-route", Some("IP_INNOROUTES")));
+        assert_eq!(
+            said(0),
+            own("vpp_ip4-lookup", "vpp_no-route", Some("IP_INNOROUTES"))
+        );
         assert_eq!(said(256), own("vpp_ip4-lookup", "vpp_no-route", None));
     }
 }

@@ -25,13 +25,25 @@ impl<'a> Asked<'a> {
     /// Of a sample with its fate. One without a ticket was taken as it went out.
     pub(super) fn of(sample: &'a Sample, ending: Option<Ending<'a>>) -> Asked<'a> {
         let departure = match ending {
-            Some(Ending { fate: Fate::Sent(interface), leaving }) => Some((interface, leaving)),
+            Some(Ending {
+                fate: Fate::Sent(interface),
+                leaving,
+            }) => Some((interface, leaving)),
             // Also when the driver refused it: that is where it was to go.
             _ if sample.ticket == 0 => Some((sample.interface, sample.start())),
             _ => None,
         };
-        let (input, start) = if sample.ticket == 0 { (sample.input, &[][..]) } else { (sample.interface, sample.start()) };
-        Asked { input, start, length: sample.frame as usize, departure }
+        let (input, start) = if sample.ticket == 0 {
+            (sample.input, &[][..])
+        } else {
+            (sample.interface, sample.start())
+        };
+        Asked {
+            input,
+            start,
+            length: sample.frame as usize,
+            departure,
+        }
     }
 }
 
@@ -96,7 +108,10 @@ pub(super) struct Records<'a> {
 
 impl<'a> Records<'a> {
     fn new(first: FlowRecord<'a>) -> Records<'a> {
-        Records { records: [first; 4], count: 1 }
+        Records {
+            records: [first; 4],
+            count: 1,
+        }
     }
 
     fn push(&mut self, record: FlowRecord<'a>) {
@@ -118,21 +133,46 @@ impl Way {
         let mut records = Records::new(FlowRecord::RawHeader(header));
         if let Some((came, left)) = self.tags {
             // Unknown fields are all ones (errata of the specification).
-            let known =
-                |(vlan, priority): (Option<u16>, Option<u8>)| (vlan.map_or(u32::MAX, u32::from), priority.map_or(u32::MAX, u32::from));
-            let ((source_vlan, source_priority), (destination_vlan, destination_priority)) = (known(came), known(left));
-            records.push(FlowRecord::Switch(ExtendedSwitch { source_vlan, source_priority, destination_vlan, destination_priority }));
+            let known = |(vlan, priority): (Option<u16>, Option<u8>)| {
+                (
+                    vlan.map_or(u32::MAX, u32::from),
+                    priority.map_or(u32::MAX, u32::from),
+                )
+            };
+            let ((source_vlan, source_priority), (destination_vlan, destination_priority)) =
+                (known(came), known(left));
+            records.push(FlowRecord::Switch(ExtendedSwitch {
+                source_vlan,
+                source_priority,
+                destination_vlan,
+                destination_priority,
+            }));
         }
-        if let Some(Hop { next, prefixes: Some((source, destination)) }) = self.hop {
+        if let Some(Hop {
+            next,
+            prefixes: Some((source, destination)),
+        }) = self.hop
+        {
             let (source_length, destination_length) = (source.into(), destination.into());
-            records.push(FlowRecord::Router(ExtendedRouter { next_hop: Some(next), source_length, destination_length }));
+            records.push(FlowRecord::Router(ExtendedRouter {
+                next_hop: Some(next),
+                source_length,
+                destination_length,
+            }));
         }
         let (input, output) = (self.labels.0.entries(), self.labels.1.entries());
         if !input.is_empty() || !output.is_empty() {
             // Where there is none, as of what was dropped or was for this router, the address is one of zeros: at the type
             // for unknown ones there are collectors that give up the rest of the datagram.
-            let next_hop = Some(self.hop.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |hop| hop.next));
-            records.push(FlowRecord::Mpls(ExtendedMpls { next_hop, input, output }));
+            let next_hop = Some(
+                self.hop
+                    .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |hop| hop.next),
+            );
+            records.push(FlowRecord::Mpls(ExtendedMpls {
+                next_hop,
+                input,
+                output,
+            }));
         }
         records
     }

@@ -50,7 +50,13 @@ impl Shape {
         match parts.kind {
             Kind::Ip6 => Shape::Ip6,
             Kind::L2 => Shape::L2,
-            Kind::Ip4 if [record.facts.next_hop, record.facts.bgp_next_hop].iter().any(|hop| four(hop).is_none()) => Shape::Ip4ByIp6,
+            Kind::Ip4
+                if [record.facts.next_hop, record.facts.bgp_next_hop]
+                    .iter()
+                    .any(|hop| four(hop).is_none()) =>
+            {
+                Shape::Ip4ByIp6
+            }
             Kind::Ip4 => Shape::Ip4,
         }
     }
@@ -118,26 +124,39 @@ const FIELDS: [(u16, u16, u8); 56] = [
 
 /// Record sets with names.
 pub const NAMED: [(&str, &[u16]); 4] = [
-    ("5-tuple", &[8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136]),
+    (
+        "5-tuple",
+        &[8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136],
+    ),
     ("l2", &[56, 80, 256, 243, 10, 14, 2, 1, 152, 153, 136]),
     (
         "router",
         &[
-            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 18, 63, 15, 62, 9, 29, 13, 30, 2, 1, 152, 153, 136, 89, 61, 52,
-            53, 25, 26, 197,
+            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 18, 63, 15, 62, 9, 29,
+            13, 30, 2, 1, 152, 153, 136, 89, 61, 52, 53, 25, 26, 197,
         ],
     ),
-    ("mpls", &[70, 71, 72, 8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136, 89]),
+    (
+        "mpls",
+        &[
+            70, 71, 72, 8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136, 89,
+        ],
+    ),
 ];
 
 /// Fields that tell flows apart (RFC 7011 4.4).
-const KEYS: [u16; 25] = [4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 195, 234, 243, 245, 256];
+const KEYS: [u16; 25] = [
+    4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 195, 234, 243,
+    245, 256,
+];
 
 /// Why a record set cannot be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// IANA does not know the name.
-    #[error("{0} is neither a record set (5-tuple, l2, router, mpls) nor an information element of IANA")]
+    #[error(
+        "{0} is neither a record set (5-tuple, l2, router, mpls) nor an information element of IANA"
+    )]
     Unknown(String),
     /// The meter does not have it.
     #[error("the meter does not measure {0}")]
@@ -174,7 +193,11 @@ impl RecordSet {
             }
             add(element.number);
         }
-        if elements.is_empty() { Err(FieldError::Empty) } else { Ok(RecordSet(elements)) }
+        if elements.is_empty() {
+            Err(FieldError::Empty)
+        } else {
+            Ok(RecordSet(elements))
+        }
     }
 
     /// All elements that are measured.
@@ -185,7 +208,11 @@ impl RecordSet {
     /// Octets of an IPFIX record of each of [`SHAPES`]; `None` if the set has no field for it.
     #[must_use]
     pub fn lengths(&self) -> [Option<u16>; SHAPES.len()] {
-        SHAPES.map(|shape| self.fields(shape, Version::Ipfix).map(|field| field.length).reduce(|sum, length| sum + length))
+        SHAPES.map(|shape| {
+            self.fields(shape, Version::Ipfix)
+                .map(|field| field.length)
+                .reduce(|sum, length| sum + length)
+        })
     }
 
     /// IANA's numbers of its elements.
@@ -203,12 +230,17 @@ impl RecordSet {
     /// Octets of the longest template with its set's header: what a message must have room for.
     #[must_use]
     pub fn longest_template(&self) -> usize {
-        SHAPES.iter().map(|shape| 8 + 4 * self.fields(*shape, Version::Ipfix).count()).max().unwrap_or(0)
+        SHAPES
+            .iter()
+            .map(|shape| 8 + 4 * self.fields(*shape, Version::Ipfix).count())
+            .max()
+            .unwrap_or(0)
     }
 
     fn fields(&self, shape: Shape, version: Version) -> impl Iterator<Item = Field> {
         // Without a place for next hops of IPv6 it is as any other of IPv4.
-        let none = shape == Shape::Ip4ByIp6 && !self.0.iter().any(|element| matches!(element, 62 | 63));
+        let none =
+            shape == Shape::Ip4ByIp6 && !self.0.iter().any(|element| matches!(element, 62 | 63));
         let bit = if none { 0 } else { shape.bit() };
         self.0.iter().filter_map(move |element| {
             // Version 9 tells times by its uptime (RFC 3954, 8).
@@ -217,7 +249,9 @@ impl RecordSet {
                 (Version::NetFlow9, 153) => 21,
                 (_, element) => *element,
             };
-            let (number, length, _) = FIELDS.iter().find(|(number, _, shapes)| *number == element && shapes & bit != 0)?;
+            let (number, length, _) = FIELDS
+                .iter()
+                .find(|(number, _, shapes)| *number == element && shapes & bit != 0)?;
             Some(Field::iana(*number, *length))
         })
     }
@@ -238,7 +272,11 @@ impl RecordSets {
     /// Whether any field of any set is told of where flows were routed.
     #[must_use]
     pub fn need_completion(&self) -> bool {
-        self.0.iter().any(|(_, set)| set.0.iter().any(|element| matches!(element, 9 | 13 | 15 | 18 | 29 | 30 | 62 | 63 | 234)))
+        self.0.iter().any(|(_, set)| {
+            set.0
+                .iter()
+                .any(|element| matches!(element, 9 | 13 | 15 | 18 | 29 | 30 | 62 | 63 | 234))
+        })
     }
 }
 
@@ -273,7 +311,9 @@ pub struct Plan {
 /// Numbers of templates of both directions are so much higher.
 const BOTH: u16 = 256;
 /// Elements that the other direction tells anew: what was counted, when, and why the record was made.
-const REVERSED: [u16; 18] = [1, 2, 6, 21, 22, 25, 26, 52, 53, 89, 136, 152, 153, 154, 155, 156, 157, 197];
+const REVERSED: [u16; 18] = [
+    1, 2, 6, 21, 22, 25, 26, 52, 53, 89, 136, 152, 153, 154, 155, 156, 157, 197,
+];
 /// `biflowDirection`: 1, the forward direction is the initiator's.
 const DIRECTION: Field = Field::iana(239, 1);
 
@@ -288,8 +328,14 @@ impl Plan {
             let mut all = fields(shape);
             if version == Version::Ipfix && !all.is_empty() && shape != Shape::L2 {
                 let reversed = |field: &&Field| REVERSED.contains(&field.number);
-                let reverse: Vec<Field> =
-                    all.iter().filter(reversed).map(|field| Field { space: Space::Enterprise(REVERSE), ..*field }).collect();
+                let reverse: Vec<Field> = all
+                    .iter()
+                    .filter(reversed)
+                    .map(|field| Field {
+                        space: Space::Enterprise(REVERSE),
+                        ..*field
+                    })
+                    .collect();
                 all.extend(reverse);
                 all.push(DIRECTION);
             } else {
@@ -297,35 +343,56 @@ impl Plan {
             }
             Template::data(first + BOTH + shape as u16, all)
         };
-        Plan { templates: SHAPES.map(template), both: SHAPES.map(both) }
+        Plan {
+            templates: SHAPES.map(template),
+            both: SHAPES.map(both),
+        }
     }
 
     /// The templates that have any field; those of both directions, too, if there will be such records.
     pub fn templates(&self, biflow: bool) -> impl Iterator<Item = &Template> {
         let both = if biflow { self.both.as_slice() } else { &[] };
-        self.templates.iter().chain(both).filter(|template| !template.fields.is_empty())
+        self.templates
+            .iter()
+            .chain(both)
+            .filter(|template| !template.fields.is_empty())
     }
 
     /// The template of flows of this shape, if the set has a field for it.
     #[must_use]
     pub fn template(&self, shape: Shape) -> Option<&Template> {
-        self.templates.get(shape as usize).filter(|template| !template.fields.is_empty())
+        self.templates
+            .get(shape as usize)
+            .filter(|template| !template.fields.is_empty())
     }
 
     /// The template of records of both directions, if there can be such of this shape.
     #[must_use]
     pub fn template_of_both(&self, shape: Shape) -> Option<&Template> {
-        self.both.get(shape as usize).filter(|template| !template.fields.is_empty())
+        self.both
+            .get(shape as usize)
+            .filter(|template| !template.fields.is_empty())
     }
 
     /// Which fields tell flows apart: `flowKeyIndicator` (173), a bit for each of the first 64 fields.
     #[must_use]
     pub fn key_indicator(template: &Template) -> u64 {
         // Of IP flows the MAC addresses are those of the first packet.
-        let is_ip = template.fields.iter().any(|field| matches!(field.number, 4 | 7 | 8 | 11 | 12 | 27 | 28));
-        let is_key =
-            |field: &Field| field.space == Space::Iana && KEYS.contains(&field.number) && !(is_ip && matches!(field.number, 56 | 80));
-        let keys = template.fields.iter().enumerate().take(64).filter(|(_, field)| is_key(field));
+        let is_ip = template
+            .fields
+            .iter()
+            .any(|field| matches!(field.number, 4 | 7 | 8 | 11 | 12 | 27 | 28));
+        let is_key = |field: &Field| {
+            field.space == Space::Iana
+                && KEYS.contains(&field.number)
+                && !(is_ip && matches!(field.number, 56 | 80))
+        };
+        let keys = template
+            .fields
+            .iter()
+            .enumerate()
+            .take(64)
+            .filter(|(_, field)| is_key(field));
         keys.fold(0, |bits, (place, _)| bits | 1 << place)
     }
 
@@ -333,7 +400,10 @@ impl Plan {
     pub fn write(&self, record: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
         let parts = record.key.parts();
         let shape = Shape::of(record, &parts);
-        let template = self.template(shape).or_else(|| self.template(Shape::Ip4).filter(|_| shape == Shape::Ip4ByIp6))?;
+        let template = self.template(shape).or_else(|| {
+            self.template(Shape::Ip4)
+                .filter(|_| shape == Shape::Ip4ByIp6)
+        })?;
         octets.clear();
         for field in &template.fields {
             write_field(field.number, record, &parts, epoch, octets);
@@ -342,7 +412,13 @@ impl Plan {
     }
 
     /// Writes a record of both directions; `None` where there is no template for such.
-    pub fn write_both(&self, forward: &FlowRecord, reverse: &FlowRecord, epoch: &Epoch, octets: &mut Vec<u8>) -> Option<u16> {
+    pub fn write_both(
+        &self,
+        forward: &FlowRecord,
+        reverse: &FlowRecord,
+        epoch: &Epoch,
+        octets: &mut Vec<u8>,
+    ) -> Option<u16> {
         let (parts, back) = (forward.key.parts(), reverse.key.parts());
         let of = |shape: Shape| self.template_of_both(shape);
         // What is told of where it was routed is of the forward direction.
@@ -352,7 +428,9 @@ impl Plan {
         for field in &template.fields {
             match field.space {
                 _ if *field == DIRECTION => octets.push(1),
-                Space::Iana | Space::Scope9 => write_field(field.number, forward, &parts, epoch, octets),
+                Space::Iana | Space::Scope9 => {
+                    write_field(field.number, forward, &parts, epoch, octets)
+                }
                 Space::Enterprise(_) => write_field(field.number, reverse, &back, epoch, octets),
             }
         }
@@ -370,7 +448,11 @@ fn four(address: &[u8; 16]) -> Option<[u8; 4]> {
 
 /// An address of IPv6: that of a flow of IPv6, or one that is none of IPv4.
 fn six(address: &[u8; 16], parts: &Parts) -> [u8; 16] {
-    if parts.kind == Kind::Ip4 && four(address).is_some() { [0; 16] } else { *address }
+    if parts.kind == Kind::Ip4 && four(address).is_some() {
+        [0; 16]
+    } else {
+        *address
+    }
 }
 
 fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, to: &mut Vec<u8>) {
@@ -399,8 +481,22 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         26 => to.extend(u64::from(sums.longest).to_be_bytes()),
         27 => to.extend(parts.source),
         28 => to.extend(parts.destination),
-        31 => to.extend(if parts.label & MPLS == 0 { parts.label } else { 0 }.to_be_bytes()),
-        32 | 139 => to.extend(if matches!(parts.protocol, 1 | 58) { parts.destination_port } else { 0 }.to_be_bytes()),
+        31 => to.extend(
+            if parts.label & MPLS == 0 {
+                parts.label
+            } else {
+                0
+            }
+            .to_be_bytes(),
+        ),
+        32 | 139 => to.extend(
+            if matches!(parts.protocol, 1 | 58) {
+                parts.destination_port
+            } else {
+                0
+            }
+            .to_be_bytes(),
+        ),
         48 => to.push(SELECTOR as u8),
         52 => to.push(sums.ttl_low),
         53 => to.push(sums.ttl_high),
@@ -410,8 +506,21 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         61 => to.push(parts.egress.into()),
         62 => to.extend(six(&facts.next_hop, parts)),
         63 => to.extend(six(&facts.bgp_next_hop, parts)),
-        70 => to.extend(&if parts.label & MPLS == 0 { [0; 4] } else { (parts.label & 0x00ff_ffff).to_be_bytes() }[1..]),
-        71..=74 => to.extend(&facts.labels.get(usize::from(element - 71)).copied().unwrap_or(0).to_be_bytes()[1..]),
+        70 => to.extend(
+            &if parts.label & MPLS == 0 {
+                [0; 4]
+            } else {
+                (parts.label & 0x00ff_ffff).to_be_bytes()
+            }[1..],
+        ),
+        71..=74 => to.extend(
+            &facts
+                .labels
+                .get(usize::from(element - 71))
+                .copied()
+                .unwrap_or(0)
+                .to_be_bytes()[1..],
+        ),
         80 => to.extend(facts.destination_mac_of(parts)),
         89 => to.push(if parts.status == 0 { 64 } else { parts.status }),
         136 => to.push(sums.reason as u8),
@@ -440,7 +549,10 @@ mod tests {
     #[test]
     fn records_are_as_long_as_their_templates_say() {
         for version in [Version::Ipfix, Version::NetFlow9] {
-            let every: Vec<&str> = FIELDS.iter().map(|(number, ..)| by_number(*number).unwrap().name).collect();
+            let every: Vec<&str> = FIELDS
+                .iter()
+                .map(|(number, ..)| by_number(*number).unwrap().name)
+                .collect();
             let set = RecordSet::new(every).unwrap();
             let plan = Plan::new(&set, version, 3);
             for shape in SHAPES {
@@ -449,61 +561,138 @@ mod tests {
                     Shape::Ip6 => Kind::Ip6,
                     Shape::L2 => Kind::L2,
                 };
-                let key = crate::flows::Key::new(&Parts { kind, ..Parts::default() });
-                let mut record = FlowRecord { key, ..FlowRecord::default() };
-                record.facts.next_hop = if shape == Shape::Ip4ByIp6 { [0xfe; 16] } else { [0; 16] };
+                let key = crate::flows::Key::new(&Parts {
+                    kind,
+                    ..Parts::default()
+                });
+                let mut record = FlowRecord {
+                    key,
+                    ..FlowRecord::default()
+                };
+                record.facts.next_hop = if shape == Shape::Ip4ByIp6 {
+                    [0xfe; 16]
+                } else {
+                    [0; 16]
+                };
                 let mut octets = Vec::new();
                 let id = plan.write(&record, &Epoch::default(), &mut octets).unwrap();
                 let template = plan.template(shape).unwrap();
-                assert_eq!((template.id, template.fixed()), (id, Some(octets.len())), "{shape:?}");
+                assert_eq!(
+                    (template.id, template.fixed()),
+                    (id, Some(octets.len())),
+                    "{shape:?}"
+                );
                 let both = plan.write_both(&record, &record, &Epoch::default(), &mut octets);
-                let template = plan.templates(true).find(|template| Some(template.id) == both);
-                assert_eq!(both.is_some(), version == Version::Ipfix && shape != Shape::L2);
-                assert!(template.is_none_or(|template| template.fixed() == Some(octets.len())), "{shape:?}");
+                let template = plan
+                    .templates(true)
+                    .find(|template| Some(template.id) == both);
+                assert_eq!(
+                    both.is_some(),
+                    version == Version::Ipfix && shape != Shape::L2
+                );
+                assert!(
+                    template.is_none_or(|template| template.fixed() == Some(octets.len())),
+                    "{shape:?}"
+                );
             }
         }
     }
 
     #[test]
     fn sets_are_named_or_listed() {
-        assert!(NAMED.iter().all(|(name, _)| RecordSet::new([*name]).is_ok()));
+        assert!(
+            NAMED
+                .iter()
+                .all(|(name, _)| RecordSet::new([*name]).is_ok())
+        );
         assert!(FIELDS.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        assert!(FIELDS.iter().all(|(number, length, _)| by_number(*number).unwrap().kind.size().is_none_or(|size| *length <= size)));
+        assert!(FIELDS.iter().all(|(number, length, _)| {
+            by_number(*number)
+                .unwrap()
+                .kind
+                .size()
+                .is_none_or(|size| *length <= size)
+        }));
         let both = RecordSet::new(["5-tuple", "sourceIPv4Address", "forwardingStatus"]).unwrap();
         assert_eq!(both.0.len(), NAMED[0].1.len() + 1);
-        assert_eq!(RecordSet::new(["nonsense"]), Err(FieldError::Unknown("nonsense".into())));
-        assert_eq!(RecordSet::new(["httpStatusCode"]), Err(FieldError::NotMeasured("httpStatusCode".into())));
+        assert_eq!(
+            RecordSet::new(["nonsense"]),
+            Err(FieldError::Unknown("nonsense".into()))
+        );
+        assert_eq!(
+            RecordSet::new(["httpStatusCode"]),
+            Err(FieldError::NotMeasured("httpStatusCode".into()))
+        );
         assert_eq!(RecordSet::new([]), Err(FieldError::Empty));
         // A set of L2 has nothing but addresses of L2 for IPv4.
-        let plan = Plan::new(&RecordSet::new(["sourceIPv4Address"]).unwrap(), Version::Ipfix, 0);
+        let plan = Plan::new(
+            &RecordSet::new(["sourceIPv4Address"]).unwrap(),
+            Version::Ipfix,
+            0,
+        );
         assert!(plan.template(Shape::Ip6).is_none() && plan.templates(false).count() == 1);
     }
 
     /// RFC 8950: IPv4 whose next hop, or BGP's, is one of IPv6. What is of the other family is zero.
     #[test]
     fn next_hops_of_either_family_are_told() {
-        let set =
-            RecordSet::new(["ipNextHopIPv4Address", "ipNextHopIPv6Address", "bgpNextHopIPv4Address", "bgpNextHopIPv6Address"]).unwrap();
-        let (plan, six) = (Plan::new(&set, Version::Ipfix, 0), [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+        let set = RecordSet::new([
+            "ipNextHopIPv4Address",
+            "ipNextHopIPv6Address",
+            "bgpNextHopIPv4Address",
+            "bgpNextHopIPv6Address",
+        ])
+        .unwrap();
+        let (plan, six) = (
+            Plan::new(&set, Version::Ipfix, 0),
+            [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9],
+        );
         let four = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1];
         let written = |plan: &Plan, next_hop, bgp_next_hop| {
-            let mut record =
-                FlowRecord { key: crate::flows::Key::new(&Parts { kind: Kind::Ip4, ..Parts::default() }), ..FlowRecord::default() };
+            let mut record = FlowRecord {
+                key: crate::flows::Key::new(&Parts {
+                    kind: Kind::Ip4,
+                    ..Parts::default()
+                }),
+                ..FlowRecord::default()
+            };
             (record.facts.next_hop, record.facts.bgp_next_hop) = (next_hop, bgp_next_hop);
             let mut octets = Vec::new();
             (plan.write(&record, &Epoch::default(), &mut octets), octets)
         };
-        assert_eq!(written(&plan, four, [0; 16]), (Some(256), [&four[12..], &[0; 4]].concat()));
-        assert_eq!(written(&plan, six, four), (Some(259), [&[0; 4], &six[..], &four[12..], &[0; 16]].concat()));
-        assert_eq!(written(&plan, four, six), (Some(259), [&four[12..], &[0; 16], &[0; 4], &six[..]].concat()));
+        assert_eq!(
+            written(&plan, four, [0; 16]),
+            (Some(256), [&four[12..], &[0; 4]].concat())
+        );
+        assert_eq!(
+            written(&plan, six, four),
+            (
+                Some(259),
+                [&[0; 4], &six[..], &four[12..], &[0; 16]].concat()
+            )
+        );
+        assert_eq!(
+            written(&plan, four, six),
+            (
+                Some(259),
+                [&four[12..], &[0; 16], &[0; 4], &six[..]].concat()
+            )
+        );
         // A set without a place for it.
-        let plan = Plan::new(&RecordSet::new(["ipNextHopIPv4Address"]).unwrap(), Version::Ipfix, 0);
+        let plan = Plan::new(
+            &RecordSet::new(["ipNextHopIPv4Address"]).unwrap(),
+            Version::Ipfix,
+            0,
+        );
         assert_eq!(written(&plan, six, [0; 16]), (Some(256), vec![0; 4]));
     }
 
     #[test]
     fn keys_are_told() {
-        let template = Template::data(256, vec![Field::iana(8, 4), Field::iana(1, 8), Field::iana(7, 2)]);
+        let template = Template::data(
+            256,
+            vec![Field::iana(8, 4), Field::iana(1, 8), Field::iana(7, 2)],
+        );
         assert_eq!(Plan::key_indicator(&template), 0b101);
     }
 }

@@ -150,8 +150,17 @@ pub struct FlowSource {
 impl FlowSource {
     /// Flows that had to make room in the table while the ring was full.
     fn unexported(&self) -> Load {
-        let Counts { unexported, unexported_packets, unexported_octets, .. } = &**self.counts;
-        Load { flows: unexported.get(), packets: unexported_packets.get(), octets: unexported_octets.get() }
+        let Counts {
+            unexported,
+            unexported_packets,
+            unexported_octets,
+            ..
+        } = &**self.counts;
+        Load {
+            flows: unexported.get(),
+            packets: unexported_packets.get(),
+            octets: unexported_octets.get(),
+        }
     }
 }
 

@@ -58,8 +58,19 @@ const TEMPLATES: [(u16, &[(u16, u16)]); 10] = [
 
 /// The templates of all options.
 pub(super) fn templates() -> Vec<Template> {
-    let fields = |fields: &[(u16, u16)]| fields.iter().map(|(number, length)| Field::iana(*number, *length)).collect();
-    TEMPLATES.iter().enumerate().map(|(place, (scopes, list))| Template::options(FIRST + place as u16, *scopes, fields(list))).collect()
+    let fields = |fields: &[(u16, u16)]| {
+        fields
+            .iter()
+            .map(|(number, length)| Field::iana(*number, *length))
+            .collect()
+    };
+    TEMPLATES
+        .iter()
+        .enumerate()
+        .map(|(place, (scopes, list))| {
+            Template::options(FIRST + place as u16, *scopes, fields(list))
+        })
+        .collect()
 }
 
 /// All records, each with the number of its template.
@@ -68,29 +79,78 @@ pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
     let mut add = |place: u16, parts: &[&[u8]]| records.push((FIRST + place, parts.concat()));
     let domain = numbers.domain.to_be_bytes();
     let long = u64::to_be_bytes;
-    add(0, &[&domain, &long(numbers.message_octets), &long(numbers.messages), &long(numbers.flows)]);
-    add(1, &[&domain, &long(numbers.ignored.0), &long(numbers.ignored.1)]);
+    add(
+        0,
+        &[
+            &domain,
+            &long(numbers.message_octets),
+            &long(numbers.messages),
+            &long(numbers.flows),
+        ],
+    );
+    add(
+        1,
+        &[&domain, &long(numbers.ignored.0), &long(numbers.ignored.1)],
+    );
     let lost = numbers.not_sent;
-    add(2, &[&1_u32.to_be_bytes(), &long(lost.flows), &long(lost.packets), &long(lost.octets)]);
+    add(
+        2,
+        &[
+            &1_u32.to_be_bytes(),
+            &long(lost.flows),
+            &long(lost.packets),
+            &long(lost.octets),
+        ],
+    );
     for (template, indicator) in &numbers.keys {
         add(3, &[&template.to_be_bytes(), &long(*indicator)]);
     }
     // Each packet has the same chance, whatever was chosen before: selectorAlgorithm 4, uniform probabilistic.
     let rate = numbers.sampling.max(1);
-    add(4, &[&long(SELECTOR), &4_u16.to_be_bytes(), &(1.0 / f64::from(rate)).to_be_bytes()]);
+    add(
+        4,
+        &[
+            &long(SELECTOR),
+            &4_u16.to_be_bytes(),
+            &(1.0 / f64::from(rate)).to_be_bytes(),
+        ],
+    );
     for interface in &numbers.interfaces {
-        add(5, &[&interface.number.to_be_bytes(), &name(&interface.name)]);
+        add(
+            5,
+            &[&interface.number.to_be_bytes(), &name(&interface.name)],
+        );
     }
     for vrf in &numbers.vrfs {
         add(6, &[&domain, &vrf.number.to_be_bytes(), &name(&vrf.name)]);
     }
     let (active, idle) = numbers.timeouts;
-    add(7, &[&domain, &active.to_be_bytes(), &idle.to_be_bytes(), &long(numbers.started), &rate.to_be_bytes()]);
+    add(
+        7,
+        &[
+            &domain,
+            &active.to_be_bytes(),
+            &idle.to_be_bytes(),
+            &long(numbers.started),
+            &rate.to_be_bytes(),
+        ],
+    );
     // 1: deterministic, as it is when every packet is taken; 2: random.
-    add(8, &[&domain, &rate.to_be_bytes(), &[if rate == 1 { 1 } else { 2 }]]);
+    add(
+        8,
+        &[
+            &domain,
+            &rate.to_be_bytes(),
+            &[if rate == 1 { 1 } else { 2 }],
+        ],
+    );
     for interface in &numbers.interfaces {
         // One that nobody described is shown by its name.
-        let text = if interface.description.is_empty() { &interface.name } else { &interface.description };
+        let text = if interface.description.is_empty() {
+            &interface.name
+        } else {
+            &interface.description
+        };
         add(9, &[&domain, &interface.number.to_be_bytes(), &name(text)]);
     }
     records
@@ -112,9 +172,18 @@ mod tests {
 
     #[test]
     fn records_are_as_long_as_their_templates_say() {
-        let named = Named { number: 1, name: "wan".into(), description: "ü".repeat(40) };
-        let numbers =
-            Numbers { keys: vec![(256, 1)], interfaces: vec![named.clone()], vrfs: vec![named], sampling: 1, ..Numbers::default() };
+        let named = Named {
+            number: 1,
+            name: "wan".into(),
+            description: "ü".repeat(40),
+        };
+        let numbers = Numbers {
+            keys: vec![(256, 1)],
+            interfaces: vec![named.clone()],
+            vrfs: vec![named],
+            sampling: 1,
+            ..Numbers::default()
+        };
         let (templates, records) = (templates(), records(&numbers));
         assert_eq!(records.len(), templates.len());
         for (template, (id, octets)) in templates.iter().zip(&records) {

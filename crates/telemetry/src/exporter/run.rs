@@ -10,13 +10,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::biflow::Pairing;
 use super::options::Numbers;
 use super::session::{Moment, Session};
-use super::{CollectorConfig, Epoch, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load, Shared, lock};
+use super::{
+    CollectorConfig, Epoch, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load,
+    Shared, lock,
+};
 use crate::flows::FlowRecord;
 
 /// Records taken from each ring before anything else is looked at.
 const BURST: usize = 1024;
 /// Rest when rings fill quickly, when they hold something, and at most.
-const RESTS: (Duration, Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(2), Duration::from_millis(10));
+const RESTS: (Duration, Duration, Duration) = (
+    Duration::from_micros(200),
+    Duration::from_millis(2),
+    Duration::from_millis(10),
+);
 /// Numbers for whoever asks are at most this old.
 const TELL: Duration = Duration::from_millis(50);
 /// What streams have for their queues at the end.
@@ -50,9 +57,17 @@ impl Exporter {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn start(config: ExporterConfig, sources: Vec<FlowSource>, knows: Arc<dyn Knows>) -> std::io::Result<ExporterHandle> {
+    pub fn start(
+        config: ExporterConfig,
+        sources: Vec<FlowSource>,
+        knows: Arc<dyn Knows>,
+    ) -> std::io::Result<ExporterHandle> {
         let (now, shared) = (Instant::now(), Arc::new(Shared::default()));
-        let sessions = config.collectors.iter().map(|collector| Session::new(collector.clone(), config.domain, config.biflow)).collect();
+        let sessions = config
+            .collectors
+            .iter()
+            .map(|collector| Session::new(collector.clone(), config.domain, config.biflow))
+            .collect();
         let mut pairing = Pairing::default();
         pairing.set(config.collectors.iter().map(|collector| &collector.records));
         let exporter = Exporter {
@@ -71,17 +86,28 @@ impl Exporter {
             rest: RESTS.1,
         };
         exporter.tell(now);
-        let thread = std::thread::Builder::new().name("weir-ipfix".into()).spawn(move || exporter.run())?;
-        Ok(ExporterHandle { shared, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("weir-ipfix".into())
+            .spawn(move || exporter.run())?;
+        Ok(ExporterHandle {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     fn moment(&self) -> Moment {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let unix = unix.as_secs();
         // The uptime at that very second: readers of version 9 work out times from the two (RFC 3954, 5.1 and 8).
         let epoch = &self.config.epoch;
         let started = epoch.wall.saturating_add(epoch.started) / 1_000_000;
-        Moment { now: Instant::now(), unix: unix as u32, uptime: (unix * 1000).wrapping_sub(started) as u32 }
+        Moment {
+            now: Instant::now(),
+            unix: unix as u32,
+            uptime: (unix * 1000).wrapping_sub(started) as u32,
+        }
     }
 
     fn run(mut self) {
@@ -90,7 +116,9 @@ impl Exporter {
             self.refresh();
             let fullest = self.drain(BURST);
             let moment = self.moment();
-            self.sessions.iter_mut().for_each(|session| session.send_old(moment));
+            self.sessions
+                .iter_mut()
+                .for_each(|session| session.send_old(moment));
             if moment.now >= self.tell_at {
                 self.tell_at = moment.now + TELL;
                 self.let_sources_go();
@@ -115,8 +143,13 @@ impl Exporter {
         self.refresh();
         let moment = self.moment();
         let until = moment.now + LAST;
-        let Exporter { sessions, leaving, .. } = &mut *self;
-        sessions.iter_mut().chain(leaving).for_each(|session| session.end(moment, until));
+        let Exporter {
+            sessions, leaving, ..
+        } = &mut *self;
+        sessions
+            .iter_mut()
+            .chain(leaving)
+            .for_each(|session| session.end(moment, until));
         self.tell(moment.now);
     }
 
@@ -137,8 +170,15 @@ impl Exporter {
         let config = {
             let mut wishes = lock(&self.shared.wishes);
             self.sources.extend(std::mem::take(&mut wishes.sources));
-            let is_last = wishes.config.as_ref().is_some_and(|config| config.collectors.is_empty()) && !self.sessions.is_empty();
-            if is_last && !self.sources.is_empty() && moment.now < *self.farewell.get_or_insert(moment.now + FAREWELL) {
+            let is_last = wishes
+                .config
+                .as_ref()
+                .is_some_and(|config| config.collectors.is_empty())
+                && !self.sessions.is_empty();
+            if is_last
+                && !self.sources.is_empty()
+                && moment.now < *self.farewell.get_or_insert(moment.now + FAREWELL)
+            {
                 return;
             }
             self.farewell = None;
@@ -148,7 +188,8 @@ impl Exporter {
         let mut old = std::mem::take(&mut self.sessions);
         for collector in &config.collectors {
             let same = |session: &Session| {
-                session.config == *collector && (config.domain, config.biflow) == (self.config.domain, self.config.biflow)
+                session.config == *collector
+                    && (config.domain, config.biflow) == (self.config.domain, self.config.biflow)
             };
             self.sessions.push(match old.iter().position(same) {
                 Some(place) => {
@@ -159,10 +200,12 @@ impl Exporter {
                 None => Session::new(collector.clone(), config.domain, config.biflow),
             });
         }
-        old.iter_mut().for_each(|session| session.leave(moment, moment.now + LAST));
+        old.iter_mut()
+            .for_each(|session| session.leave(moment, moment.now + LAST));
         self.leaving.append(&mut old);
         self.options_at = None;
-        self.pairing.set(config.collectors.iter().map(|collector| &collector.records));
+        self.pairing
+            .set(config.collectors.iter().map(|collector| &collector.records));
         self.config = config;
     }
 
@@ -176,12 +219,16 @@ impl Exporter {
         self.options_at = Some(moment.now + Duration::from_secs(1).min(self.config.refresh));
         let numbers = self.numbers();
         let refresh = self.config.refresh;
-        self.sessions.iter_mut().for_each(|session| session.refresh(moment, refresh, &numbers));
+        self.sessions
+            .iter_mut()
+            .for_each(|session| session.refresh(moment, refresh, &numbers));
     }
 
     fn numbers(&self) -> Numbers {
         let mut not_sent = self.unexported;
-        self.sources.iter().for_each(|source| not_sent.add(source.unexported()));
+        self.sources
+            .iter()
+            .for_each(|source| not_sent.add(source.unexported()));
         let seconds = |time: Duration| u16::try_from(time.as_secs()).unwrap_or(u16::MAX);
         Numbers {
             domain: self.config.domain,
@@ -189,7 +236,12 @@ impl Exporter {
             not_sent,
             sampling: self.config.sampling.max(1),
             timeouts: (seconds(self.config.active), seconds(self.config.idle)),
-            started: self.config.epoch.wall.saturating_add(self.config.epoch.started) / 1_000_000,
+            started: self
+                .config
+                .epoch
+                .wall
+                .saturating_add(self.config.epoch.started)
+                / 1_000_000,
             interfaces: self.knows.interfaces(),
             vrfs: self.knows.vrfs(),
             ..Numbers::default()
@@ -198,7 +250,11 @@ impl Exporter {
 
     /// Sources whose table was freed, and that have no record left.
     fn let_sources_go(&mut self) {
-        let Exporter { sources, unexported, .. } = self;
+        let Exporter {
+            sources,
+            unexported,
+            ..
+        } = self;
         sources.retain(|source| {
             // In this order: what the table left is in the ring when the table is gone.
             let is_over = source.ring.is_abandoned() && source.ring.is_empty();
@@ -213,7 +269,11 @@ impl Exporter {
     fn let_sessions_go(&mut self, moment: Moment) {
         for mut session in self.leaving.extract_if(.., |session| session.is_done()) {
             session.end(moment, moment.now);
-            if let Some(heir) = self.sessions.iter_mut().find(|heir| heir.is_with(&session.config)) {
+            if let Some(heir) = self
+                .sessions
+                .iter_mut()
+                .find(|heir| heir.is_with(&session.config))
+            {
                 heir.inherit(session.stats());
             }
         }
@@ -224,20 +284,40 @@ impl Exporter {
     fn drain(&mut self, most: usize) -> usize {
         let moment = self.moment();
         self.release_pairs(Some(moment.now));
-        let Exporter { sources, sessions, pairing, config, taken, knows, .. } = self;
+        let Exporter {
+            sources,
+            sessions,
+            pairing,
+            config,
+            taken,
+            knows,
+            ..
+        } = self;
         if sources.iter().all(|source| source.ring.is_empty()) {
             return 0;
         }
         let (epoch, biflow) = (config.epoch, config.biflow);
         let mut take = |record: &FlowRecord| {
-            taken.add(Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets });
+            taken.add(Load {
+                flows: 1,
+                packets: record.sums.packets,
+                octets: record.sums.octets,
+            });
             if biflow {
-                pairing.push(record, moment.now, &mut |forward, reverse| send(sessions, forward, reverse, &epoch, moment));
+                pairing.push(record, moment.now, &mut |forward, reverse| {
+                    send(sessions, forward, reverse, &epoch, moment)
+                });
             } else {
-                sessions.iter_mut().for_each(|session| session.record(record, &epoch, moment));
+                sessions
+                    .iter_mut()
+                    .for_each(|session| session.record(record, &epoch, moment));
             }
         };
-        if !config.collectors.iter().any(|collector| collector.records.need_completion()) {
+        if !config
+            .collectors
+            .iter()
+            .any(|collector| collector.records.need_completion())
+        {
             return drain(sources, most, take);
         }
         let mut passes = 0;
@@ -254,17 +334,29 @@ impl Exporter {
     /// Records whose other direction does not come.
     fn release_pairs(&mut self, now: Option<Instant>) {
         let (moment, epoch) = (self.moment(), self.config.epoch);
-        let Exporter { sessions, pairing, .. } = self;
-        pairing.expire(now, &mut |forward, reverse| send(sessions, forward, reverse, &epoch, moment));
+        let Exporter {
+            sessions, pairing, ..
+        } = self;
+        pairing.expire(now, &mut |forward, reverse| {
+            send(sessions, forward, reverse, &epoch, moment)
+        });
     }
 
     /// Publishes what was done.
     fn tell(&self, now: Instant) {
-        let oldest = self.sessions.iter().map(|session| session.waits(now)).max().unwrap_or_default();
+        let oldest = self
+            .sessions
+            .iter()
+            .map(|session| session.waits(now))
+            .max()
+            .unwrap_or_default();
         let of = |session: &Session| -> (std::net::SocketAddr, super::CollectorStats) {
             let CollectorConfig { address, .. } = session.config;
             let mut stats = session.stats();
-            self.leaving.iter().filter(|earlier| earlier.is_with(&session.config)).for_each(|earlier| stats.add(earlier.stats()));
+            self.leaving
+                .iter()
+                .filter(|earlier| earlier.is_with(&session.config))
+                .for_each(|earlier| stats.add(earlier.stats()));
             (address, stats)
         };
         *lock(&self.shared.stats) = ExporterStats {
@@ -276,7 +368,13 @@ impl Exporter {
     }
 }
 
-fn send(sessions: &mut [Session], forward: &FlowRecord, reverse: Option<&FlowRecord>, epoch: &Epoch, moment: Moment) {
+fn send(
+    sessions: &mut [Session],
+    forward: &FlowRecord,
+    reverse: Option<&FlowRecord>,
+    epoch: &Epoch,
+    moment: Moment,
+) {
     for session in sessions {
         match reverse {
             Some(reverse) => session.pair(forward, reverse, epoch, moment),

@@ -65,9 +65,16 @@ impl Session {
         };
         let most = usize::from(config.mtu).saturating_sub(headers);
         let way = match config.transport {
-            Transport::Udp => Way::Datagrams(Datagrams { address: config.address, socket: None, retry_at: None, refusal: None }),
+            Transport::Udp => Way::Datagrams(Datagrams {
+                address: config.address,
+                socket: None,
+                retry_at: None,
+                refusal: None,
+            }),
             Transport::Tcp => Way::Stream(Link::start(config.address, None, config.queue)),
-            Transport::Tls(ref tls) => Way::Stream(Link::start(config.address, Some(tls.clone()), config.queue)),
+            Transport::Tls(ref tls) => {
+                Way::Stream(Link::start(config.address, Some(tls.clone()), config.queue))
+            }
         };
         Session {
             plans: plans(&config),
@@ -86,12 +93,29 @@ impl Session {
     }
 
     /// Puts both directions into the message: as one record if there can be such, else as two.
-    pub(super) fn pair(&mut self, forward: &FlowRecord, reverse: &FlowRecord, epoch: &Epoch, moment: Moment) {
-        let plan = self.plans.get(usize::from(forward.key.set())).and_then(Option::as_ref);
+    pub(super) fn pair(
+        &mut self,
+        forward: &FlowRecord,
+        reverse: &FlowRecord,
+        epoch: &Epoch,
+        moment: Moment,
+    ) {
+        let plan = self
+            .plans
+            .get(usize::from(forward.key.set()))
+            .and_then(Option::as_ref);
         match plan.and_then(|plan| plan.write_both(forward, reverse, epoch, &mut self.scratch)) {
             Some(template) => {
                 let (there, back) = (&forward.sums, &reverse.sums);
-                self.put(template, Load { flows: 2, packets: there.packets + back.packets, octets: there.octets + back.octets }, moment);
+                self.put(
+                    template,
+                    Load {
+                        flows: 2,
+                        packets: there.packets + back.packets,
+                        octets: there.octets + back.octets,
+                    },
+                    moment,
+                );
             }
             None => {
                 self.record(forward, epoch, moment);
@@ -102,8 +126,15 @@ impl Session {
 
     /// Puts a record into the message.
     pub(super) fn record(&mut self, record: &FlowRecord, epoch: &Epoch, moment: Moment) {
-        let load = Load { flows: 1, packets: record.sums.packets, octets: record.sums.octets };
-        let plan = self.plans.get(usize::from(record.key.set())).and_then(Option::as_ref);
+        let load = Load {
+            flows: 1,
+            packets: record.sums.packets,
+            octets: record.sums.octets,
+        };
+        let plan = self
+            .plans
+            .get(usize::from(record.key.set()))
+            .and_then(Option::as_ref);
         match plan.and_then(|plan| plan.write(record, epoch, &mut self.scratch)) {
             Some(template) => self.put(template, load, moment),
             None => self.stats.left_out.add(load),
@@ -125,14 +156,16 @@ impl Session {
             Ok(Fit::Full) => self.stats.not_sent.add(load),
             Err(error) => {
                 self.stats.not_sent.add(load);
-                (self.stats.errors, self.stats.last_error) = (self.stats.errors + 1, Some(error.to_string()));
+                (self.stats.errors, self.stats.last_error) =
+                    (self.stats.errors + 1, Some(error.to_string()));
             }
         }
     }
 
     /// How long the oldest record of the message waits.
     pub(super) fn waits(&self, now: Instant) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        self.since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     /// Sends what waited long enough.
@@ -150,14 +183,23 @@ impl Session {
             return;
         }
         let records = self.builder.records();
-        let octets = self.builder.finish(self.sequence, moment.unix, moment.uptime);
+        let octets = self
+            .builder
+            .finish(self.sequence, moment.unix, moment.uptime);
         match &mut self.way {
             Way::Datagrams(datagrams) => {
                 // The numbers of what did not go out are used up: the collector sees the gap.
-                self.sequence = self.sequence.wrapping_add(if self.config.version == Version::Ipfix { records } else { 1 });
+                self.sequence =
+                    self.sequence
+                        .wrapping_add(if self.config.version == Version::Ipfix {
+                            records
+                        } else {
+                            1
+                        });
                 let outcome = datagrams.send(octets, moment.now);
                 if let Some(error) = datagrams.refusal.take() {
-                    (self.stats.errors, self.stats.last_error) = (self.stats.errors + 1, Some(error.to_string()));
+                    (self.stats.errors, self.stats.last_error) =
+                        (self.stats.errors + 1, Some(error.to_string()));
                 }
                 match outcome {
                     Ok(()) => {
@@ -169,15 +211,24 @@ impl Session {
                     Err(why) => {
                         self.stats.not_sent.add(load);
                         self.stats.errors += 1;
-                        self.stats.last_error = why.map(|error| error.to_string()).or(self.stats.last_error.take());
+                        self.stats.last_error = why
+                            .map(|error| error.to_string())
+                            .or(self.stats.last_error.take());
                     }
                 }
             }
             Way::Stream(link) => {
-                if !link.push(Message { octets: octets.to_vec(), records, load }) {
+                if !link.push(Message {
+                    octets: octets.to_vec(),
+                    records,
+                    load,
+                }) {
                     self.stats.not_sent.add(load);
                     self.stats.errors += 1;
-                    self.stats.last_error = Some(format!("its queue of {} KiB is full", self.config.queue >> 10));
+                    self.stats.last_error = Some(format!(
+                        "its queue of {} KiB is full",
+                        self.config.queue >> 10
+                    ));
                 }
             }
         }
@@ -197,12 +248,29 @@ impl Session {
         self.refresh_at = Some(moment.now + every);
         self.send(moment);
         let stats = self.stats();
-        let data: Vec<&Template> = self.plans.iter().flatten().flat_map(|plan| plan.templates(self.biflow)).collect();
-        let keys: Vec<(u16, u64)> = data.iter().map(|template| (template.id, Plan::key_indicator(template))).collect();
-        let mut numbers =
-            Numbers { keys, message_octets: stats.message_octets, messages: stats.messages, flows: stats.sent.flows, ..numbers.clone() };
+        let data: Vec<&Template> = self
+            .plans
+            .iter()
+            .flatten()
+            .flat_map(|plan| plan.templates(self.biflow))
+            .collect();
+        let keys: Vec<(u16, u64)> = data
+            .iter()
+            .map(|template| (template.id, Plan::key_indicator(template)))
+            .collect();
+        let mut numbers = Numbers {
+            keys,
+            message_octets: stats.message_octets,
+            messages: stats.messages,
+            flows: stats.sent.flows,
+            ..numbers.clone()
+        };
         numbers.not_sent.add(stats.not_sent);
-        let templates: Vec<Template> = data.into_iter().cloned().chain(options::templates()).collect();
+        let templates: Vec<Template> = data
+            .into_iter()
+            .cloned()
+            .chain(options::templates())
+            .collect();
         if let Way::Stream(_) = self.way {
             // A connection begins with the templates and what the options say by then; later only options go out.
             let preamble = self.messages(moment, &templates, &numbers);
@@ -236,13 +304,22 @@ impl Session {
     }
 
     /// Templates and options as messages of their own.
-    fn messages(&mut self, moment: Moment, templates: &[Template], numbers: &Numbers) -> Vec<Message> {
+    fn messages(
+        &mut self,
+        moment: Moment,
+        templates: &[Template],
+        numbers: &Numbers,
+    ) -> Vec<Message> {
         let (mut messages, builder) = (Vec::new(), &mut self.builder);
         builder.clear();
         let mut close = |builder: &mut MessageBuilder| {
             if !builder.is_empty() {
                 let records = builder.records();
-                messages.push(Message { octets: builder.finish(0, moment.unix, 0).to_vec(), records, load: Load::default() });
+                messages.push(Message {
+                    octets: builder.finish(0, moment.unix, 0).to_vec(),
+                    records,
+                    load: Load::default(),
+                });
             }
             builder.clear();
         };
@@ -272,7 +349,10 @@ impl Session {
     /// What it got in this session.
     fn own_stats(&self) -> CollectorStats {
         match &self.way {
-            Way::Datagrams(datagrams) => CollectorStats { connected: datagrams.socket.is_some(), ..self.stats.clone() },
+            Way::Datagrams(datagrams) => CollectorStats {
+                connected: datagrams.socket.is_some(),
+                ..self.stats.clone()
+            },
             Way::Stream(link) => {
                 let mut stats = link.stats();
                 stats.not_sent.add(self.stats.not_sent);
@@ -280,7 +360,11 @@ impl Session {
                 stats.errors += self.stats.errors;
                 // While there is no connection, why there is none; then what went wrong with it.
                 let own = self.stats.last_error.clone();
-                stats.last_error = if stats.connected { own.or(stats.last_error) } else { stats.last_error.or(own) };
+                stats.last_error = if stats.connected {
+                    own.or(stats.last_error)
+                } else {
+                    stats.last_error.or(own)
+                };
                 stats
             }
         }
@@ -360,7 +444,12 @@ impl Datagrams {
         }
         match outcome {
             Ok(_) => self.socket = Some(socket),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::ConnectionRefused
+                ) =>
+            {
                 self.socket = Some(socket);
                 return Err(Some(error));
             }
@@ -376,7 +465,11 @@ impl Datagrams {
 }
 
 fn connect(address: SocketAddr) -> std::io::Result<UdpSocket> {
-    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr = if address.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
     let socket = UdpSocket::bind((any, 0))?;
     socket.set_nonblocking(true)?;
     socket.connect(address)?;

@@ -57,7 +57,11 @@ impl Shared {
     fn rest(&self, time: Duration) {
         let queue = lock(&self.queue);
         if queue.end.is_none() {
-            drop(self.wake.wait_timeout(queue, time).map_err(PoisonError::into_inner));
+            drop(
+                self.wake
+                    .wait_timeout(queue, time)
+                    .map_err(PoisonError::into_inner),
+            );
         }
     }
 }
@@ -71,14 +75,33 @@ pub(super) struct Link {
 impl Link {
     /// Starts the thread; it connects when it has a preamble.
     pub(super) fn start(address: SocketAddr, tls: Option<TlsSettings>, most: usize) -> Link {
-        let queue = Queue { messages: VecDeque::new(), octets: 0, most, preamble: Vec::new(), end: None };
-        let shared = Arc::new(Shared { queue: Mutex::new(queue), wake: Condvar::new(), stats: Mutex::default() });
-        let writer = Writer { address, tls, shared: shared.clone() };
-        let started = std::thread::Builder::new().name("weir-ipfix-tcp".into()).spawn(move || writer.run());
+        let queue = Queue {
+            messages: VecDeque::new(),
+            octets: 0,
+            most,
+            preamble: Vec::new(),
+            end: None,
+        };
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            wake: Condvar::new(),
+            stats: Mutex::default(),
+        });
+        let writer = Writer {
+            address,
+            tls,
+            shared: shared.clone(),
+        };
+        let started = std::thread::Builder::new()
+            .name("weir-ipfix-tcp".into())
+            .spawn(move || writer.run());
         if let Err(error) = &started {
             lock(&shared.stats).last_error = Some(error.to_string());
         }
-        Link { shared, thread: started.ok() }
+        Link {
+            shared,
+            thread: started.ok(),
+        }
     }
 
     /// Queues a message; `false` if there is no room, then it is not sent.
@@ -113,7 +136,9 @@ impl Link {
 
     /// Whether the thread is done.
     pub(super) fn is_done(&self) -> bool {
-        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
+        self.thread
+            .as_ref()
+            .is_none_or(std::thread::JoinHandle::is_finished)
     }
 
     /// Waits until the queue is empty or the time is over; what is left then is not sent.
@@ -124,7 +149,10 @@ impl Link {
         }
         let mut queue = lock(&self.shared.queue);
         let mut stats = lock(&self.shared.stats);
-        queue.messages.drain(..).for_each(|message| stats.not_sent.add(message.load));
+        queue
+            .messages
+            .drain(..)
+            .for_each(|message| stats.not_sent.add(message.load));
         (queue.octets, stats.queued, stats.connected) = (0, 0, false);
     }
 }
@@ -153,19 +181,20 @@ impl Writer {
                 self.shared.rest(SLICE);
                 continue;
             }
-            let outcome = Wire::connect(&self.address, self.tls.as_ref(), || self.shared.is_over()).and_then(|mut wire| {
-                let mut stats = lock(&self.shared.stats);
-                (stats.connected, stats.connections) = (true, stats.connections + 1);
-                drop(stats);
-                rest = RESTS.0;
-                let outcome = self.session(&mut wire, &mut kept);
-                wire.close();
-                self.wait_for_acknowledgements(&wire, &mut kept);
-                if outcome.is_err() {
-                    wire.abort();
-                }
-                outcome
-            });
+            let outcome = Wire::connect(&self.address, self.tls.as_ref(), || self.shared.is_over())
+                .and_then(|mut wire| {
+                    let mut stats = lock(&self.shared.stats);
+                    (stats.connected, stats.connections) = (true, stats.connections + 1);
+                    drop(stats);
+                    rest = RESTS.0;
+                    let outcome = self.session(&mut wire, &mut kept);
+                    wire.close();
+                    self.wait_for_acknowledgements(&wire, &mut kept);
+                    if outcome.is_err() {
+                        wire.abort();
+                    }
+                    outcome
+                });
             kept.take_back();
             lock(&self.shared.stats).connected = false;
             let Err(error) = outcome else { break };
@@ -178,7 +207,9 @@ impl Writer {
             rest = (rest * 2).min(RESTS.1);
         }
         let mut stats = lock(&self.shared.stats);
-        kept.again.drain(..).for_each(|message| stats.not_sent.add(message.load));
+        kept.again
+            .drain(..)
+            .for_each(|message| stats.not_sent.add(message.load));
         stats.queued = 0;
     }
 
@@ -194,7 +225,10 @@ impl Writer {
         let mut stats = lock(&self.shared.stats);
         let text = error.to_string();
         if stats.last_error.as_ref() != Some(&text) {
-            tracing::warn!("IPFIX collector {}: {text}; records wait in its queue", self.address);
+            tracing::warn!(
+                "IPFIX collector {}: {text}; records wait in its queue",
+                self.address
+            );
         }
         (stats.errors, stats.last_error) = (stats.errors + 1, Some(text));
     }
@@ -233,14 +267,33 @@ impl Writer {
                 return Ok(None);
             }
             // The first acknowledgements are not long in coming.
-            let wait = if kept.written.is_empty() { SLICE } else { SLICE / 10 };
-            drop(self.shared.wake.wait_timeout(queue, wait).map_err(PoisonError::into_inner));
+            let wait = if kept.written.is_empty() {
+                SLICE
+            } else {
+                SLICE / 10
+            };
+            drop(
+                self.shared
+                    .wake
+                    .wait_timeout(queue, wait)
+                    .map_err(PoisonError::into_inner),
+            );
             wire.check()?;
         }
     }
 
-    fn write(&self, wire: &mut Wire, sequence: &mut u32, mut message: Message, again: Again, kept: &mut Kept) -> Result<(), Error> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as u32;
+    fn write(
+        &self,
+        wire: &mut Wire,
+        sequence: &mut u32,
+        mut message: Message,
+        again: Again,
+        kept: &mut Kept,
+    ) -> Result<(), Error> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs() as u32;
         for (at, word) in [(4, now), (8, *sequence)] {
             if let Some(place) = message.octets.get_mut(at..at + 4) {
                 place.copy_from_slice(&word.to_be_bytes());
@@ -249,7 +302,11 @@ impl Writer {
         *sequence = sequence.wrapping_add(message.records);
         let outcome = wire.write_all(&message.octets, || self.shared.is_over());
         // What was not written whole ends behind all that can be acknowledged.
-        let end = if outcome.is_ok() { wire.written() } else { u64::MAX };
+        let end = if outcome.is_ok() {
+            wire.written()
+        } else {
+            u64::MAX
+        };
         kept.written.push_back((end, again, message));
         outcome
     }
@@ -258,7 +315,9 @@ impl Writer {
     fn settle(&self, wire: &Wire, kept: &mut Kept) {
         let acknowledged = wire.acknowledged();
         let mut stats = lock(&self.shared.stats);
-        while let Some((_, _, message)) = kept.written.pop_front_if(|(end, ..)| *end <= acknowledged) {
+        while let Some((_, _, message)) =
+            kept.written.pop_front_if(|(end, ..)| *end <= acknowledged)
+        {
             stats.messages += 1;
             stats.message_octets += message.octets.len() as u64;
             stats.records += u64::from(message.records);
@@ -275,7 +334,11 @@ impl Writer {
             // In this order: what came before a reset was acknowledged before it.
             let is_reset = wire.is_reset();
             self.settle(wire, kept);
-            if kept.written.is_empty() || is_reset || Instant::now() >= until || self.shared.is_over() {
+            if kept.written.is_empty()
+                || is_reset
+                || Instant::now() >= until
+                || self.shared.is_over()
+            {
                 return;
             }
             std::thread::sleep(LOOK);
@@ -311,6 +374,9 @@ impl Kept {
     }
 
     fn octets_again(&self) -> u64 {
-        self.again.iter().map(|message| message.octets.len() as u64).sum()
+        self.again
+            .iter()
+            .map(|message| message.octets.len() as u64)
+            .sum()
     }
 }

@@ -60,12 +60,19 @@ enum Layer {
 }
 
 fn is_wait(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
 }
 
 impl Wire {
     /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
-    pub(super) fn connect(address: &SocketAddr, tls: Option<&TlsSettings>, is_over: impl Fn() -> bool) -> Result<Wire, Error> {
+    pub(super) fn connect(
+        address: &SocketAddr,
+        tls: Option<&TlsSettings>,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Wire, Error> {
         // What is wrong with the router's own files is told whether the collector is there or not.
         let tls = tls.map(client).transpose()?;
         let socket = dial(address, &is_over)?;
@@ -73,13 +80,20 @@ impl Wire {
         socket.set_write_timeout(Some(SLICE))?;
         socket.set_read_timeout(Some(SLICE))?;
         let socket = Counted { socket, written: 0 };
-        let Some(tls) = tls else { return Ok(Wire(Layer::Plain(socket))) };
+        let Some(tls) = tls else {
+            return Ok(Wire(Layer::Plain(socket)));
+        };
         let mut stream = StreamOwned::new(tls, socket);
         let until = Instant::now() + CONNECT;
         while stream.conn.is_handshaking() {
             match stream.conn.complete_io(&mut stream.sock) {
                 Err(error) if is_wait(&error) && Instant::now() < until && !is_over() => {}
-                Err(error) if is_wait(&error) => return Err(Error::new(ErrorKind::TimedOut, "no answer to the TLS handshake")),
+                Err(error) if is_wait(&error) => {
+                    return Err(Error::new(
+                        ErrorKind::TimedOut,
+                        "no answer to the TLS handshake",
+                    ));
+                }
                 Err(error) => return Err(error),
                 Ok(_) => {}
             }
@@ -93,9 +107,15 @@ impl Wire {
     /// those that do not send a ticket: who is silent for a while is taken to be content. So no record goes to one that refuses.
     fn wait_for_verdict(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
         let until = Instant::now() + VERDICT;
-        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as i64 };
+        let slice = Timespec {
+            tv_sec: 0,
+            tv_nsec: SLICE.as_nanos() as i64,
+        };
         while Instant::now() < until && !is_over() {
-            match poll(&mut [PollFd::new(&self.counted().socket, PollFlags::IN)], Some(&slice)) {
+            match poll(
+                &mut [PollFd::new(&self.counted().socket, PollFlags::IN)],
+                Some(&slice),
+            ) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return self.check(),
                 Err(error) => return Err(error.into()),
@@ -124,7 +144,11 @@ impl Wire {
     }
 
     /// Writes all of it, however slowly the other side reads; gives up when `is_over`.
-    pub(super) fn write_all(&mut self, mut octets: &[u8], is_over: impl Fn() -> bool) -> Result<(), Error> {
+    pub(super) fn write_all(
+        &mut self,
+        mut octets: &[u8],
+        is_over: impl Fn() -> bool,
+    ) -> Result<(), Error> {
         let given_up = || Error::new(ErrorKind::TimedOut, "the collector does not read");
         while !octets.is_empty() {
             let written = match &mut self.0 {
@@ -139,7 +163,9 @@ impl Wire {
                 Err(error) => return Err(error),
             }
         }
-        let Layer::Tls(stream) = &mut self.0 else { return Ok(()) };
+        let Layer::Tls(stream) = &mut self.0 else {
+            return Ok(());
+        };
         while let Err(error) = stream.flush() {
             match is_wait(&error) {
                 true if is_over() => return Err(given_up()),
@@ -173,7 +199,12 @@ impl Wire {
 
     /// An error if the collector closed the connection. It has nothing to say otherwise, and is not listened to.
     pub(super) fn check(&mut self) -> Result<(), Error> {
-        let gone = || Error::new(ErrorKind::ConnectionAborted, "the collector closed the connection");
+        let gone = || {
+            Error::new(
+                ErrorKind::ConnectionAborted,
+                "the collector closed the connection",
+            )
+        };
         let mut octets = [0; 512];
         self.counted().socket.set_nonblocking(true)?;
         let read = match &mut self.0 {
@@ -193,15 +224,27 @@ impl Wire {
 
 /// A socket that is connected. Whoever ends this need not wait for a collector that does not answer.
 fn dial(address: &SocketAddr, is_over: impl Fn() -> bool) -> Result<TcpStream, Error> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket_with(
+        family,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
     let until = Instant::now() + CONNECT;
     let mut outcome = rustix::net::connect(&socket, address);
     while outcome == Err(Errno::INPROGRESS) {
         if is_over() || Instant::now() >= until {
             return Err(Error::new(ErrorKind::TimedOut, "connection timed out"));
         }
-        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.as_nanos() as i64 };
+        let slice = Timespec {
+            tv_sec: 0,
+            tv_nsec: SLICE.as_nanos() as i64,
+        };
         match poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&slice)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => outcome = socket_error(&socket)?,
@@ -219,22 +262,33 @@ fn client(settings: &TlsSettings) -> Result<ClientConnection, Error> {
     let said = |what: &str, error: &dyn std::fmt::Display| Error::other(format!("{what}: {error}"));
     let mut roots = RootCertStore::empty();
     let path = settings.roots.display();
-    for certificate in CertificateDer::pem_file_iter(&settings.roots).map_err(|error| said(&path.to_string(), &error))? {
+    for certificate in CertificateDer::pem_file_iter(&settings.roots)
+        .map_err(|error| said(&path.to_string(), &error))?
+    {
         let certificate = certificate.map_err(|error| said(&path.to_string(), &error))?;
-        roots.add(certificate).map_err(|error| said(&path.to_string(), &error))?;
+        roots
+            .add(certificate)
+            .map_err(|error| said(&path.to_string(), &error))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(Error::other)?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(Error::other)?;
     let builder = builder.with_root_certificates(roots);
     let config = match &settings.identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
-            let read = CertificateDer::pem_file_iter(chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let read = CertificateDer::pem_file_iter(chain)
+                .and_then(Iterator::collect::<Result<Vec<_>, _>>);
             let certificates = read.map_err(|error| said(&chain.display().to_string(), &error))?;
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| said(&key.display().to_string(), &error))?;
-            builder.with_client_auth_cert(certificates, key).map_err(Error::other)?
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| said(&key.display().to_string(), &error))?;
+            builder
+                .with_client_auth_cert(certificates, key)
+                .map_err(Error::other)?
         }
     };
-    let name = ServerName::try_from(settings.name.clone()).map_err(|error| said(&settings.name, &error))?;
+    let name = ServerName::try_from(settings.name.clone())
+        .map_err(|error| said(&settings.name, &error))?;
     ClientConnection::new(Arc::new(config), name).map_err(Error::other)
 }

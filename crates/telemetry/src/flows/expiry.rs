@@ -69,15 +69,21 @@ impl Table {
     pub(super) fn due_of(&self, place: u32) -> u16 {
         let (time, now) = (self.over_at(self.index.hot(place)).0, self.clock.now);
         // The tick in which the time lies is over by then.
-        ((time.clamp(now.saturating_sub(HORIZON), now.saturating_add(HORIZON)) >> TICK) as u16).wrapping_add(1)
+        ((time.clamp(now.saturating_sub(HORIZON), now.saturating_add(HORIZON)) >> TICK) as u16)
+            .wrapping_add(1)
     }
 
     /// The same of a flow that begins now.
     #[inline(always)]
     pub(super) fn due_of_new(&self, packet: &Reading) -> u16 {
-        let ahead = if packet.ends() { 0 } else { self.settings.active.min(self.settings.idle).min(HORIZON) };
+        let ahead = if packet.ends() {
+            0
+        } else {
+            self.settings.active.min(self.settings.idle).min(HORIZON)
+        };
         // As its first packet's time is noted, in whole milliseconds.
-        (((self.clock.now / 1_000_000 * 1_000_000).saturating_add(ahead) >> TICK) as u16).wrapping_add(1)
+        (((self.clock.now / 1_000_000 * 1_000_000).saturating_add(ahead) >> TICK) as u16)
+            .wrapping_add(1)
     }
 
     /// When a flow is over as things are, and why.
@@ -90,14 +96,26 @@ impl Table {
             return (0, EndReason::Active);
         }
         let (first, last) = hot.times(self.clock.now);
-        let (active, idle) = (first.saturating_add(self.settings.active), last.saturating_add(self.settings.idle));
-        if active < idle { (active, EndReason::Active) } else { (idle, EndReason::Idle) }
+        let (active, idle) = (
+            first.saturating_add(self.settings.active),
+            last.saturating_add(self.settings.idle),
+        );
+        if active < idle {
+            (active, EndReason::Active)
+        } else {
+            (idle, EndReason::Idle)
+        }
     }
 
     /// Whether packets came since the time to look at it was noted: that was then so long ahead at most.
     fn is_used(&self, place: u32) -> bool {
         let now = self.clock.now;
-        let ahead = i64::from(self.index.due(place).wrapping_sub(self.clock.tick()).cast_signed());
+        let ahead = i64::from(
+            self.index
+                .due(place)
+                .wrapping_sub(self.clock.tick())
+                .cast_signed(),
+        );
         let due = (now >> TICK).saturating_add_signed(ahead) << TICK;
         let noted = due.saturating_sub(self.settings.idle.min(HORIZON));
         let hot = self.index.hot(place);
@@ -133,16 +151,25 @@ impl Table {
         let (tick, mut leave, mut done) = (self.clock.tick(), Leaving::default(), 0);
         while done < budget && leave.count + WAYS <= MOST_LEAVE {
             self.index.ask_bucket(self.clock.hand + WALK_AHEAD);
-            self.index.flows_of(self.clock.hand, tick).filter(|(_, due)| *due <= 0).for_each(|(place, _)| leave.push(place));
+            self.index
+                .flows_of(self.clock.hand, tick)
+                .filter(|(_, due)| *due <= 0)
+                .for_each(|(place, _)| leave.push(place));
             self.clock.hand = self.index.next_bucket(self.clock.hand);
             done += 1;
         }
         // What the budgets did not reach stays to be done: the clock goes on only as far as it was walked.
         let more = done < quota;
-        self.clock.walked = if more { now - walked + walked * done as u64 / quota as u64 } else { now };
+        self.clock.walked = if more {
+            now - walked + walked * done as u64 / quota as u64
+        } else {
+            now
+        };
         self.leave(now, &leave, Why::Over);
         self.counts.resident.set(self.resident() as u64);
-        self.counts.spare_buckets.set(self.index.spare_used() as u64);
+        self.counts
+            .spare_buckets
+            .set(self.index.spare_used() as u64);
         more
     }
 
@@ -158,7 +185,10 @@ impl Table {
             }
             while leave.count < room.min(resident) {
                 let left = room - leave.count;
-                self.index.flows_of(self.clock.hand, 0).take(left).for_each(|(place, _)| leave.push(place));
+                self.index
+                    .flows_of(self.clock.hand, 0)
+                    .take(left)
+                    .for_each(|(place, _)| leave.push(place));
                 self.clock.hand = self.index.next_bucket(self.clock.hand);
             }
             self.leave(0, &leave, Why::Forced);
@@ -175,26 +205,39 @@ impl Table {
             moment: milliseconds(now),
             tick: self.clock.tick(),
             due: due.wrapping_add(1),
-            noted: (whole.saturating_add(ahead)).saturating_sub(now >> TICK << TICK).cast_signed(),
+            noted: (whole.saturating_add(ahead))
+                .saturating_sub(now >> TICK << TICK)
+                .cast_signed(),
         }
     }
 
     /// The usual case of a full table: a plain packet whose flow is not there, and in whose bucket another one leaves that had no packets since it
     /// was looked at, at the place that was found for it; and the ring has room. `false`, and nothing is done, in all others.
     #[inline(always)]
-    pub(super) fn displace(&mut self, dawn: &Dawn, packet: &Reading, place: u32, tally: &mut Tally) -> bool {
+    pub(super) fn displace(
+        &mut self,
+        dawn: &Dawn,
+        packet: &Reading,
+        place: u32,
+        tally: &mut Tally,
+    ) -> bool {
         if !packet.is_simple() || !self.is_full() || self.ring.room(1) == 0 {
             return false;
         }
-        let Some(due) = self.index.due_of_other(place, packet.hash) else { return false };
-        let Some(hot) = self.index.records_mut().0.get_mut(place as usize) else { return false };
+        let Some(due) = self.index.due_of_other(place, packet.hash) else {
+            return false;
+        };
+        let Some(hot) = self.index.records_mut().0.get_mut(place as usize) else {
+            return false;
+        };
         if hot.has_more() || dawn.is_used(hot, due) {
             return false;
         }
         // The slots were the reader's last: asked for early.
         prefetch_write(self.ring.address(AHEAD).cast::<u8>());
         let (packets, octets) = (hot.packets(), hot.octets());
-        self.ring.stage_with(|slot| slot.fill(hot, EndReason::Resources, (&Facts::NONE, &[0; 4])));
+        self.ring
+            .stage_with(|slot| slot.fill(hot, EndReason::Resources, (&Facts::NONE, &[0; 4])));
         *hot = Hot::begin(packet, dawn.moment);
         self.index.replace(place, packet.hash);
         self.index.set_due(place, dawn.due);
@@ -210,8 +253,23 @@ impl Table {
         if tally.flows == 0 {
             return;
         }
-        let Counts { flows, exported, exported_packets, exported_octets, long_ways, probes, .. } = &**self.counts;
-        [flows, &exported[EndReason::Resources as usize], long_ways, probes].into_iter().for_each(|counter| counter.add(tally.flows));
+        let Counts {
+            flows,
+            exported,
+            exported_packets,
+            exported_octets,
+            long_ways,
+            probes,
+            ..
+        } = &**self.counts;
+        [
+            flows,
+            &exported[EndReason::Resources as usize],
+            long_ways,
+            probes,
+        ]
+        .into_iter()
+        .for_each(|counter| counter.add(tally.flows));
         exported_packets.add(tally.packets);
         exported_octets.add(tally.octets);
         self.ring.publish_all();
@@ -246,7 +304,8 @@ impl Table {
                 return Some(place);
             }
             // Behind those that begin now, which would have the same tick.
-            self.index.set_due(place, self.due_of(place).wrapping_add(1));
+            self.index
+                .set_due(place, self.due_of(place).wrapping_add(1));
         }
         self.index.soonest(bucket, tick)
     }
@@ -268,8 +327,14 @@ impl Table {
     fn leave(&mut self, now: u64, leaving: &Leaving, why: Why) {
         let places = leaving.places();
         let bucket = |table: &Table, place: u32| table.index.fetch(table.index.hash_of(place));
-        places.iter().take(2 * EARLY).for_each(|place| self.index.fetch_record(*place));
-        places.iter().take(EARLY).for_each(|place| bucket(self, *place));
+        places
+            .iter()
+            .take(2 * EARLY)
+            .for_each(|place| self.index.fetch_record(*place));
+        places
+            .iter()
+            .take(EARLY)
+            .for_each(|place| bucket(self, *place));
         for (number, &place) in places.iter().enumerate() {
             if let Some(later) = places.get(number + 2 * EARLY) {
                 self.index.fetch_record(*later);
@@ -343,7 +408,8 @@ impl Dawn {
     #[inline(always)]
     fn is_used(&self, hot: &Hot, due: u16) -> bool {
         let ahead = i64::from(due.wrapping_sub(self.tick).cast_signed()) << TICK;
-        self.noted > ahead + i64::from(hot.quiet_for(self.moment)) * 1_000_000 || hot.is_lively(self.moment)
+        self.noted > ahead + i64::from(hot.quiet_for(self.moment)) * 1_000_000
+            || hot.is_lively(self.moment)
     }
 }
 
@@ -370,7 +436,10 @@ struct Leaving {
 
 impl Default for Leaving {
     fn default() -> Leaving {
-        Leaving { places: [0; MOST_LEAVE], count: 0 }
+        Leaving {
+            places: [0; MOST_LEAVE],
+            count: 0,
+        }
     }
 }
 

@@ -52,13 +52,20 @@ struct Bucket {
 const _: () = assert!(size_of::<Bucket>() == 64);
 
 impl Bucket {
-    const EMPTY: Bucket = Bucket { words: [0; 2 * WAYS], next: NONE, unused: 0 };
+    const EMPTY: Bucket = Bucket {
+        words: [0; 2 * WAYS],
+        next: NONE,
+        unused: 0,
+    };
 
     /// The ways with a tag, a bit for each; with 0 those that are empty.
     #[inline(always)]
     fn ways(&self, tag: u16) -> u32 {
         // The first ticks are compared as well, and do not count.
-        self.words.first_chunk().map_or(0, |words| equal(words, tag)) & ((1 << WAYS) - 1)
+        self.words
+            .first_chunk()
+            .map_or(0, |words| equal(words, tag))
+            & ((1 << WAYS) - 1)
     }
 
     fn is_empty(&self) -> bool {
@@ -68,7 +75,9 @@ impl Bucket {
     /// Of the ways with a flow the one that is to be looked at first, and when that is, more for later; more than any if there is none.
     #[inline(always)]
     fn soonest(&self, now: u16) -> (u32, usize) {
-        let (Some(tags), Some(ticks)) = (self.words.first_chunk(), self.words.last_chunk()) else { return (u32::MAX, WAYS) };
+        let (Some(tags), Some(ticks)) = (self.words.first_chunk(), self.words.last_chunk()) else {
+            return (u32::MAX, WAYS);
+        };
         match soonest(ticks, tags, now) {
             (u16::MAX, way) if tags.get(way).is_none_or(|tag| *tag == 0) => (u32::MAX, WAYS),
             (due, way) => (due.into(), way),
@@ -79,7 +88,11 @@ impl Bucket {
     #[inline(always)]
     fn due(&self, now: u16) -> impl Iterator<Item = (usize, i16)> {
         let (tags, ticks) = self.words.split_at(WAYS);
-        let both = tags.iter().zip(ticks).enumerate().filter(|(_, (tag, _))| **tag != 0);
+        let both = tags
+            .iter()
+            .zip(ticks)
+            .enumerate()
+            .filter(|(_, (tag, _))| **tag != 0);
         both.map(move |(way, (_, tick))| (way, tick.wrapping_sub(now).cast_signed()))
     }
 }
@@ -125,7 +138,11 @@ impl Extent {
     fn home(self, hash: u64) -> u32 {
         let bits = (hash >> HOME_AT) as u32;
         let home = bits & self.mask;
-        if home.cast_signed() < self.split.cast_signed() { bits & (self.mask << 1 | 1) } else { home }
+        if home.cast_signed() < self.split.cast_signed() {
+            bits & (self.mask << 1 | 1)
+        } else {
+            home
+        }
     }
 
     fn count(self) -> usize {
@@ -154,11 +171,26 @@ impl Index {
         let main = flows.div_ceil(FLOWS).max(FIRST);
         let count = main + main / SPARE + SPARE_MORE;
         let free_spare = (main as u32..count as u32).rev().collect();
-        let extent = Extent { mask: FIRST as u32 - 1, split: 0 };
+        let extent = Extent {
+            mask: FIRST as u32 - 1,
+            split: 0,
+        };
         let pool = Pool::new(line_of(count), flows);
         let mut lines = LargePages::filled(Hot::NONE, line_of(count));
-        lines.iter_mut().step_by(UNIT).for_each(|line| *line = zerocopy::transmute!(Bucket::EMPTY));
-        Index { lines, count, pool, secret, main, free_spare, extent, flows: 0 }
+        lines
+            .iter_mut()
+            .step_by(UNIT)
+            .for_each(|line| *line = zerocopy::transmute!(Bucket::EMPTY));
+        Index {
+            lines,
+            count,
+            pool,
+            secret,
+            main,
+            free_spare,
+            extent,
+            flows: 0,
+        }
     }
 
     /// Flows in it.
@@ -244,19 +276,34 @@ impl Index {
     /// Asks for the bucket of a hash, which is looked into next.
     #[inline(always)]
     pub(super) fn fetch(&self, hash: u64) {
-        prefetch_address(self.lines.as_ptr().wrapping_add(line_of(self.home(hash))).cast());
+        prefetch_address(
+            self.lines
+                .as_ptr()
+                .wrapping_add(line_of(self.home(hash)))
+                .cast(),
+        );
     }
 
     /// The index as it is now, for those who look up many.
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_> {
-        View { lines: &self.lines, extent: self.extent }
+        View {
+            lines: &self.lines,
+            extent: self.extent,
+        }
     }
 
     /// For a flow that is not in its first bucket, the one in this line: where it may be in the spare ones behind it. Else where it would be put:
     /// in an empty way; or where the one is that is looked at first, if the table is full and there is a choice of so many at least.
     #[inline(always)]
-    pub(super) fn guess_elsewhere(&self, line: u32, hash: u64, now: u16, is_full: bool, choice: usize) -> u32 {
+    pub(super) fn guess_elsewhere(
+        &self,
+        line: u32,
+        hash: u64,
+        now: u16,
+        is_full: bool,
+        choice: usize,
+    ) -> u32 {
         let bucket: &Bucket = transmute_ref!(&self.lines[line as usize]);
         if bucket.next != NONE {
             let place = self.guess_behind(bucket.next, hash);
@@ -265,9 +312,16 @@ impl Index {
             }
         }
         let empty = bucket.ways(0);
-        let way =
-            if is_full && empty.count_ones() as usize + choice <= WAYS { bucket.soonest(now).1 } else { empty.trailing_zeros() as usize };
-        if way < WAYS { line + 1 + way as u32 } else { NONE }
+        let way = if is_full && empty.count_ones() as usize + choice <= WAYS {
+            bucket.soonest(now).1
+        } else {
+            empty.trailing_zeros() as usize
+        };
+        if way < WAYS {
+            line + 1 + way as u32
+        } else {
+            NONE
+        }
     }
 
     #[cold]
@@ -334,7 +388,8 @@ impl Index {
     pub(super) fn is_dense(&self) -> bool {
         let count = self.extent.count();
         let Extent { mask, split } = self.extent;
-        self.flows >= (mask as usize + 1) * FLOWS + split as usize * FLOWS_A_SPLIT && count < self.main
+        self.flows >= (mask as usize + 1) * FLOWS + split as usize * FLOWS_A_SPLIT
+            && count < self.main
     }
 
     /// One more bucket: the next one that was not split yet gives it the flows whose hash leads there now.
@@ -342,7 +397,17 @@ impl Index {
     pub(super) fn split(&mut self) {
         let Extent { mask, split } = self.extent;
         let low = split as usize;
-        self.extent = if split == mask { Extent { mask: mask << 1 | 1, split: 0 } } else { Extent { mask, split: split + 1 } };
+        self.extent = if split == mask {
+            Extent {
+                mask: mask << 1 | 1,
+                split: 0,
+            }
+        } else {
+            Extent {
+                mask,
+                split: split + 1,
+            }
+        };
         let mut at = low;
         loop {
             let (bucket, spare) = (*self.bucket_mut(at), at != low);
@@ -387,7 +452,11 @@ impl Index {
         let (home, way) = (self.home(hash), way_of(place));
         let bucket = self.bucket(home)?;
         let (tag, due) = (bucket.words[way], bucket.words[WAYS + way]);
-        (bucket_of(place) == home && bucket.next == NONE && tag != 0 && bucket.ways(Index::tag(hash)) == 0).then_some(due)
+        (bucket_of(place) == home
+            && bucket.next == NONE
+            && tag != 0
+            && bucket.ways(Index::tag(hash)) == 0)
+            .then_some(due)
     }
 
     /// A flow takes the place of one that shares its buckets.
@@ -432,7 +501,8 @@ impl Index {
 
     /// When a record has to be looked at.
     pub(super) fn due(&self, place: u32) -> u16 {
-        self.bucket(bucket_of(place)).map_or(0, |bucket| bucket.words[WAYS + way_of(place)])
+        self.bucket(bucket_of(place))
+            .map_or(0, |bucket| bucket.words[WAYS + way_of(place)])
     }
 
     /// Of the flows of a bucket, and of the spare ones behind it, the one that is to be looked at first.
@@ -452,7 +522,8 @@ impl Index {
     /// How many flows a bucket has.
     #[inline(always)]
     pub(super) fn count_of(&self, bucket: usize) -> usize {
-        self.bucket(bucket).map_or(0, |bucket| WAYS - bucket.ways(0).count_ones() as usize)
+        self.bucket(bucket)
+            .map_or(0, |bucket| WAYS - bucket.ways(0).count_ones() as usize)
     }
 
     /// The buckets that may have flows, for somebody who looks at all of them, some at a time: behind `at`, from the start on behind
@@ -469,13 +540,21 @@ impl Index {
 
     /// How many of them there are.
     pub(super) fn walk_length(&self) -> usize {
-        self.extent.count() + if self.spare_used() > 0 { self.count - self.main } else { 0 }
+        self.extent.count()
+            + if self.spare_used() > 0 {
+                self.count - self.main
+            } else {
+                0
+            }
     }
 
     /// The flows of a bucket, and how many ticks from now on each has to be looked at.
     #[inline(always)]
     pub(super) fn flows_of(&self, bucket: usize, now: u16) -> impl Iterator<Item = (u32, i16)> {
-        let due = self.bucket(bucket).into_iter().flat_map(move |bucket| bucket.due(now));
+        let due = self
+            .bucket(bucket)
+            .into_iter()
+            .flat_map(move |bucket| bucket.due(now));
         due.map(move |(way, due)| (Index::place(bucket, way), due))
     }
 
@@ -510,9 +589,18 @@ impl View<'_> {
     #[inline(always)]
     pub(super) fn lines(self, hashes: &[u64], lines: &mut [u32]) {
         // Of a whole block the compiler knows the number, and finds several lines at once.
-        match (hashes.first_chunk::<BLOCK>(), lines.first_chunk_mut::<BLOCK>()) {
-            (Some(hashes), Some(lines)) => hashes.iter().zip(lines).for_each(|(hash, line)| *line = self.line(*hash)),
-            _ => hashes.iter().zip(lines).for_each(|(hash, line)| *line = self.line(*hash)),
+        match (
+            hashes.first_chunk::<BLOCK>(),
+            lines.first_chunk_mut::<BLOCK>(),
+        ) {
+            (Some(hashes), Some(lines)) => hashes
+                .iter()
+                .zip(lines)
+                .for_each(|(hash, line)| *line = self.line(*hash)),
+            _ => hashes
+                .iter()
+                .zip(lines)
+                .for_each(|(hash, line)| *line = self.line(*hash)),
         }
     }
 
@@ -551,7 +639,11 @@ impl View<'_> {
 /// at once.
 #[inline(always)]
 pub(super) fn parts(hash: &u64) -> [u16; 4] {
-    if cfg!(target_endian = "little") { *transmute_ref!(hash) } else { std::array::from_fn(|word| (hash >> (16 * word)) as u16) }
+    if cfg!(target_endian = "little") {
+        *transmute_ref!(hash)
+    } else {
+        std::array::from_fn(|word| (hash >> (16 * word)) as u16)
+    }
 }
 
 #[cfg(test)]
@@ -569,16 +661,28 @@ mod tests {
 
     impl Flows {
         fn new(most: usize, seed: u64) -> Flows {
-            Flows { index: Index::new(most, Secret::new(&mut Random::new(seed))) }
+            Flows {
+                index: Index::new(most, Secret::new(&mut Random::new(seed))),
+            }
         }
 
         fn reading(&self, flow: u32) -> Reading {
-            let mut parts = Parts { kind: super::super::key::Kind::Ip4, ..Parts::default() };
+            let mut parts = Parts {
+                kind: super::super::key::Kind::Ip4,
+                ..Parts::default()
+            };
             // Numbers in a row would fall more evenly on buckets than flows do.
             let mixed = (flow ^ flow >> 16).wrapping_mul(0x85eb_ca6b);
             let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
             parts.source[12..].copy_from_slice(&(mixed ^ mixed >> 16).to_be_bytes());
-            Reading::new(&Observation { key: Key::new(&parts), ..Observation::default() }, &self.index.secret).0
+            Reading::new(
+                &Observation {
+                    key: Key::new(&parts),
+                    ..Observation::default()
+                },
+                &self.index.secret,
+            )
+            .0
         }
 
         fn insert(&mut self, flow: u32) -> bool {
@@ -586,16 +690,31 @@ mod tests {
             if self.index.is_dense() {
                 self.index.split();
             }
-            let Some(place) = self.index.insert(reading.hash) else { return false };
-            assert!(self.index.hot(place).short == Default::default(), "somebody is there");
-            self.index.begin(flow, place, &reading, &Addresses::default(), &mut Facts::default);
+            let Some(place) = self.index.insert(reading.hash) else {
+                return false;
+            };
+            assert!(
+                self.index.hot(place).short == Default::default(),
+                "somebody is there"
+            );
+            self.index.begin(
+                flow,
+                place,
+                &reading,
+                &Addresses::default(),
+                &mut Facts::default,
+            );
             self.index.set_due(place, flow as u16);
             true
         }
 
         fn find(&self, flow: u32) -> Option<u32> {
             let reading = self.reading(flow);
-            self.index.find(reading.hash, |place| self.index.is_of(place, &reading, &Addresses::default())).0
+            self.index
+                .find(reading.hash, |place| {
+                    self.index.is_of(place, &reading, &Addresses::default())
+                })
+                .0
         }
 
         fn remove(&mut self, flow: u32) {
@@ -619,25 +738,46 @@ mod tests {
             while flow as usize >= whole * (FLOWS + FLOWS_A_SPLIT) {
                 whole *= 2;
             }
-            let more = (flow as usize + FLOWS_A_SPLIT).saturating_sub(whole * FLOWS) / FLOWS_A_SPLIT;
+            let more =
+                (flow as usize + FLOWS_A_SPLIT).saturating_sub(whole * FLOWS) / FLOWS_A_SPLIT;
             assert_eq!(count, (whole + more).min(flows.index.main), "{flow}");
             most_spare = most_spare.max(flows.index.spare_used());
             for earlier in [0, flow / 3, flow / 2, flow] {
-                let place = flows.find(earlier).unwrap_or_else(|| panic!("{earlier} of {flow}"));
+                let place = flows
+                    .find(earlier)
+                    .unwrap_or_else(|| panic!("{earlier} of {flow}"));
                 assert_eq!(flows.index.due(place), earlier as u16);
             }
         }
-        assert!(most_spare < flows.index.main / 11, "{most_spare} of {}", flows.index.main);
+        assert!(
+            most_spare < flows.index.main / 11,
+            "{most_spare} of {}",
+            flows.index.main
+        );
         // A place is a line behind its bucket's, and never that line.
         let place_of = |flow: u32| flows.find(flow).unwrap();
-        assert!((0..MOST).all(|flow| way_of(place_of(flow)) < WAYS && !(place_of(flow) as usize).is_multiple_of(UNIT)));
-        let guessed = (0..MOST).filter(|flow| flows.find(*flow) == Some(flows.index.view().guess(flows.reading(*flow).hash))).count();
+        assert!(
+            (0..MOST).all(|flow| way_of(place_of(flow)) < WAYS
+                && !(place_of(flow) as usize).is_multiple_of(UNIT))
+        );
+        let guessed = (0..MOST)
+            .filter(|flow| {
+                flows.find(*flow) == Some(flows.index.view().guess(flows.reading(*flow).hash))
+            })
+            .count();
         assert!(guessed > MOST as usize * 97 / 100, "{guessed}");
         // Who compares afterwards is led to the same places, and to no bucket by flows that are not there.
         for flow in 0..2 * MOST {
             let (view, hash) = (flows.index.view(), flows.reading(flow).hash);
             let (likely, guess) = (view.likely(view.line(hash), &hash), view.guess(hash));
-            assert!(if guess == NONE { !(likely as usize).is_multiple_of(UNIT) } else { likely == guess }, "{flow}");
+            assert!(
+                if guess == NONE {
+                    !(likely as usize).is_multiple_of(UNIT)
+                } else {
+                    likely == guess
+                },
+                "{flow}"
+            );
         }
         // Who asks early finds the same, too; of flows that are not there, where they would be put, which is in their own bucket.
         let (mut elsewhere, mut put, mut chosen) = (0, 0, 0);
@@ -645,24 +785,37 @@ mod tests {
             let (view, hash) = (flows.index.view(), flows.reading(flow).hash);
             let line = view.line(hash);
             let (seen, there) = (view.look(line, &hash), flows.find(flow));
-            assert_eq!(seen, Some(view.guess(hash)).filter(|place| *place != NONE), "{flow}");
+            assert_eq!(
+                seen,
+                Some(view.guess(hash)).filter(|place| *place != NONE),
+                "{flow}"
+            );
             if seen.is_none() {
                 let guess = flows.index.guess_elsewhere(line, hash, 0, false, 4);
                 elsewhere += usize::from(there.is_some_and(|place| place == guess));
                 if there.is_none() && bucket_of(guess) == flows.index.home(hash) {
                     put += 1;
-                    assert!(flows.index.hot(guess).short == Default::default(), "{flow} would drive somebody out of a table with room");
+                    assert!(
+                        flows.index.hot(guess).short == Default::default(),
+                        "{flow} would drive somebody out of a table with room"
+                    );
                 }
                 let victim = flows.index.guess_elsewhere(line, hash, 0, true, 4);
                 if let Some(due) = flows.index.due_of_other(victim, hash) {
                     chosen += 1;
-                    assert_eq!((flows.index.soonest(flows.index.home(hash), 0), due), (Some(victim), flows.index.due(victim)));
+                    assert_eq!(
+                        (flows.index.soonest(flows.index.home(hash), 0), due),
+                        (Some(victim), flows.index.due(victim))
+                    );
                     assert!(there.is_none() && flows.index.count_of(flows.index.home(hash)) >= 4);
                 }
             }
         }
         let enough = elsewhere > 100 && put.min(chosen) > MOST as usize / 2;
-        assert!(enough, "{elsewhere} in spare buckets, {put} that would be put in their own, {chosen} for whom somebody would leave");
+        assert!(
+            enough,
+            "{elsewhere} in spare buckets, {put} that would be put in their own, {chosen} for whom somebody would leave"
+        );
         // Who looks at all buckets finds every flow once.
         let (mut at, mut seen) = (0, 0);
         loop {
@@ -673,7 +826,10 @@ mod tests {
             }
         }
         assert_eq!((seen, flows.index.flows()), (MOST as usize, MOST as usize));
-        for flow in (0..MOST).filter(|flow| flow % 3 != 0).chain((0..MOST).step_by(3)) {
+        for flow in (0..MOST)
+            .filter(|flow| flow % 3 != 0)
+            .chain((0..MOST).step_by(3))
+        {
             flows.remove(flow);
             assert_eq!(flows.find(flow), None);
         }
@@ -687,20 +843,39 @@ mod tests {
         let hash = |flow: u64| flow << 52 | TAGGED;
         let spares = index.spare_used() + index.free_spare.len();
         let most = (spares + 1) * WAYS;
-        let mut places: Vec<u32> = (0..most as u64).map(|flow| index.insert(hash(flow)).unwrap()).collect();
+        let mut places: Vec<u32> = (0..most as u64)
+            .map(|flow| index.insert(hash(flow)).unwrap())
+            .collect();
         assert_eq!((index.spare_used(), index.insert(hash(1))), (spares, None));
         for (flow, place) in places.iter().enumerate() {
-            assert_eq!(index.find(hash(flow as u64), |other| other == *place).0, Some(*place));
+            assert_eq!(
+                index.find(hash(flow as u64), |other| other == *place).0,
+                Some(*place)
+            );
             index.set_due(*place, flow as u16 + 100);
         }
         assert_eq!(index.soonest(index.home(hash(0)), 0), Some(places[0]));
         // From the middle, then all.
         let middle: Vec<u32> = places.drain(300..700).collect();
-        middle.iter().for_each(|place| index.remove(hash(0), *place));
+        middle
+            .iter()
+            .for_each(|place| index.remove(hash(0), *place));
         assert!(index.spare_used() < spares && index.flows() == places.len());
-        assert!(places.iter().all(|place| index.find(hash(0) | 0xfff << 52, |_| false).0.is_none() && index.due(*place) >= 100));
+        assert!(places.iter().all(
+            |place| index.find(hash(0) | 0xfff << 52, |_| false).0.is_none()
+                && index.due(*place) >= 100
+        ));
         assert_eq!(index.soonest(index.home(hash(0)), 400), Some(places[0]));
-        places.iter().for_each(|place| index.remove(hash(0), *place));
-        assert_eq!((index.spare_used(), index.find(hash(1), |_| true).0, index.flows()), (0, None, 0));
+        places
+            .iter()
+            .for_each(|place| index.remove(hash(0), *place));
+        assert_eq!(
+            (
+                index.spare_used(),
+                index.find(hash(1), |_| true).0,
+                index.flows()
+            ),
+            (0, None, 0)
+        );
     }
 }

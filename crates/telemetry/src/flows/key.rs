@@ -80,11 +80,24 @@ impl Key {
     pub fn new(parts: &Parts) -> Key {
         let [s0, s1] = halves(parts.source);
         let [d0, d1] = halves(parts.destination);
-        let ports = u64::from(swapped(parts.source_port)) << 32 | u64::from(swapped(parts.destination_port)) << 48;
-        let small = u64::from(parts.protocol) << 24 | u64::from(parts.tos) << 16 | u64::from(parts.status) << 8;
+        let ports = u64::from(swapped(parts.source_port)) << 32
+            | u64::from(swapped(parts.destination_port)) << 48;
+        let small = u64::from(parts.protocol) << 24
+            | u64::from(parts.tos) << 16
+            | u64::from(parts.status) << 8;
         let interfaces = u64::from(parts.input) << 32 | u64::from(parts.output);
-        let tags = u64::from(parts.vlan) << 48 | u64::from(parts.customer_vlan) << 32 | u64::from(parts.label);
-        Key([s0, s1, d0, d1, ports | small | ground(parts.kind, parts.egress, parts.set), interfaces, tags])
+        let tags = u64::from(parts.vlan) << 48
+            | u64::from(parts.customer_vlan) << 32
+            | u64::from(parts.label);
+        Key([
+            s0,
+            s1,
+            d0,
+            d1,
+            ports | small | ground(parts.kind, parts.egress, parts.set),
+            interfaces,
+            tags,
+        ])
     }
 
     /// Takes it apart again.
@@ -129,18 +142,31 @@ impl Key {
     pub fn split(&self, secret: &Secret) -> (Short, Addresses) {
         let [s0, s1, d0, d1, middle, interfaces, tags] = self.0;
         if middle & KIND == Kind::Ip4 as u64 {
-            debug_assert!((s0 | d0 | s1 << 32 | d1 << 32) == 0, "addresses of IPv4 have four octets");
-            return (Short::new(s1 >> 32 | d1, middle, interfaces, tags), Addresses::default());
+            debug_assert!(
+                (s0 | d0 | s1 << 32 | d1 << 32) == 0,
+                "addresses of IPv4 have four octets"
+            );
+            return (
+                Short::new(s1 >> 32 | d1, middle, interfaces, tags),
+                Addresses::default(),
+            );
         }
         let addresses = [s0, s1, d0, d1];
-        (Short::new(secret.digest(&addresses), middle, interfaces, tags), addresses)
+        (
+            Short::new(secret.digest(&addresses), middle, interfaces, tags),
+            addresses,
+        )
     }
 
     /// Both put together again.
     #[must_use]
     pub fn join(short: &Short, addresses: &Addresses) -> Key {
         let ([both, middle], [_, _, interfaces, tags]) = (short.begin(), short.0);
-        let [s0, s1, d0, d1] = if short.is_ip4() { [0, both << 32, 0, both & !0xffff_ffff] } else { *addresses };
+        let [s0, s1, d0, d1] = if short.is_ip4() {
+            [0, both << 32, 0, both & !0xffff_ffff]
+        } else {
+            *addresses
+        };
         Key([s0, s1, d0, d1, middle, interfaces, tags])
     }
 }
@@ -207,7 +233,12 @@ impl Short {
     pub(crate) fn new(both: u64, middle: u64, interfaces: u64, tags: u64) -> Short {
         let part = |from: u32, to: u32| (middle >> from & 0xff) << to;
         let small = middle & 0xff | part(24, PROTOCOL_AT) | part(8, STATUS_AT) | part(16, TOS_AT);
-        Short([small | both << 32, both >> 32 | middle & !0xffff_ffff, interfaces, tags])
+        Short([
+            small | both << 32,
+            both >> 32 | middle & !0xffff_ffff,
+            interfaces,
+            tags,
+        ])
     }
 
     /// The first two words as they were put together.
@@ -285,7 +316,9 @@ impl Secret {
     #[inline(always)]
     pub(crate) fn digest(&self, [a, b, c, d]: &Addresses) -> u64 {
         let [.., s, t, u, v] = self.0;
-        mix(product(*a, s, *b, t).wrapping_add(product(*c, u, *d, v)).wrapping_add(self.ground()))
+        mix(product(*a, s, *b, t)
+            .wrapping_add(product(*c, u, *d, v))
+            .wrapping_add(self.ground()))
     }
 
     /// What interfaces and tags add, the same for most packets of a vector.
@@ -335,7 +368,8 @@ impl Secret {
     /// As on a processor without [`Lanes`].
     #[cfg(test)]
     fn plain_hash(&self, Short([first, second, interfaces, tags]): &Short) -> u64 {
-        self.begin(self.rest(*interfaces, *tags)).hash([first & !STATUS, *second])
+        self.begin(self.rest(*interfaces, *tags))
+            .hash([first & !STATUS, *second])
     }
 }
 
@@ -352,8 +386,16 @@ impl BegunWide {
     /// The hash, from the first two words; without a status.
     #[inline(always)]
     pub(crate) fn hash(self, own: Lane) -> u64 {
-        let BegunWide { lanes, rest, keys: [one, other], tagged } = self;
-        lanes.low(lanes.or(lanes.round(lanes.round(lanes.xor(own, rest), one), other), tagged))
+        let BegunWide {
+            lanes,
+            rest,
+            keys: [one, other],
+            tagged,
+        } = self;
+        lanes.low(lanes.or(
+            lanes.round(lanes.round(lanes.xor(own, rest), one), other),
+            tagged,
+        ))
     }
 }
 
@@ -417,11 +459,22 @@ mod tests {
     fn a_key_is_split_and_joined() {
         let secret = Secret::new(&mut Random::new(3));
         for kind in [Kind::Ip4, Kind::Ip6, Kind::L2] {
-            let mut parts = Parts { kind, protocol: 17, output: 5, input: 4, vlan: 9, status: 64, ..Parts::default() };
+            let mut parts = Parts {
+                kind,
+                protocol: 17,
+                output: 5,
+                input: 4,
+                vlan: 9,
+                status: 64,
+                ..Parts::default()
+            };
             (parts.source[15], parts.destination[12]) = (1, 200);
             let key = Key::new(&parts);
             let (short, addresses) = key.split(&secret);
-            assert_eq!((Key::join(&short, &addresses), short.is_ip4()), (key, kind == Kind::Ip4));
+            assert_eq!(
+                (Key::join(&short, &addresses), short.is_ip4()),
+                (key, kind == Kind::Ip4)
+            );
         }
     }
 
@@ -434,10 +487,18 @@ mod tests {
         for (word, bit) in (0..4).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
             let mut words = [0; 4];
             words[word] = 1 << bit;
-            let is_fate = word == 0 && STATUS >> bit & 1 != 0 || word == 2 && OUTPUT >> bit & 1 != 0;
+            let is_fate =
+                word == 0 && STATUS >> bit & 1 != 0 || word == 2 && OUTPUT >> bit & 1 != 0;
             for (hash, base) in hashes(words).into_iter().zip(base.0) {
                 let changed = (hash ^ base).count_ones();
-                assert!(if is_fate { changed == 0 } else { (8..57).contains(&changed) }, "{word} {bit}: {changed}");
+                assert!(
+                    if is_fate {
+                        changed == 0
+                    } else {
+                        (8..57).contains(&changed)
+                    },
+                    "{word} {bit}: {changed}"
+                );
             }
             let changed = (secret.digest(&words) ^ base.1).count_ones();
             assert!((8..57).contains(&changed), "{word} {bit}: {changed}");
@@ -456,7 +517,12 @@ mod tests {
             let secret = Secret::new(&mut Random::new(seed));
             let (mut buckets, mut tags) = (vec![0_u32; 4096], vec![0_u32; 4096]);
             for flow in 0..100_000_u64 {
-                let parts = Parts { kind: Kind::Ip4, destination_port: flow as u16, input: (flow >> 16) as u32, ..Parts::default() };
+                let parts = Parts {
+                    kind: Kind::Ip4,
+                    destination_port: flow as u16,
+                    input: (flow >> 16) as u32,
+                    ..Parts::default()
+                };
                 let hash = hash_of(&secret, &Key::new(&parts).split(&secret).0);
                 buckets[(hash >> 16) as usize & 4095] += 1;
                 tags[(hash >> 51) as usize & 4095] += 1;
@@ -464,7 +530,10 @@ mod tests {
             // 24.4 each; chi squared of 4095 degrees is 4095 ± 90, and less where keys are spread more evenly than by chance.
             let mean = 100_000.0 / 4096.0;
             for counts in [buckets, tags] {
-                let chi: f64 = counts.iter().map(|count| (f64::from(*count) - mean).powi(2) / mean).sum();
+                let chi: f64 = counts
+                    .iter()
+                    .map(|count| (f64::from(*count) - mean).powi(2) / mean)
+                    .sum();
                 assert!(chi < 4600.0, "{seed}: {chi}");
             }
         }

@@ -48,16 +48,25 @@ pub fn observe_frame(input: u32, frame: &[u8], length: u32) -> Seen {
 }
 
 fn look(input: u32, frame: &[u8], length: u32, into: bool) -> Seen {
-    let mut seen = Seen { octets: length, ..Seen::default() };
+    let mut seen = Seen {
+        octets: length,
+        ..Seen::default()
+    };
     seen.parts.input = input;
-    let (Some(destination), Some(source), Some(mut kind)) = (array(frame, 0), array(frame, 6), word(frame, 12)) else { return seen };
+    let (Some(destination), Some(source), Some(mut kind)) =
+        (array(frame, 0), array(frame, 6), word(frame, 12))
+    else {
+        return seen;
+    };
     (seen.facts.destination_mac, seen.facts.source_mac) = (destination, source);
     let mut rest = frame.get(14..).unwrap_or(&[]);
     for tag in 0..MOST_TAGS {
         if !matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
             break;
         }
-        let (Some(control), Some(next)) = (word(rest, 0), word(rest, 2)) else { break };
+        let (Some(control), Some(next)) = (word(rest, 0), word(rest, 2)) else {
+            break;
+        };
         match tag {
             0 => seen.parts.vlan = control & 0x0fff,
             1 => seen.parts.customer_vlan = control & 0x0fff,
@@ -122,7 +131,13 @@ fn ip4(seen: &mut Seen, packet: &[u8]) -> Option<()> {
     // RFC 791, 3.1: reserved, don't fragment, more fragments.
     seen.fragment = (fragment >> 8) as u8 & 0xe0;
     if fragment & 0x1fff == 0 {
-        transport(seen, packet.get(header..usize::from(length)).or_else(|| packet.get(header..)).unwrap_or(&[]));
+        transport(
+            seen,
+            packet
+                .get(header..usize::from(length))
+                .or_else(|| packet.get(header..))
+                .unwrap_or(&[]),
+        );
     }
     Some(())
 }
@@ -164,7 +179,9 @@ fn extensions(seen: &mut Seen, mut next: u8, mut rest: &[u8]) {
             }
             _ => return transport(seen, rest),
         };
-        let (Some(following), Some(behind)) = (rest.first(), rest.get(length..)) else { return };
+        let (Some(following), Some(behind)) = (rest.first(), rest.get(length..)) else {
+            return;
+        };
         (next, rest) = (*following, behind);
     }
 }
@@ -174,7 +191,9 @@ fn transport(seen: &mut Seen, segment: &[u8]) {
     match seen.parts.protocol {
         // TCP, UDP, DCCP, SCTP, UDP-Lite.
         6 | 17 | 33 | 132 | 136 => {
-            let (Some(source), Some(destination)) = (word(segment, 0), word(segment, 2)) else { return };
+            let (Some(source), Some(destination)) = (word(segment, 0), word(segment, 2)) else {
+                return;
+            };
             (seen.parts.source_port, seen.parts.destination_port) = (source, destination);
             if seen.parts.protocol == 6 {
                 seen.tcp_flags = word(segment, 12).unwrap_or(0) & 0x0fff;
@@ -228,7 +247,9 @@ mod tests {
     }
 
     /// Ports 1234 and 443, flags SYN and NS.
-    const TCP: [u8; 20] = [0x04, 0xd2, 0x01, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x51, 0x02, 0, 0, 0, 0, 0, 0];
+    const TCP: [u8; 20] = [
+        0x04, 0xd2, 0x01, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x51, 0x02, 0, 0, 0, 0, 0, 0,
+    ];
 
     fn seen(frame: &[u8]) -> Seen {
         observe(7, frame, frame.len() as u32)
@@ -239,9 +260,18 @@ mod tests {
         let packet = ip4_packet(0x4000, 6, &[1, 1, 1, 0], &TCP);
         let seen = seen(&frame(&[&[8, 0], &packet, &[0; 9]]));
         let parts = seen.parts;
-        assert_eq!((parts.kind, parts.input, parts.protocol, parts.tos), (Kind::Ip4, 7, 6, 0xb8));
-        assert_eq!((&parts.source[12..], &parts.destination[12..]), (&[192, 0, 2, 1][..], &[198, 51, 100, 2][..]));
-        assert_eq!((parts.source_port, parts.destination_port, seen.tcp_flags), (1234, 443, 0x102));
+        assert_eq!(
+            (parts.kind, parts.input, parts.protocol, parts.tos),
+            (Kind::Ip4, 7, 6, 0xb8)
+        );
+        assert_eq!(
+            (&parts.source[12..], &parts.destination[12..]),
+            (&[192, 0, 2, 1][..], &[198, 51, 100, 2][..])
+        );
+        assert_eq!(
+            (parts.source_port, parts.destination_port, seen.tcp_flags),
+            (1234, 443, 0x102)
+        );
         // Without the Ethernet's padding; DF is set.
         assert_eq!((seen.octets, seen.ttl, seen.fragment), (44, 63, 0x40));
         assert_eq!(seen.facts.source_mac, [2, 0, 0, 0, 0, 1]);
@@ -252,29 +282,65 @@ mod tests {
         let first = seen(&frame(&[&[8, 0], &ip4_packet(0x2000, 17, &[], &TCP)]));
         assert_eq!((first.parts.source_port, first.fragment), (1234, 0x20));
         let later = seen(&frame(&[&[8, 0], &ip4_packet(0x2001, 6, &[], &TCP)]));
-        assert_eq!((later.parts.source_port, later.parts.destination_port, later.tcp_flags, later.fragment), (0, 0, 0, 0x20));
+        assert_eq!(
+            (
+                later.parts.source_port,
+                later.parts.destination_port,
+                later.tcp_flags,
+                later.fragment
+            ),
+            (0, 0, 0, 0x20)
+        );
         assert_eq!(later.parts.protocol, 6);
     }
 
     #[test]
     fn ip6_with_extension_headers() {
         // Hop-by-hop, routing, first fragment with more to come, TCP.
-        let chain = [&[43, 0, 1, 4, 0, 0, 0, 0][..], &[44, 0, 0, 0, 0, 0, 0, 0], &[6, 0, 0, 1, 0, 0, 0, 9], &TCP].concat();
+        let chain = [
+            &[43, 0, 1, 4, 0, 0, 0, 0][..],
+            &[44, 0, 0, 0, 0, 0, 0, 0],
+            &[6, 0, 0, 1, 0, 0, 0, 9],
+            &TCP,
+        ]
+        .concat();
         let packet = ip6_packet(0, &chain);
         let first = seen(&frame(&[&[0x86, 0xdd], &packet]));
         let parts = first.parts;
-        assert_eq!((parts.kind, parts.protocol, parts.tos, parts.label), (Kind::Ip6, 6, 0xb8, 0x12345));
+        assert_eq!(
+            (parts.kind, parts.protocol, parts.tos, parts.label),
+            (Kind::Ip6, 6, 0xb8, 0x12345)
+        );
         assert_eq!((parts.source[15], parts.destination[15]), (1, 2));
-        assert_eq!((parts.source_port, parts.destination_port, first.tcp_flags), (1234, 443, 0x102));
-        assert_eq!((first.octets, first.ttl, first.fragment), (packet.len() as u32, 61, 0x20));
-        let later = seen(&frame(&[&[0x86, 0xdd], &ip6_packet(44, &[&[6, 0, 0, 8, 0, 0, 0, 9][..], &TCP].concat())]));
-        assert_eq!((later.parts.protocol, later.parts.source_port, later.fragment), (6, 0, 0));
+        assert_eq!(
+            (parts.source_port, parts.destination_port, first.tcp_flags),
+            (1234, 443, 0x102)
+        );
+        assert_eq!(
+            (first.octets, first.ttl, first.fragment),
+            (packet.len() as u32, 61, 0x20)
+        );
+        let later = seen(&frame(&[
+            &[0x86, 0xdd],
+            &ip6_packet(44, &[&[6, 0, 0, 8, 0, 0, 0, 9][..], &TCP].concat()),
+        ]));
+        assert_eq!(
+            (
+                later.parts.protocol,
+                later.parts.source_port,
+                later.fragment
+            ),
+            (6, 0, 0)
+        );
     }
 
     #[test]
     fn icmp_has_type_and_code_for_a_port() {
         let seen4 = seen(&frame(&[&[8, 0], &ip4_packet(0, 1, &[], &[8, 0, 0, 0])]));
-        assert_eq!((seen4.parts.source_port, seen4.parts.destination_port), (0, 0x0800));
+        assert_eq!(
+            (seen4.parts.source_port, seen4.parts.destination_port),
+            (0, 0x0800)
+        );
         let seen6 = seen(&frame(&[&[0x86, 0xdd], &ip6_packet(58, &[135, 0, 0, 0])]));
         assert_eq!(seen6.parts.destination_port, 0x8700);
     }
@@ -282,25 +348,48 @@ mod tests {
     #[test]
     fn tags_and_labels() {
         let packet = ip4_packet(0, 17, &[], &TCP);
-        let qinq = seen(&frame(&[&[0x88, 0xa8, 0x20, 100, 0x81, 0, 0, 200, 8, 0], &packet]));
-        assert_eq!((qinq.parts.kind, qinq.parts.vlan, qinq.parts.customer_vlan, qinq.parts.source_port), (Kind::Ip4, 100, 200, 1234));
+        let qinq = seen(&frame(&[
+            &[0x88, 0xa8, 0x20, 100, 0x81, 0, 0, 200, 8, 0],
+            &packet,
+        ]));
+        assert_eq!(
+            (
+                qinq.parts.kind,
+                qinq.parts.vlan,
+                qinq.parts.customer_vlan,
+                qinq.parts.source_port
+            ),
+            (Kind::Ip4, 100, 200, 1234)
+        );
         // 16001 with class 5, then 17 at the bottom.
         let stack = [&[0x03, 0xe8, 0x1a, 64][..], &[0, 1, 0x11, 63]].concat();
         let labelled = seen(&frame(&[&[0x81, 0, 0, 9, 0x88, 0x47], &stack, &packet]));
         assert_eq!((labelled.parts.kind, labelled.parts.vlan), (Kind::Ip4, 9));
         assert_eq!(labelled.parts.label, MPLS | 16_001 << 4 | 5 << 1);
         assert_eq!(labelled.facts.labels, [17 << 4 | 1, 0, 0, 0]);
-        assert_eq!((labelled.parts.destination_port, labelled.octets), (443, packet.len() as u32));
+        assert_eq!(
+            (labelled.parts.destination_port, labelled.octets),
+            (443, packet.len() as u32)
+        );
         // A pseudowire: a control word, no IP.
         let wire = seen(&frame(&[&[0x88, 0x47], &[0, 1, 0x11, 63], &[0; 30]]));
-        assert_eq!((wire.parts.kind, wire.parts.source_port, wire.parts.label), (Kind::L2, 0x8847, MPLS | 17 << 4 | 1));
+        assert_eq!(
+            (wire.parts.kind, wire.parts.source_port, wire.parts.label),
+            (Kind::L2, 0x8847, MPLS | 17 << 4 | 1)
+        );
     }
 
     #[test]
     fn everything_else_is_l2_and_nothing_panics() {
         let arp = seen(&frame(&[&[8, 6], &[0; 46]]));
-        assert_eq!((arp.parts.kind, arp.parts.source_port, arp.octets), (Kind::L2, 0x0806, 60));
-        assert_eq!((&arp.parts.source[10..], &arp.parts.destination[10..]), (&MACS[6..], &MACS[..6]));
+        assert_eq!(
+            (arp.parts.kind, arp.parts.source_port, arp.octets),
+            (Kind::L2, 0x0806, 60)
+        );
+        assert_eq!(
+            (&arp.parts.source[10..], &arp.parts.destination[10..]),
+            (&MACS[6..], &MACS[..6])
+        );
         let whole = frame(&[
             &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x88, 0x47],
             &[0, 1, 0x11, 63],

@@ -103,7 +103,11 @@ impl Share {
     #[inline(always)]
     pub(super) fn differs<const STATUS: bool>(&self, key: &Short, slip: &Slip, fate: Fate) -> bool {
         debug_assert!(STATUS || !fate.has_status());
-        key.differs(&slip.key, self.interfaces, if STATUS { fate } else { fate.with_status(0) })
+        key.differs(
+            &slip.key,
+            self.interfaces,
+            if STATUS { fate } else { fate.with_status(0) },
+        )
     }
 
     /// In full width, with its hash.
@@ -124,7 +128,8 @@ impl Share {
 /// least of them and the most.
 #[inline(always)]
 pub(crate) fn sizes_of(length: u16, ttl: u8) -> u64 {
-    (u64::from(length) | u64::from(ttl) << 16 | u64::from(length) << 32 | u64::from(ttl) << 48) ^ TURNED
+    (u64::from(length) | u64::from(ttl) << 16 | u64::from(length) << 32 | u64::from(ttl) << 48)
+        ^ TURNED
 }
 
 /// The bits of [`sizes_of`] that are turned.
@@ -171,14 +176,21 @@ impl Reading {
     /// What is told of a packet, for those who are not in a hurry.
     #[must_use]
     pub fn new(observation: &Observation, secret: &Secret) -> (Reading, Addresses) {
-        let Observation { key, octets, tcp_flags, ttl, fragment } = *observation;
+        let Observation {
+            key,
+            octets,
+            tcp_flags,
+            ttl,
+            fragment,
+        } = *observation;
         let (short, addresses) = key.split(secret);
         let reading = Reading {
             short,
             hash: secret.hash(&short),
             sizes: sizes_of(octets.min(u32::from(u16::MAX)) as u16, ttl),
             octets,
-            marks: marks_of(tcp_flags.swap_bytes(), fragment) | if short.is_ip4() { FACTS } else { FACTS | WIDE },
+            marks: marks_of(tcp_flags.swap_bytes(), fragment)
+                | if short.is_ip4() { FACTS } else { FACTS | WIDE },
             place: NONE,
         };
         (reading, addresses)
@@ -265,13 +277,21 @@ impl Facts {
     /// The frame's source address: of L2 flows it is part of the key.
     #[must_use]
     pub fn source_mac_of(&self, parts: &Parts) -> [u8; 6] {
-        if parts.kind == Kind::L2 { last_six(parts.source) } else { self.source_mac }
+        if parts.kind == Kind::L2 {
+            last_six(parts.source)
+        } else {
+            self.source_mac
+        }
     }
 
     /// The frame's destination address, likewise.
     #[must_use]
     pub fn destination_mac_of(&self, parts: &Parts) -> [u8; 6] {
-        if parts.kind == Kind::L2 { last_six(parts.destination) } else { self.destination_mac }
+        if parts.kind == Kind::L2 {
+            last_six(parts.destination)
+        } else {
+            self.destination_mac
+        }
     }
 }
 
@@ -345,13 +365,20 @@ pub(super) struct Departed {
     addresses: Addresses,
 }
 
-const _: () = assert!(size_of::<Hot>() == 64 && size_of::<Facts>() == 64 && size_of::<Reading>() == 64);
+const _: () =
+    assert!(size_of::<Hot>() == 64 && size_of::<Facts>() == 64 && size_of::<Reading>() == 64);
 
 impl Departed {
     #[inline(always)]
-    pub(super) fn fill(&mut self, hot: &Hot, reason: EndReason, (facts, addresses): (&Facts, &Addresses)) {
+    pub(super) fn fill(
+        &mut self,
+        hot: &Hot,
+        reason: EndReason,
+        (facts, addresses): (&Facts, &Addresses),
+    ) {
         self.hot = *hot;
-        self.hot.sums[2] = hot.sums[2] & !(u64::from(REASON) << 32) | (reason as u64) << (32 + REASON_AT);
+        self.hot.sums[2] =
+            hot.sums[2] & !(u64::from(REASON) << 32) | (reason as u64) << (32 + REASON_AT);
         if hot.marks() & FACTS != 0 {
             self.facts = *facts;
         }
@@ -370,8 +397,17 @@ impl Departed {
             _ => EndReason::Idle,
         };
         let key = Key::join(&self.hot.short, &self.addresses);
-        let facts = if self.hot.marks() & FACTS == 0 { Facts::NONE } else { self.facts };
-        FlowRecord { key, sums: self.hot.sums(now, reason), vrf: 0, facts }
+        let facts = if self.hot.marks() & FACTS == 0 {
+            Facts::NONE
+        } else {
+            self.facts
+        };
+        FlowRecord {
+            key,
+            sums: self.hot.sums(now, reason),
+            vrf: 0,
+            facts,
+        }
     }
 }
 
@@ -383,26 +419,47 @@ pub(super) fn milliseconds(now: u64) -> u32 {
 
 impl Hot {
     /// Of no flow.
-    pub(super) const NONE: Hot = Hot { short: Short::NONE, sums: [0; 4] };
+    pub(super) const NONE: Hot = Hot {
+        short: Short::NONE,
+        sums: [0; 4],
+    };
 
     #[inline(always)]
     pub(super) fn begin(packet: &Reading, moment: u32) -> Hot {
         let moment = u64::from(moment);
         let marks = u64::from(packet.marks) << 32;
-        Hot { short: packet.short, sums: [packet.octets.into(), 1 | moment << 32, moment | marks, packet.sizes] }
+        Hot {
+            short: packet.short,
+            sums: [
+                packet.octets.into(),
+                1 | moment << 32,
+                moment | marks,
+                packet.sizes,
+            ],
+        }
     }
 
     #[inline(always)]
     pub(super) fn add(&mut self, packet: &Reading, moment: u32) {
         // What it has beside its line was told by its first packet.
         let marks = u64::from(packet.marks & !(WIDE | FACTS)) << 32;
-        sum_up(&mut self.sums, [packet.octets.into(), 1], &[marks, packet.sizes], moment);
+        sum_up(
+            &mut self.sums,
+            [packet.octets.into(), 1],
+            &[marks, packet.sizes],
+            moment,
+        );
     }
 
     /// As [`Hot::add`], of a flow whose key is the packet's.
     #[inline(always)]
     pub(super) fn add_plain(&mut self, packet: &Slip, moment: u32) {
-        sum_up(&mut self.sums, [packet.octets().into(), 1], &packet.told, moment);
+        sum_up(
+            &mut self.sums,
+            [packet.octets().into(), 1],
+            &packet.told,
+            moment,
+        );
     }
 
     #[inline(always)]
@@ -467,7 +524,10 @@ impl Hot {
 
     /// Nanoseconds of the router's clock at the first and the last packet.
     pub(super) fn times(&self, now: u64) -> (u64, u64) {
-        let at = |moment| (now / 1_000_000).saturating_sub(milliseconds(now).wrapping_sub(moment).into()) * 1_000_000;
+        let at = |moment| {
+            (now / 1_000_000).saturating_sub(milliseconds(now).wrapping_sub(moment).into())
+                * 1_000_000
+        };
         (at(self.first()), at(self.last()))
     }
 

@@ -10,7 +10,9 @@
 use weir_cpu::{Lane, Lanes};
 
 use super::index::TAGGED;
-use super::key::{Addresses, Begun, BegunWide, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground};
+use super::key::{
+    Addresses, Begun, BegunWide, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground,
+};
 use super::observe;
 use super::record::{FACTS, MPLS, Reading, Share, Slip, TURNED, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
@@ -48,14 +50,20 @@ impl Beside {
     /// Of a frame.
     #[inline(always)]
     pub(crate) fn of(frame: &[u8]) -> Beside {
-        frame.first_chunk().map_or_else(Beside::default, |begin| Beside { begin: *begin })
+        frame
+            .first_chunk()
+            .map_or_else(Beside::default, |begin| Beside { begin: *begin })
     }
 
     /// As facts of a flow.
     #[must_use]
     pub fn facts(&self) -> Facts {
         let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = self.begin;
-        Facts { destination_mac: [a, b, c, d, e, f], source_mac: [g, h, i, j, k, l], ..Facts::default() }
+        Facts {
+            destination_mac: [a, b, c, d, e, f],
+            source_mac: [g, h, i, j, k, l],
+            ..Facts::default()
+        }
     }
 }
 
@@ -63,7 +71,10 @@ impl Beside {
 const FACTS_ELEMENTS: [u16; 6] = [56, 71, 72, 73, 74, 80];
 
 /// What only IP flows have.
-const OF_IP: [u16; 27] = [4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62, 63, 139, 195, 197];
+const OF_IP: [u16; 27] = [
+    4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62, 63, 139,
+    195, 197,
+];
 /// Octets of a frame that the short way looks at: the shortest frame of Ethernet without its checksum.
 const SHORT: usize = 60;
 /// Octets of a plain IPv6 packet with the flags of TCP.
@@ -113,7 +124,10 @@ impl Selection {
         let frames = !has(&OF_IP);
         Selection {
             ip4,
-            own: [(small >> 24 & 0xff) << PROTOCOL_AT | source << 32, destination | small & !0xffff_ffff],
+            own: [
+                (small >> 24 & 0xff) << PROTOCOL_AT | source << 32,
+                destination | small & !0xffff_ffff,
+            ],
             tos: ((small >> 16 & 0xff) << TOS_AT) as u32,
             ip6: mask(Kind::Ip6),
             l2: mask(Kind::L2),
@@ -126,7 +140,13 @@ impl Selection {
     }
 
     /// What is told of any frame, by the long way.
-    pub(crate) fn read_any(&self, secret: &Secret, input: u32, frame: &[u8], length: u32) -> (Reading, Addresses, Facts) {
+    pub(crate) fn read_any(
+        &self,
+        secret: &Secret,
+        input: u32,
+        frame: &[u8],
+        length: u32,
+    ) -> (Reading, Addresses, Facts) {
         let (any, facts) = self.observe_any(input, frame, length);
         let (mut reading, addresses) = Reading::new(&any, secret);
         reading.marks = reading.marks & !FACTS | self.facts;
@@ -148,9 +168,17 @@ impl Selection {
     /// The long way, for any frame.
     #[must_use]
     pub fn observe_any(&self, input: u32, frame: &[u8], length: u32) -> (Observation, Facts) {
-        let mut seen = if self.frames { observe::observe_frame(input, frame, length) } else { observe::observe(input, frame, length) };
+        let mut seen = if self.frames {
+            observe::observe_frame(input, frame, length)
+        } else {
+            observe::observe(input, frame, length)
+        };
         let is_stack = seen.parts.label & MPLS != 0;
-        if !(if is_stack { self.labels.0 } else { self.labels.1 }) {
+        if !(if is_stack {
+            self.labels.0
+        } else {
+            self.labels.1
+        }) {
             seen.parts.label = 0;
         }
         let mask = match seen.parts.kind {
@@ -160,9 +188,21 @@ impl Selection {
         };
         let mut key = Key::new(&seen.parts);
         let kind = key.0[4] & 0xff;
-        key.0.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
+        key.0
+            .iter_mut()
+            .zip(mask)
+            .for_each(|(word, mask)| *word &= mask);
         key.0[4] = key.0[4] & !0xff | kind | self.ground;
-        (Observation { key, octets: seen.octets, tcp_flags: seen.tcp_flags, ttl: seen.ttl, fragment: seen.fragment }, seen.facts)
+        (
+            Observation {
+                key,
+                octets: seen.octets,
+                tcp_flags: seen.tcp_flags,
+                ttl: seen.ttl,
+                fragment: seen.fragment,
+            },
+            seen.facts,
+        )
     }
 }
 
@@ -215,13 +255,22 @@ impl Read for Glass {
         };
         // Type, version, type of service; TTL, protocol, checksum, source; fragment word.
         let (kind, own, fragment) = (half(head, 12), quad(head, 22), u32::from(pair(head, 20)));
-        let (length, flags) = (pair(head, 16).swap_bytes(), FLAGS[usize::from((own >> 8) as u8)]);
-        let key = [own & self.own[0] | self.ground | u64::from(kind & self.tos), quad(head, 30) & self.own[1]];
+        let (length, flags) = (
+            pair(head, 16).swap_bytes(),
+            FLAGS[usize::from((own >> 8) as u8)],
+        );
+        let key = [
+            own & self.own[0] | self.ground | u64::from(kind & self.tos),
+            quad(head, 30) & self.own[1],
+        ];
         to.key = key;
         let marks = marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0);
         to.told = [u64::from(marks) << 32, sizes_of(length, own as u8)];
         // Whole, TCP or UDP, with all of the header that is looked at.
-        let odd = (kind ^ self.plain4) << 8 | fragment & 0xff3f | u32::from(length < LEAST) | flags & NEITHER;
+        let odd = (kind ^ self.plain4) << 8
+            | fragment & 0xff3f
+            | u32::from(length < LEAST)
+            | flags & NEITHER;
         *any |= odd;
         // From what is in registers: the words in memory would be read at once before they are there.
         self.begun.hash(key)
@@ -243,15 +292,34 @@ pub(crate) struct WideGlass {
 
 impl WideGlass {
     fn new(lanes: Lanes, glass: &Glass, begun: BegunWide) -> WideGlass {
-        let Glass { plain4, tos, own: [first, second], ground, .. } = *glass;
+        let Glass {
+            plain4,
+            tos,
+            own: [first, second],
+            ground,
+            ..
+        } = *glass;
         // What nothing begins with where IP is not looked for.
-        let impossible = if plain4 == u32::MAX { u64::MAX } else { u64::from(plain4) };
-        let order = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 8, 0x80, 5, 4, 10, 0x80, 5, 4, 10, 0x80];
+        let impossible = if plain4 == u32::MAX {
+            u64::MAX
+        } else {
+            u64::from(plain4)
+        };
+        let order = [
+            0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 8, 0x80, 5, 4, 10, 0x80, 5, 4, 10, 0x80,
+        ];
         WideGlass {
             lanes,
             plain: [lanes.of([impossible, 0]), lanes.of([0x00ff_ffff, 0xff3f])],
-            sizes: [lanes.load(&order), lanes.of([0, TURNED]), lanes.of([0, LEAST.into()])],
-            own: [lanes.of([first | u64::from(tos), second]), lanes.of([ground, 0])],
+            sizes: [
+                lanes.load(&order),
+                lanes.of([0, TURNED]),
+                lanes.of([0, LEAST.into()]),
+            ],
+            own: [
+                lanes.of([first | u64::from(tos), second]),
+                lanes.of([ground, 0]),
+            ],
             begun,
         }
     }
@@ -277,14 +345,33 @@ impl Read for WideGlass {
             odd.1 |= NEITHER;
             return TAGGED;
         };
-        let WideGlass { lanes, plain: [plain, looked_at], sizes: [order, turned, least], own: [mask, ground], begun } = self;
+        let WideGlass {
+            lanes,
+            plain: [plain, looked_at],
+            sizes: [order, turned, least],
+            own: [mask, ground],
+            begun,
+        } = self;
         let begin = lanes.load(sixteen(head, 12));
-        let key = lanes.or(lanes.and(lanes.with_octet_3(lanes.load(sixteen(head, 22)), head[15]), mask), ground);
+        let key = lanes.or(
+            lanes.and(
+                lanes.with_octet_3(lanes.load(sixteen(head, 22)), head[15]),
+                mask,
+            ),
+            ground,
+        );
         to.key = lanes.words(key);
         let flags = FLAGS[usize::from(head[23])];
         let sizes = lanes.shuffle(begin, order);
-        to.told = lanes.words(lanes.with_octets_4(lanes.xor(sizes, turned), pair(head, 46) & flags as u16));
-        odd.0 = lanes.or(odd.0, lanes.or(lanes.xor(lanes.and(begin, looked_at), plain), lanes.more(least, sizes)));
+        to.told = lanes
+            .words(lanes.with_octets_4(lanes.xor(sizes, turned), pair(head, 46) & flags as u16));
+        odd.0 = lanes.or(
+            odd.0,
+            lanes.or(
+                lanes.xor(lanes.and(begin, looked_at), plain),
+                lanes.more(least, sizes),
+            ),
+        );
         odd.1 |= flags;
         begun.hash(key)
     }
@@ -306,26 +393,56 @@ impl<'a> Sight<'a> {
     pub(crate) fn new(selection: &'a Selection, secret: &'a Secret, input: u32) -> Sight<'a> {
         let input = u64::from(input) << 32;
         let interfaces = input & selection.ip4[5];
-        let share = Share { interfaces, rest: secret.rest(interfaces, 0), facts: selection.facts };
-        Sight { selection, secret, interfaces6: input & selection.ip6[5], share }
+        let share = Share {
+            interfaces,
+            rest: secret.rest(interfaces, 0),
+            facts: selection.facts,
+        };
+        Sight {
+            selection,
+            secret,
+            interfaces6: input & selection.ip6[5],
+            share,
+        }
     }
 
     /// For plain packets.
     #[inline(always)]
     pub(crate) fn glass(&self) -> Glass {
-        let Selection { plain4, own, tos, ground, .. } = *self.selection;
-        Glass { plain4, tos, own, ground: ground | Kind::Ip4 as u64, begun: self.secret.begin(self.share.rest) }
+        let Selection {
+            plain4,
+            own,
+            tos,
+            ground,
+            ..
+        } = *self.selection;
+        Glass {
+            plain4,
+            tos,
+            own,
+            ground: ground | Kind::Ip4 as u64,
+            begun: self.secret.begin(self.share.rest),
+        }
     }
 
     /// The same for a processor with [`Lanes`].
     #[inline(always)]
     pub(crate) fn wide_glass(&self, lanes: Lanes) -> WideGlass {
-        WideGlass::new(lanes, &self.glass(), self.secret.begin_wide(lanes, self.share.rest))
+        WideGlass::new(
+            lanes,
+            &self.glass(),
+            self.secret.begin_wide(lanes, self.share.rest),
+        )
     }
 
     /// Reads any other frame; `None` for what the long way is for.
     #[inline(always)]
-    pub(crate) fn read_other(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> Option<()> {
+    pub(crate) fn read_other(
+        &self,
+        frame: &[u8],
+        to: &mut Reading,
+        addresses: &mut Addresses,
+    ) -> Option<()> {
         let head = frame.first_chunk::<SHORT>()?;
         let is_ip6 = quad(head, 12) & 0xf0_ffff == 0x60_dd86 && !self.selection.frames;
         (is_ip6 && self.plain6(frame, to, addresses)).then_some(())
@@ -339,22 +456,42 @@ impl<'a> Sight<'a> {
 
     #[inline(always)]
     fn plain6(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> bool {
-        let Some(head) = frame.first_chunk::<SHORT6>() else { return false };
+        let Some(head) = frame.first_chunk::<SHORT6>() else {
+            return false;
+        };
         let (length, protocol) = (word(head, 18), head[20]);
         let (flags, mask) = (FLAGS[usize::from(protocol)], &self.selection.ip6);
         if flags & NEITHER != 0 || length < LEAST - 20 {
             return false;
         }
         let first = u32::from_be_bytes([head[14], head[15], head[16], head[17]]);
-        *addresses = [quad(head, 22) & mask[0], quad(head, 30) & mask[1], quad(head, 38) & mask[2], quad(head, 46) & mask[3]];
+        *addresses = [
+            quad(head, 22) & mask[0],
+            quad(head, 30) & mask[1],
+            quad(head, 38) & mask[2],
+            quad(head, 46) & mask[3],
+        ];
         let small = u64::from(protocol) << 24 | u64::from((first >> 20) as u8) << 16;
-        let middle = (quad(head, 50) & !0xffff_ffff | small) & mask[4] | self.selection.ground | Kind::Ip6 as u64;
-        let flow_label = if self.selection.labels.1 { first & 0x000f_ffff } else { 0 };
-        to.short = Short::new(self.secret.digest(addresses), middle, self.interfaces6, flow_label.into());
+        let middle = (quad(head, 50) & !0xffff_ffff | small) & mask[4]
+            | self.selection.ground
+            | Kind::Ip6 as u64;
+        let flow_label = if self.selection.labels.1 {
+            first & 0x000f_ffff
+        } else {
+            0
+        };
+        to.short = Short::new(
+            self.secret.digest(addresses),
+            middle,
+            self.interfaces6,
+            flow_label.into(),
+        );
         to.hash = self.secret.hash(&to.short);
         to.octets = 40 + u32::from(length);
         to.sizes = sizes_of(length.saturating_add(40), head[21]);
-        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0) | WIDE | self.share.facts;
+        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0)
+            | WIDE
+            | self.share.facts;
         true
     }
 }
@@ -373,7 +510,9 @@ const LEAST: u16 = 34;
 /// Sixteen octets as they are on the wire.
 #[inline(always)]
 fn sixteen(head: &[u8; SHORT], at: usize) -> &[u8; 16] {
-    head.get(at..).and_then(|rest| rest.first_chunk()).unwrap_or(&[0; 16])
+    head.get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .unwrap_or(&[0; 16])
 }
 
 #[inline(always)]
@@ -384,17 +523,23 @@ fn word<const N: usize>(head: &[u8; N], at: usize) -> u16 {
 /// As they are on the wire: two octets, four, eight.
 #[inline(always)]
 fn pair<const N: usize>(head: &[u8; N], at: usize) -> u16 {
-    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u16::from_le_bytes(*octets))
+    head.get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |octets| u16::from_le_bytes(*octets))
 }
 
 #[inline(always)]
 fn half<const N: usize>(head: &[u8; N], at: usize) -> u32 {
-    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u32::from_le_bytes(*octets))
+    head.get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |octets| u32::from_le_bytes(*octets))
 }
 
 #[inline(always)]
 fn quad<const N: usize>(head: &[u8; N], at: usize) -> u64 {
-    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |octets| u64::from_le_bytes(*octets))
+    head.get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |octets| u64::from_le_bytes(*octets))
 }
 
 #[cfg(test)]
@@ -405,7 +550,11 @@ mod tests {
     use crate::random::Random;
 
     fn selection(names: &[&str]) -> Selection {
-        Selection::new(RecordSet::new(names.iter().copied()).unwrap().elements(), 3, false)
+        Selection::new(
+            RecordSet::new(names.iter().copied()).unwrap().elements(),
+            3,
+            false,
+        )
     }
 
     /// Whether it is another frame, and its hash.
@@ -415,7 +564,12 @@ mod tests {
         (glass.is_any(odd), hash)
     }
 
-    fn read(selection: &Selection, secret: &Secret, input: u32, frame: &[u8]) -> Option<(Reading, Addresses, Beside)> {
+    fn read(
+        selection: &Selection,
+        secret: &Secret,
+        input: u32,
+        frame: &[u8],
+    ) -> Option<(Reading, Addresses, Beside)> {
         let (mut slip, mut reading, mut addresses, mut beside) = Default::default();
         let sight = Sight::new(selection, secret, input);
         let (odd, hash) = match Lanes::new() {
@@ -423,7 +577,11 @@ mod tests {
                 let wide = read_by(sight.wide_glass(lanes), frame, &mut slip);
                 let mut same = Slip::default();
                 let (odd, _) = read_by(sight.glass(), frame, &mut same);
-                assert_eq!((wide.0, wide.0 || slip == same), (odd, true), "{frame:02x?}");
+                assert_eq!(
+                    (wide.0, wide.0 || slip == same),
+                    (odd, true),
+                    "{frame:02x?}"
+                );
                 wide
             }
             None => read_by(sight.glass(), frame, &mut slip),
@@ -432,7 +590,9 @@ mod tests {
             reading = sight.share.reading(&slip, Fate::default(), hash);
             true
         } else {
-            sight.read_other(frame, &mut reading, &mut addresses).is_some()
+            sight
+                .read_other(frame, &mut reading, &mut addresses)
+                .is_some()
         };
         reading.forget_place();
         if plain && sight.wants_facts() {
@@ -447,20 +607,41 @@ mod tests {
         let mut random = Random::new(11);
         let secret = Secret::new(&mut random);
         let (mut short, mut long) = (0, 0);
-        for names in [&["5-tuple"][..], &["router"], &["mpls"], &["sourceIPv4Address", "packetDeltaCount"], &["l2"], &["flowLabelIPv6"]] {
+        for names in [
+            &["5-tuple"][..],
+            &["router"],
+            &["mpls"],
+            &["sourceIPv4Address", "packetDeltaCount"],
+            &["l2"],
+            &["flowLabelIPv6"],
+        ] {
             let selection = selection(names);
             for _ in 0..20_000 {
-                let mut frame: Vec<u8> = (0..60 + random.bits() % 40).map(|_| random.bits() as u8).collect();
+                let mut frame: Vec<u8> = (0..60 + random.bits() % 40)
+                    .map(|_| random.bits() as u8)
+                    .collect();
                 let v6 = random.bits() & 1 == 0;
-                let (kind, first) = if v6 { ([0x86, 0xdd], 0x60) } else { ([8, 0], 0x45) };
-                (frame[12], frame[13], frame[14]) = (kind[0], kind[1], first | if v6 { frame[14] & 15 } else { 0 });
+                let (kind, first) = if v6 {
+                    ([0x86, 0xdd], 0x60)
+                } else {
+                    ([8, 0], 0x45)
+                };
+                (frame[12], frame[13], frame[14]) = (
+                    kind[0],
+                    kind[1],
+                    first | if v6 { frame[14] & 15 } else { 0 },
+                );
                 let protocol = [6, 17, 1, 44, frame[23]][random.bits() as usize % 5];
                 let length = random.bits() % 64;
                 if v6 {
                     (frame[18], frame[19], frame[20]) = (0, length as u8, protocol);
                 } else {
                     (frame[16], frame[17], frame[23]) = (0, length as u8, protocol);
-                    (frame[20], frame[21]) = if random.bits() & 3 == 0 { (frame[20], frame[21]) } else { (frame[20] & 0xc0, 0) };
+                    (frame[20], frame[21]) = if random.bits() & 3 == 0 {
+                        (frame[20], frame[21])
+                    } else {
+                        (frame[20] & 0xc0, 0)
+                    };
                 }
                 let (any, far, facts) = selection.read_any(&secret, 7, &frame, frame.len() as u32);
                 let Some((quick, addresses, beside)) = read(&selection, &secret, 7, &frame) else {
@@ -468,9 +649,21 @@ mod tests {
                     continue;
                 };
                 short += 1;
-                assert_eq!(Key::join(&quick.short, &addresses).parts(), Key::join(&any.short, &far).parts(), "{names:?} {frame:02x?}");
-                let facts = if selection.facts == 0 { Facts::default() } else { facts };
-                assert_eq!((quick, addresses, beside.facts()), (any, far, facts), "{frame:02x?}");
+                assert_eq!(
+                    Key::join(&quick.short, &addresses).parts(),
+                    Key::join(&any.short, &far).parts(),
+                    "{names:?} {frame:02x?}"
+                );
+                let facts = if selection.facts == 0 {
+                    Facts::default()
+                } else {
+                    facts
+                };
+                assert_eq!(
+                    (quick, addresses, beside.facts()),
+                    (any, far, facts),
+                    "{frame:02x?}"
+                );
             }
         }
         assert!(short > 15_000 && long > 20_000, "{short} {long}");
@@ -480,12 +673,18 @@ mod tests {
     #[test]
     fn what_only_ip_has_is_looked_for() {
         for element in RecordSet::measured() {
-            let name = weir_flowfmt::ipfix::elements::by_number(element).unwrap().name;
+            let name = weir_flowfmt::ipfix::elements::by_number(element)
+                .unwrap()
+                .name;
             let [.., l2, _] = RecordSet::new([name]).unwrap().lengths();
             let is_of_ip = l2.is_none();
             assert_eq!(selection(&[name]).frames, !is_of_ip, "{name}");
             let [vlan, packets] = ["dot1qVlanId", "packetDeltaCount"];
-            assert_eq!(selection(&[vlan, name, packets]).frames, !is_of_ip, "{name}");
+            assert_eq!(
+                selection(&[vlan, name, packets]).frames,
+                !is_of_ip,
+                "{name}"
+            );
         }
     }
 
@@ -507,22 +706,56 @@ mod tests {
             Key::join(&reading.short, &addresses).parts().tos
         };
         let tuple = parts(&["5-tuple"]);
-        assert_eq!((tuple.tos, tuple.input, tuple.source_port, tuple.protocol, tuple.set), (0, 9, 1234, 17, 3));
+        assert_eq!(
+            (
+                tuple.tos,
+                tuple.input,
+                tuple.source_port,
+                tuple.protocol,
+                tuple.set
+            ),
+            (0, 9, 1234, 17, 3)
+        );
         assert_eq!(parts(&["router"]).tos, 0xb8);
         // Congestion marks are no part of the code point.
         assert_eq!(congested(&["ipDiffServCodePoint"]), 0xb8);
-        assert_eq!(congested(&["ipDiffServCodePoint", "ipClassOfService"]), 0xbb);
+        assert_eq!(
+            congested(&["ipDiffServCodePoint", "ipClassOfService"]),
+            0xbb
+        );
         let one = parts(&["sourceIPv4Address"]);
-        assert_eq!((one.source[12..].to_vec(), one.destination, one.input), (vec![192, 0, 2, 1], [0; 16], 0));
+        assert_eq!(
+            (one.source[12..].to_vec(), one.destination, one.input),
+            (vec![192, 0, 2, 1], [0; 16], 0)
+        );
         // What it was routed by: the table by where it came in, the next hop by all of it.
         let table = parts(&["ingressVRFID", "sourceIPv4Address"]);
         assert_eq!((table.input, table.destination), (9, [0; 16]));
         let next = parts(&["ipNextHopIPv4Address", "octetDeltaCount"]);
-        assert_eq!((next.input, next.source_port, next.destination_port, next.protocol, next.tos), (9, 1234, 53, 17, 0));
-        assert_eq!((&next.source[12..], &next.destination[12..]), (&[192, 0, 2, 1][..], &[198, 51, 100, 2][..]));
+        assert_eq!(
+            (
+                next.input,
+                next.source_port,
+                next.destination_port,
+                next.protocol,
+                next.tos
+            ),
+            (9, 1234, 53, 17, 0)
+        );
+        assert_eq!(
+            (&next.source[12..], &next.destination[12..]),
+            (&[192, 0, 2, 1][..], &[198, 51, 100, 2][..])
+        );
         // Frames only: all are L2.
         let (seen, _) = selection(&["l2"]).observe_any(9, &frame, 60);
-        assert_eq!((seen.key.parts().kind, seen.key.parts().source_port, seen.octets), (Kind::L2, 0x0800, 60));
+        assert_eq!(
+            (
+                seen.key.parts().kind,
+                seen.key.parts().source_port,
+                seen.octets
+            ),
+            (Kind::L2, 0x0800, 60)
+        );
         assert!(read(&selection(&["l2"]), &secret, 9, &frame).is_none());
     }
 }

@@ -33,15 +33,24 @@ impl Index {
     /// Whether it is the flow of a packet.
     #[inline(always)]
     pub(super) fn is_of(&self, place: u32, packet: &Reading, addresses: &Addresses) -> bool {
-        self.hot(place).short == packet.short && (packet.marks & WIDE == 0 || self.pool.has_addresses(place, addresses))
+        self.hot(place).short == packet.short
+            && (packet.marks & WIDE == 0 || self.pool.has_addresses(place, addresses))
     }
 
     /// A flow begins at a place where none is.
     #[inline(always)]
-    pub(super) fn begin(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
+    pub(super) fn begin(
+        &mut self,
+        moment: u32,
+        place: u32,
+        packet: &Reading,
+        addresses: &Addresses,
+        facts: &mut dyn FnMut() -> Facts,
+    ) {
         *self.hot_mut(place) = Hot::begin(packet, moment);
         if packet.marks & (WIDE | FACTS) != 0 {
-            self.pool.attach(place, addresses, (packet.marks & FACTS != 0).then(facts));
+            self.pool
+                .attach(place, addresses, (packet.marks & FACTS != 0).then(facts));
         }
     }
 
@@ -71,14 +80,23 @@ impl Index {
     /// What a flow has beside its line: those parts that its marks speak of matter.
     #[inline(always)]
     pub(super) fn beside(&self, place: u32) -> (&Facts, &Addresses) {
-        if !self.hot(place).has_more() { (&Facts::NONE, &[0; 4]) } else { self.pool.of(place) }
+        if !self.hot(place).has_more() {
+            (&Facts::NONE, &[0; 4])
+        } else {
+            self.pool.of(place)
+        }
     }
 
     /// The record of a flow as it is now.
     pub(super) fn record(&self, place: u32, now: u64, reason: EndReason) -> FlowRecord {
         let (hot, (facts, addresses)) = (self.hot(place), self.beside(place));
         let facts = if hot.has_facts() { *facts } else { Facts::NONE };
-        FlowRecord { key: Key::join(&hot.short, addresses), sums: hot.sums(now, reason), vrf: 0, facts }
+        FlowRecord {
+            key: Key::join(&hot.short, addresses),
+            sums: hot.sums(now, reason),
+            vrf: 0,
+            facts,
+        }
     }
 }
 
@@ -104,7 +122,12 @@ impl Pool {
     #[inline(always)]
     pub(super) fn fetch_addresses(&self, place: u32) {
         let attached = self.attached.get(place as usize).copied().unwrap_or(0);
-        prefetch_address(self.addresses.as_ptr().wrapping_add(attached as usize).cast());
+        prefetch_address(
+            self.addresses
+                .as_ptr()
+                .wrapping_add(attached as usize)
+                .cast(),
+        );
     }
 
     /// Whether these are a flow's addresses.
@@ -118,8 +141,14 @@ impl Pool {
     fn attach(&mut self, place: u32, addresses: &Addresses, facts: Option<Facts>) {
         let attached = self.free.pop().unwrap_or(self.fresh);
         self.fresh = self.fresh.max(attached.saturating_add(1));
-        debug_assert!((attached as usize) < self.facts.len(), "the pool has room for every flow");
-        if let (Some(here), Some(there)) = (self.facts.get_mut(attached as usize), self.addresses.get_mut(attached as usize)) {
+        debug_assert!(
+            (attached as usize) < self.facts.len(),
+            "the pool has room for every flow"
+        );
+        if let (Some(here), Some(there)) = (
+            self.facts.get_mut(attached as usize),
+            self.addresses.get_mut(attached as usize),
+        ) {
             if let Some(facts) = facts {
                 *here = facts;
             }
@@ -134,6 +163,9 @@ impl Pool {
 
     fn of(&self, place: u32) -> (&Facts, &Addresses) {
         let attached = self.attached[place as usize] as usize;
-        (self.facts.get(attached).unwrap_or(&Facts::NONE), self.addresses.get(attached).unwrap_or(&[0; 4]))
+        (
+            self.facts.get(attached).unwrap_or(&Facts::NONE),
+            self.addresses.get(attached).unwrap_or(&[0; 4]),
+        )
     }
 }

@@ -17,7 +17,9 @@ use weir_ring::spsc::slots::{self, Reader, Writer};
 use super::expiry::{CHOICE, Clock, Dawn, Tally};
 use super::index::{BLOCK, Index, NONE, WAYS};
 use super::key::{Addresses, Fate, Secret};
-use super::record::{BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds};
+use super::record::{
+    BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds,
+};
 use super::{Facts, Observation};
 use crate::random::Random;
 
@@ -47,7 +49,12 @@ pub struct Settings {
 impl Default for Settings {
     /// A million flows, 60 and 15 seconds.
     fn default() -> Settings {
-        Settings { flows: 1 << 20, active: 60_000_000_000, idle: 15_000_000_000, ring: 1 << 14 }
+        Settings {
+            flows: 1 << 20,
+            active: 60_000_000_000,
+            idle: 15_000_000_000,
+            ring: 1 << 14,
+        }
     }
 }
 
@@ -94,7 +101,8 @@ impl Records {
     pub fn pop_with<R>(&mut self, read: impl FnOnce(&FlowRecord) -> R) -> Option<R> {
         let counts = &self.counts;
         // The clock was set before the record was written.
-        self.ring.pop_with(|departed| read(&departed.record(counts.now.get())))
+        self.ring
+            .pop_with(|departed| read(&departed.record(counts.now.get())))
     }
 
     /// Whether the table is gone: what waits is all that comes.
@@ -134,8 +142,20 @@ impl Table {
         let (ring, reader) = slots::ring(settings.ring.max(VECTOR));
         let counts: Arc<Padded<Counts>> = Arc::default();
         let index = Index::new(flows, Secret::new(&mut Random::new(seed)));
-        let table = Table { settings: Settings { flows, ..settings }, index, ring, counts: counts.clone(), clock: Clock::default() };
-        (table, Records { ring: reader, counts })
+        let table = Table {
+            settings: Settings { flows, ..settings },
+            index,
+            ring,
+            counts: counts.clone(),
+            clock: Clock::default(),
+        };
+        (
+            table,
+            Records {
+                ring: reader,
+                counts,
+            },
+        )
     }
 
     /// The random words of its hash.
@@ -160,7 +180,11 @@ impl Table {
     /// Asks for what packets will need: their buckets, and when it looked into these, the records that may be theirs, whose places it keeps.
     #[inline(always)]
     pub(crate) fn ask(&self, hashes: &[u64], places: &mut [u32]) {
-        weir_cpu::apart(Ask { table: self, hashes, places });
+        weir_cpu::apart(Ask {
+            table: self,
+            hashes,
+            places,
+        });
     }
 
     /// Asks for what tells where the addresses of the flow at a place lie.
@@ -173,7 +197,9 @@ impl Table {
     #[inline(always)]
     pub(crate) fn guess(&self, packets: &mut [Reading]) {
         let view = self.index.view();
-        packets.iter_mut().for_each(|packet| packet.place = view.guess(packet.hash));
+        packets
+            .iter_mut()
+            .for_each(|packet| packet.place = view.guess(packet.hash));
     }
 
     /// Asks for the records of packets that are not in the first bucket where they could be: in the spare ones, or where they will be put, where
@@ -182,8 +208,13 @@ impl Table {
     fn ask_strangers(&self, strangers: &[u8], hashes: &[u64], places: &mut [u32]) {
         let (now, is_full) = (self.clock.tick(), self.is_full());
         for number in strangers {
-            if let (Some(hash), Some(place)) = (hashes.get(usize::from(*number)), places.get_mut(usize::from(*number))) {
-                *place = self.index.guess_elsewhere(*place, *hash, now, is_full, CHOICE);
+            if let (Some(hash), Some(place)) = (
+                hashes.get(usize::from(*number)),
+                places.get_mut(usize::from(*number)),
+            ) {
+                *place = self
+                    .index
+                    .guess_elsewhere(*place, *hash, now, is_full, CHOICE);
                 self.index.ask(*place);
             }
         }
@@ -226,7 +257,12 @@ impl Table {
 
     /// Shows the flows of `count` places from `from` on, or some more; where to go on, if there is more. A flow whose record moves
     /// meanwhile, since the table grows, is shown again or not at all.
-    pub fn look_through(&self, from: usize, count: usize, mut show: impl FnMut(&FlowRecord)) -> Option<usize> {
+    pub fn look_through(
+        &self,
+        from: usize,
+        count: usize,
+        mut show: impl FnMut(&FlowRecord),
+    ) -> Option<usize> {
         let mut at = Index::bucket_at(from);
         for _ in 0..count.div_ceil(WAYS) {
             for (place, _) in self.index.flows_of(at, 0) {
@@ -249,7 +285,10 @@ impl Table {
     /// Counts packets of whom nothing is known but what was observed; at most [`VECTOR`], the rest is not looked at.
     /// `facts` is asked for those of packet so-and-so when it begins a flow.
     pub fn meter(&mut self, now: u64, packets: &[Observation], facts: impl FnMut(usize) -> Facts) {
-        let (mut readings, addresses): (Vec<_>, Vec<_>) = packets.iter().map(|packet| Reading::new(packet, self.secret())).unzip();
+        let (mut readings, addresses): (Vec<_>, Vec<_>) = packets
+            .iter()
+            .map(|packet| Reading::new(packet, self.secret()))
+            .unzip();
         self.find(&mut readings);
         self.count(now, &readings, &addresses, facts);
     }
@@ -258,22 +297,46 @@ impl Table {
     pub fn find(&self, readings: &mut [Reading]) {
         for readings in readings.chunks_mut(VECTOR) {
             let (mut hashes, mut places) = ([0; VECTOR], [NONE; VECTOR]);
-            hashes.iter_mut().zip(&*readings).for_each(|(hash, packet)| *hash = packet.hash);
+            hashes
+                .iter_mut()
+                .zip(&*readings)
+                .for_each(|(hash, packet)| *hash = packet.hash);
             let count = readings.len();
             self.ask(&hashes[..count], &mut places[..count]);
-            readings.iter_mut().zip(places).for_each(|(packet, place)| packet.place = place);
-            readings.iter().filter(|packet| packet.marks & WIDE != 0).for_each(|packet| self.ask_beside(packet.place));
+            readings
+                .iter_mut()
+                .zip(places)
+                .for_each(|(packet, place)| packet.place = place);
+            readings
+                .iter()
+                .filter(|packet| packet.marks & WIDE != 0)
+                .for_each(|packet| self.ask_beside(packet.place));
         }
     }
 
     /// Counts plain packets of IPv4; `facts` as for [`Table::meter`].
-    pub(crate) fn count_plain(&mut self, now: u64, plain: &Plain<'_>, mut facts: impl FnMut(usize) -> Facts) {
+    pub(crate) fn count_plain(
+        &mut self,
+        now: u64,
+        plain: &Plain<'_>,
+        mut facts: impl FnMut(usize) -> Facts,
+    ) {
         self.set_clock(now);
         let (moment, facts) = (milliseconds(now), &mut facts);
         let octets = if plain.has_status {
-            dispatch(CountPlain::<_, true> { table: self, plain, moment, facts })
+            dispatch(CountPlain::<_, true> {
+                table: self,
+                plain,
+                moment,
+                facts,
+            })
         } else {
-            dispatch(CountPlain::<_, false> { table: self, plain, moment, facts })
+            dispatch(CountPlain::<_, false> {
+                table: self,
+                plain,
+                moment,
+                facts,
+            })
         };
         self.counts.packets.add(plain.slips.len() as u64);
         self.counts.octets.add(octets);
@@ -281,10 +344,22 @@ impl Table {
     }
 
     /// Counts packets that were read, at most [`VECTOR`]; as many addresses, of which only those matter that are not of IPv4.
-    pub fn count(&mut self, now: u64, packets: &[Reading], addresses: &[Addresses], mut facts: impl FnMut(usize) -> Facts) {
+    pub fn count(
+        &mut self,
+        now: u64,
+        packets: &[Reading],
+        addresses: &[Addresses],
+        mut facts: impl FnMut(usize) -> Facts,
+    ) {
         let packets = packets.get(..VECTOR).unwrap_or(packets);
         self.set_clock(now);
-        let octets = dispatch(Count { table: self, packets, addresses, moment: milliseconds(now), facts: &mut facts });
+        let octets = dispatch(Count {
+            table: self,
+            packets,
+            addresses,
+            moment: milliseconds(now),
+            facts: &mut facts,
+        });
         self.counts.packets.add(packets.len() as u64);
         self.counts.octets.add(octets);
         self.counts.resident.set(self.resident() as u64);
@@ -292,8 +367,16 @@ impl Table {
 
     /// A new flow, or one that the first guess missed, or that begins anew.
     #[inline(never)]
-    fn long_way(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        let (found, probes) = self.index.find(packet.hash, |place| self.index.is_of(place, packet, addresses));
+    fn long_way(
+        &mut self,
+        moment: u32,
+        packet: &Reading,
+        addresses: &Addresses,
+        facts: &mut dyn FnMut() -> Facts,
+    ) {
+        let (found, probes) = self.index.find(packet.hash, |place| {
+            self.index.is_of(place, packet, addresses)
+        });
         self.counts.long_ways.add(1);
         self.counts.probes.add(probes.into());
         match found {
@@ -303,10 +386,22 @@ impl Table {
     }
 
     #[inline(always)]
-    fn begin(&mut self, moment: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
-        let place = if self.is_full() { self.take_over(packet.hash) } else { self.take_empty(packet.hash) };
+    fn begin(
+        &mut self,
+        moment: u32,
+        packet: &Reading,
+        addresses: &Addresses,
+        facts: &mut dyn FnMut() -> Facts,
+    ) {
+        let place = if self.is_full() {
+            self.take_over(packet.hash)
+        } else {
+            self.take_empty(packet.hash)
+        };
         // Without a spare bucket, which chance does not bring about, somebody leaves as in a full table.
-        let place = place.or_else(|| self.index.insert(packet.hash)).or_else(|| self.take_over(packet.hash));
+        let place = place
+            .or_else(|| self.index.insert(packet.hash))
+            .or_else(|| self.take_over(packet.hash));
         debug_assert!(place.is_some(), "who left had a place in the same buckets");
         if let Some(place) = place {
             self.write(moment, place, packet, addresses, facts);
@@ -322,7 +417,14 @@ impl Table {
     }
 
     #[inline(always)]
-    fn write(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
+    fn write(
+        &mut self,
+        moment: u32,
+        place: u32,
+        packet: &Reading,
+        addresses: &Addresses,
+        facts: &mut dyn FnMut() -> Facts,
+    ) {
         self.counts.flows.add(1);
         self.index.begin(moment, place, packet, addresses, facts);
         self.index.set_due(place, self.due_of_new(packet));
@@ -330,7 +432,14 @@ impl Table {
 
     /// A packet of a flow that is known. After FIN or RST, SYN begins another flow with the same key.
     #[inline(never)]
-    fn again(&mut self, moment: u32, place: u32, packet: &Reading, addresses: &Addresses, facts: &mut dyn FnMut() -> Facts) {
+    fn again(
+        &mut self,
+        moment: u32,
+        place: u32,
+        packet: &Reading,
+        addresses: &Addresses,
+        facts: &mut dyn FnMut() -> Facts,
+    ) {
         let over = packet.marks & BEGINS != 0 && self.index.hot(place).is_over();
         if over && self.export(place, EndReason::End) {
             self.index.clear(place);
@@ -355,7 +464,11 @@ impl Task for Ask<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Ask { table, hashes, places } = self;
+        let Ask {
+            table,
+            hashes,
+            places,
+        } = self;
         let (view, mut before): (_, (&[u64], &mut [u32])) = (table.index.view(), (&[], &mut []));
         for (hashes, places) in hashes.chunks(BLOCK).zip(places.chunks_mut(BLOCK)) {
             // Lines of buckets stand in place of records' places until these are known.
@@ -371,7 +484,8 @@ impl Table {
     /// Asks for the buckets in these lines, and for the records of the block before, whose buckets were asked for.
     #[inline(always)]
     fn ask_block(&self, lines: &[u32], hashes: &[u64], places: &mut [u32]) {
-        let (index, view, mut strangers, mut count) = (&self.index, self.index.view(), [0; BLOCK], 0);
+        let (index, view, mut strangers, mut count) =
+            (&self.index, self.index.view(), [0; BLOCK], 0);
         let mut look = |number: usize, hash: &u64, place: &mut u32| match view.look(*place, hash) {
             Some(known) => {
                 *place = known;
@@ -382,17 +496,27 @@ impl Table {
                 count += 1;
             }
         };
-        match (lines.first_chunk::<BLOCK>(), hashes.first_chunk::<BLOCK>(), places.first_chunk_mut::<BLOCK>()) {
+        match (
+            lines.first_chunk::<BLOCK>(),
+            hashes.first_chunk::<BLOCK>(),
+            places.first_chunk_mut::<BLOCK>(),
+        ) {
             // By turns: many of one kind in a row would wait for each other.
             (Some(lines), Some(hashes), Some(places)) => {
-                for (number, (line, (hash, place))) in lines.iter().zip(hashes.iter().zip(places)).enumerate() {
+                for (number, (line, (hash, place))) in
+                    lines.iter().zip(hashes.iter().zip(places)).enumerate()
+                {
                     index.ask(*line);
                     look(number, hash, place);
                 }
             }
             _ => {
                 lines.iter().for_each(|line| index.ask(*line));
-                hashes.iter().zip(&mut *places).enumerate().for_each(|(number, (hash, place))| look(number, hash, place));
+                hashes
+                    .iter()
+                    .zip(&mut *places)
+                    .enumerate()
+                    .for_each(|(number, (hash, place))| look(number, hash, place));
             }
         }
         if count > 0 {
@@ -415,10 +539,20 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let Count { table, packets, addresses, moment, facts } = self;
+        let Count {
+            table,
+            packets,
+            addresses,
+            moment,
+            facts,
+        } = self;
         let (mut done, mut octets) = (0, 0);
         for from in (0..packets.len()).step_by(SOON) {
-            packets.iter().skip(from + SOON).take(SOON).for_each(|packet| table.fetch_parts(packet));
+            packets
+                .iter()
+                .skip(from + SOON)
+                .take(SOON)
+                .for_each(|packet| table.fetch_parts(packet));
             let end = packets.len().min(from + SOON);
             while done < end {
                 let theirs = addresses.get(done..).unwrap_or(&[]);
@@ -457,9 +591,17 @@ impl Table {
         let (records, pool) = self.index.records_mut();
         let (mut count, mut octets) = (0, 0);
         for packet in packets {
-            let Some(hot) = records.get_mut(packet.place as usize).filter(|hot| hot.short == packet.short) else { break };
+            let Some(hot) = records
+                .get_mut(packet.place as usize)
+                .filter(|hot| hot.short == packet.short)
+            else {
+                break;
+            };
             if packet.marks & (TURNS | WIDE) != 0
-                && (packet.marks & TURNS != 0 || theirs.get(count).is_none_or(|theirs| !pool.has_addresses(packet.place, theirs)))
+                && (packet.marks & TURNS != 0
+                    || theirs
+                        .get(count)
+                        .is_none_or(|theirs| !pool.has_addresses(packet.place, theirs)))
             {
                 break;
             }
@@ -496,19 +638,51 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let CountPlain { table, plain, moment, facts } = self;
-        let Plain { share, slips, fates, hashes, places, .. } = *plain;
-        let mut block = Block { share, moment, dawn: table.dawn(), tally: Tally::default(), facts };
+        let CountPlain {
+            table,
+            plain,
+            moment,
+            facts,
+        } = self;
+        let Plain {
+            share,
+            slips,
+            fates,
+            hashes,
+            places,
+            ..
+        } = *plain;
+        let mut block = Block {
+            share,
+            moment,
+            dawn: table.dawn(),
+            tally: Tally::default(),
+            facts,
+        };
         let (mut octets, mut near) = (0, [NONE; BLOCK]);
         if let Some(places) = places {
             for from in (0..slips.len()).step_by(SOON) {
                 // They were asked for as they were read; what was forgotten since, or has left the nearest cache, is asked for again.
                 let soon = places.get(from + SOON..).unwrap_or(&[]);
                 match soon.first_chunk::<SOON>() {
-                    Some(soon) => soon.iter().for_each(|place| table.index.fetch_record(*place)),
-                    None => soon.iter().for_each(|place| table.index.fetch_record(*place)),
+                    Some(soon) => soon
+                        .iter()
+                        .for_each(|place| table.index.fetch_record(*place)),
+                    None => soon
+                        .iter()
+                        .for_each(|place| table.index.fetch_record(*place)),
                 }
-                octets += block.count::<STATUS>(table, (&slips[from..], &fates[from..], &hashes[from..], &places[from..]), from, SOON);
+                octets += block.count::<STATUS>(
+                    table,
+                    (
+                        &slips[from..],
+                        &fates[from..],
+                        &hashes[from..],
+                        &places[from..],
+                    ),
+                    from,
+                    SOON,
+                );
             }
         } else {
             for from in (0..slips.len()).step_by(BLOCK) {
@@ -520,7 +694,12 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
                     *place = view.likely(*place, hash);
                     table.index.fetch_record(*place);
                 }
-                octets += block.count::<STATUS>(table, (&slips[from..], &fates[from..], hashes, &near), from, BLOCK);
+                octets += block.count::<STATUS>(
+                    table,
+                    (&slips[from..], &fates[from..], hashes, &near),
+                    from,
+                    BLOCK,
+                );
             }
         }
         table.close(&block.tally);
@@ -550,8 +729,11 @@ impl Block<'_> {
         let count = count.min(slips.len());
         let (mut done, mut octets) = (0, 0);
         loop {
-            let (slips_left, fates_left, places_left) =
-                (&slips[done..count], fates.get(done..).unwrap_or(&[]), places.get(done..).unwrap_or(&[]));
+            let (slips_left, fates_left, places_left) = (
+                &slips[done..count],
+                fates.get(done..).unwrap_or(&[]),
+                places.get(done..).unwrap_or(&[]),
+            );
             let add = AddPlain::<STATUS> {
                 records: table.index.records_mut().0,
                 share: self.share,
@@ -560,12 +742,20 @@ impl Block<'_> {
                 places: places_left,
                 moment: self.moment,
             };
-            let (known, sum) = if count == BLOCK { weir_cpu::apart(add) } else { add.run() };
+            let (known, sum) = if count == BLOCK {
+                weir_cpu::apart(add)
+            } else {
+                add.run()
+            };
             (done, octets) = (done + known, octets + sum);
             if done >= count {
                 return octets;
             }
-            let (Some(slip), Some(fate), Some(hash)) = (slips.get(done), fates.get(done), hashes.get(done)) else { return octets };
+            let (Some(slip), Some(fate), Some(hash)) =
+                (slips.get(done), fates.get(done), hashes.get(done))
+            else {
+                return octets;
+            };
             if let Some(later) = hashes.get(done + STRANGE) {
                 table.index.fetch(*later);
             }
@@ -594,10 +784,19 @@ impl<const STATUS: bool> Task for AddPlain<'_, STATUS> {
 
     #[inline(always)]
     fn run(self) -> (usize, u64) {
-        let AddPlain { records, share, slips, fates, places, moment } = self;
+        let AddPlain {
+            records,
+            share,
+            slips,
+            fates,
+            places,
+            moment,
+        } = self;
         let (mut known, mut octets) = (0, 0);
         for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
-            let Some(hot) = records.get_mut(*place as usize) else { break };
+            let Some(hot) = records.get_mut(*place as usize) else {
+                break;
+            };
             if share.differs::<STATUS>(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
                 break;
             }

@@ -32,7 +32,13 @@ pub struct MeterPlan {
 impl Default for MeterPlan {
     /// Nothing.
     fn default() -> MeterPlan {
-        MeterPlan { rx: BTreeMap::new(), tx: BTreeMap::new(), sampling: 1, active: 60_000_000_000, idle: 15_000_000_000 }
+        MeterPlan {
+            rx: BTreeMap::new(),
+            tx: BTreeMap::new(),
+            sampling: 1,
+            active: 60_000_000_000,
+            idle: 15_000_000_000,
+        }
     }
 }
 
@@ -53,7 +59,10 @@ impl MeterSettings {
     /// The plan.
     #[must_use]
     pub fn plan(&self) -> Arc<MeterPlan> {
-        self.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.plan
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The plan if it is another one than of `seen`, which is its number; without waiting.
@@ -135,7 +144,10 @@ impl MeterControl {
     #[must_use]
     pub fn answer(&self, number: u64) -> Option<Answer> {
         let mut mail = self.0.mail.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = mail.answers.iter().position(|answer| answer.number == number)?;
+        let place = mail
+            .answers
+            .iter()
+            .position(|answer| answer.number == number)?;
         Some(mail.answers.swap_remove(place))
     }
 
@@ -144,7 +156,10 @@ impl MeterControl {
         let (tables, answers) = {
             let mut mail = self.0.mail.lock().unwrap_or_else(PoisonError::into_inner);
             let old = mail.answers.len().saturating_sub(16);
-            (std::mem::take(&mut mail.emptied), mail.answers.drain(..old).collect::<Vec<_>>())
+            (
+                std::mem::take(&mut mail.emptied),
+                mail.answers.drain(..old).collect::<Vec<_>>(),
+            )
         };
         drop(answers);
         tables.len()

@@ -43,7 +43,11 @@ impl Directory {
         // Metadata is a cache line or more apart; Fibonacci hashing spreads what is in a row.
         let mut slot = (identity >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & mask;
         // At most half of the slots are taken.
-        while self.slots.get(slot).is_some_and(|(other, place)| *place != 0 && *other != identity) {
+        while self
+            .slots
+            .get(slot)
+            .is_some_and(|(other, place)| *place != 0 && *other != identity)
+        {
             slot = (slot + 1) & mask;
         }
         slot

@@ -15,7 +15,10 @@ use weir_graph::DropReason;
 
 use super::directory::Directory;
 use crate::flows::key::Secret;
-use crate::flows::{Addresses, Beside, Facts, Fate, Plain, Read, Reading, Selection, Share, Sight, Slip, Table, VECTOR};
+use crate::flows::{
+    Addresses, Beside, Facts, Fate, Plain, Read, Reading, Selection, Share, Sight, Slip, Table,
+    VECTOR,
+};
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
 /// Readings that may wait for their packets.
@@ -93,9 +96,17 @@ struct Others {
 
 impl Others {
     #[inline(always)]
-    fn put(&mut self, place: usize, reading: Reading, addresses: Addresses) -> (&mut Reading, &mut Addresses) {
+    fn put(
+        &mut self,
+        place: usize,
+        reading: Reading,
+        addresses: Addresses,
+    ) -> (&mut Reading, &mut Addresses) {
         self.places.push((place as u32, self.readings.len() as u32));
-        (self.readings.push_mut(reading), self.addresses.push_mut(addresses))
+        (
+            self.readings.push_mut(reading),
+            self.addresses.push_mut(addresses),
+        )
     }
 
     fn clear(&mut self) {
@@ -142,29 +153,71 @@ impl Manifest {
     }
 
     /// Reads a vector.
-    pub(super) fn take(&mut self, selection: &Selection, interface: u32, packets: &[Pkt], table: Option<&Table>) {
+    pub(super) fn take(
+        &mut self,
+        selection: &Selection,
+        interface: u32,
+        packets: &[Pkt],
+        table: Option<&Table>,
+    ) {
         self.make_room(packets.len());
         let (from, far) = (self.count, table.filter(|table| table.is_far()));
         self.fates[from..from + packets.len()].fill(Fate::default());
         let secret = self.secret;
         let sight = Sight::new(selection, &secret, interface);
         let share = sight.share;
-        let taking = Taking { manifest: self, sight, subject: (selection, &secret, interface), packets };
+        let taking = Taking {
+            manifest: self,
+            sight,
+            subject: (selection, &secret, interface),
+            packets,
+        };
         match (far, Lanes::new()) {
-            (Some(table), Some(lanes)) => weir_cpu::dispatch(Far { taking, glass: sight.wide_glass(lanes), table }),
-            (None, Some(lanes)) => weir_cpu::dispatch(Near { taking, glass: sight.wide_glass(lanes) }),
-            (Some(table), None) => weir_cpu::dispatch(Far { taking, glass: sight.glass(), table }),
-            (None, None) => weir_cpu::dispatch(Near { taking, glass: sight.glass() }),
+            (Some(table), Some(lanes)) => weir_cpu::dispatch(Far {
+                taking,
+                glass: sight.wide_glass(lanes),
+                table,
+            }),
+            (None, Some(lanes)) => weir_cpu::dispatch(Near {
+                taking,
+                glass: sight.wide_glass(lanes),
+            }),
+            (Some(table), None) => weir_cpu::dispatch(Far {
+                taking,
+                glass: sight.glass(),
+                table,
+            }),
+            (None, None) => weir_cpu::dispatch(Near {
+                taking,
+                glass: sight.glass(),
+            }),
         }
         self.count += packets.len();
         let (output, status) = selection.masks_of_fate();
-        self.close_run(Lens { share, output, status, far: far.is_some() });
+        self.close_run(Lens {
+            share,
+            output,
+            status,
+            far: far.is_some(),
+        });
     }
 
     /// Reads a vector that leaves by an interface: what it came in by is known.
-    pub(super) fn take_leaving(&mut self, selection: &Selection, interface: u32, packets: &[Pkt], table: Option<&Table>) {
+    pub(super) fn take_leaving(
+        &mut self,
+        selection: &Selection,
+        interface: u32,
+        packets: &[Pkt],
+        table: Option<&Table>,
+    ) {
         let from = self.count;
-        let came = |packet: &Pkt| if packet.flags().any(Flags::ORIGINATED) { 0 } else { packet.interface() };
+        let came = |packet: &Pkt| {
+            if packet.flags().any(Flags::ORIGINATED) {
+                0
+            } else {
+                packet.interface()
+            }
+        };
         for packets in packets.chunk_by(|one, two| came(one) == came(two)) {
             self.take(selection, packets.first().map_or(0, came), packets, table);
         }
@@ -176,7 +229,10 @@ impl Manifest {
     fn close_run(&mut self, lens: Lens) {
         match self.runs.last_mut() {
             Some(run) if run.lens == lens => run.end = self.count,
-            _ => self.runs.push(Run { end: self.count, lens }),
+            _ => self.runs.push(Run {
+                end: self.count,
+                lens,
+            }),
         }
     }
 
@@ -201,14 +257,27 @@ impl Manifest {
     }
 
     /// Packets leave by an interface; `flags` are those that any of them has.
-    pub(super) fn leave(&mut self, interface: u32, flags: Flags, mut packets: &[Pkt], waiting: &mut Waiting) {
+    pub(super) fn leave(
+        &mut self,
+        interface: u32,
+        flags: Flags,
+        mut packets: &[Pkt],
+        waiting: &mut Waiting,
+    ) {
         if self.count * 8 < packets.len() && waiting.is_empty() {
             return self.leave_few(interface, packets);
         }
         while !packets.is_empty() {
             let run = self.runs.iter().find(|run| self.cursor < run.end).copied();
-            let Run { end, lens } = run.unwrap_or(Run { end: self.cursor, lens: Lens::default() });
-            let same = leave_in_order(self.packets.get_mut(self.cursor..end).unwrap_or(&mut []), flags, packets);
+            let Run { end, lens } = run.unwrap_or(Run {
+                end: self.cursor,
+                lens: Lens::default(),
+            });
+            let same = leave_in_order(
+                self.packets.get_mut(self.cursor..end).unwrap_or(&mut []),
+                flags,
+                packets,
+            );
             if let Some(fates) = self.fates.get_mut(self.cursor..self.cursor + same) {
                 fates.fill(Fate::out(interface & lens.output));
             }
@@ -218,7 +287,9 @@ impl Manifest {
             if same > 0 && self.cursor == end {
                 continue;
             }
-            let Some((odd, rest)) = packets.split_first() else { return };
+            let Some((odd, rest)) = packets.split_first() else {
+                return;
+            };
             self.leave_odd(interface, odd, waiting);
             packets = rest;
         }
@@ -231,7 +302,10 @@ impl Manifest {
             if wanted & GONE != 0 {
                 continue;
             }
-            if let Some(packet) = packets.iter().find(|packet| packet.identity() == wanted & !STATES) {
+            if let Some(packet) = packets
+                .iter()
+                .find(|packet| packet.identity() == wanted & !STATES)
+            {
                 self.leave_at(place, interface, packet);
             }
         }
@@ -268,12 +342,18 @@ impl Manifest {
     }
 
     fn lens_of(&self, place: usize) -> Lens {
-        self.runs.iter().find(|run| place < run.end).map(|run| run.lens).unwrap_or_default()
+        self.runs
+            .iter()
+            .find(|run| place < run.end)
+            .map(|run| run.lens)
+            .unwrap_or_default()
     }
 
     /// A packet waits for an answer.
     pub(super) fn hold(&mut self, packet: &Pkt, waiting: &mut Waiting) {
-        let Some(place) = self.find(packet) else { return };
+        let Some(place) = self.find(packet) else {
+            return;
+        };
         let identity = &mut self.packets[place];
         self.gone -= usize::from(*identity & GONE != 0);
         *identity = *identity & !STATES | HELD;
@@ -355,7 +435,10 @@ impl Manifest {
     /// Where the reading of a packet is.
     fn find(&mut self, packet: &Pkt) -> Option<usize> {
         let is_it = |other: &usize| other & !STATES == packet.identity();
-        let near = self.packets.get(self.cursor..self.count.min(self.cursor + NEAR)).unwrap_or(&[]);
+        let near = self
+            .packets
+            .get(self.cursor..self.count.min(self.cursor + NEAR))
+            .unwrap_or(&[]);
         if let Some(place) = near.iter().position(is_it) {
             return Some(self.cursor + place);
         }
@@ -377,7 +460,12 @@ impl Manifest {
         let mut listed = 0;
         for place in 0..self.count {
             let packet = self.packets[place];
-            let entry = self.others.places.get(listed).copied().filter(|(at, _)| *at as usize == place);
+            let entry = self
+                .others
+                .places
+                .get(listed)
+                .copied()
+                .filter(|(at, _)| *at as usize == place);
             listed += usize::from(entry.is_some());
             if packet & HELD != 0 {
                 let late = self.late(place, entry.map(|(_, other)| other as usize));
@@ -398,13 +486,31 @@ impl Manifest {
     /// What is known of a packet that waits: one of the others, or a plain one.
     fn late(&self, place: usize, other: Option<usize>) -> Late {
         let (slip, lens) = (&self.slips[place], self.lens_of(place));
-        let told = other.and_then(|other| self.others.readings.get(other).copied().zip(self.others.addresses.get(other).copied()));
-        let (mut reading, addresses) =
-            told.unwrap_or_else(|| (lens.share.reading(slip, Fate::default(), self.hashes[place]), Addresses::default()));
+        let told = other.and_then(|other| {
+            self.others
+                .readings
+                .get(other)
+                .copied()
+                .zip(self.others.addresses.get(other).copied())
+        });
+        let (mut reading, addresses) = told.unwrap_or_else(|| {
+            (
+                lens.share
+                    .reading(slip, Fate::default(), self.hashes[place]),
+                Addresses::default(),
+            )
+        });
         reading.forget_place();
         // Nobody will look for it before it goes on.
         let lens = Lens { far: false, ..lens };
-        Late { identity: self.packets[place] & !STATES, reading, addresses, facts: self.facts(place), lens, fate: Fate::default() }
+        Late {
+            identity: self.packets[place] & !STATES,
+            reading,
+            addresses,
+            facts: self.facts(place),
+            lens,
+            fate: Fate::default(),
+        }
     }
 
     /// Counts all of it in a table.
@@ -423,9 +529,13 @@ impl Manifest {
                 table.count_plain(now, &plain, |place| manifest.facts(from + place));
             }
             Part::Others(first, count) => {
-                let (readings, addresses) =
-                    (&manifest.others.readings[first..first + count], &manifest.others.addresses[first..first + count]);
-                table.count(now, readings, addresses, |place| manifest.facts(from + place));
+                let (readings, addresses) = (
+                    &manifest.others.readings[first..first + count],
+                    &manifest.others.addresses[first..first + count],
+                );
+                table.count(now, readings, addresses, |place| {
+                    manifest.facts(from + place)
+                });
             }
             Part::Nothing => {}
         });
@@ -439,7 +549,9 @@ impl Manifest {
             while run.is_some_and(|run| run.end <= *place as usize) {
                 run = runs.next();
             }
-            let Some(reading) = self.others.readings.get_mut(*other as usize) else { continue };
+            let Some(reading) = self.others.readings.get_mut(*other as usize) else {
+                continue;
+            };
             reading.short.tell(self.fates[*place as usize]);
             if run.is_some_and(|run| run.lens.far) {
                 reading.guess_is(self.places[*place as usize]);
@@ -455,11 +567,17 @@ impl Manifest {
         self.each_part(|manifest, from, _, part| match part {
             Part::Plain(end) => {
                 totals.0 += (end - from) as u64;
-                totals.1 += manifest.slips[from..end].iter().map(|slip| u64::from(slip.octets())).sum::<u64>();
+                totals.1 += manifest.slips[from..end]
+                    .iter()
+                    .map(|slip| u64::from(slip.octets()))
+                    .sum::<u64>();
             }
             Part::Others(first, count) => {
                 totals.0 += count as u64;
-                totals.1 += manifest.others.readings[first..first + count].iter().map(|seen| u64::from(seen.octets)).sum::<u64>();
+                totals.1 += manifest.others.readings[first..first + count]
+                    .iter()
+                    .map(|seen| u64::from(seen.octets))
+                    .sum::<u64>();
             }
             Part::Nothing => {}
         });
@@ -476,13 +594,24 @@ impl Manifest {
                 let part = match others.first() {
                     Some((place, other)) if *place as usize == at => {
                         let is_next = |number: usize, (place, next): &(u32, u32)| {
-                            *place as usize == from + number && *next as usize == *other as usize + number && from + number < run.end
+                            *place as usize == from + number
+                                && *next as usize == *other as usize + number
+                                && from + number < run.end
                         };
-                        let many = others.iter().take(VECTOR).enumerate().take_while(|(number, entry)| is_next(*number, entry)).count();
+                        let many = others
+                            .iter()
+                            .take(VECTOR)
+                            .enumerate()
+                            .take_while(|(number, entry)| is_next(*number, entry))
+                            .count();
                         let count = if *other == NOWHERE { 1 } else { many };
                         at += count;
                         others = others.get(count..).unwrap_or(&[]);
-                        if *other == NOWHERE { Part::Nothing } else { Part::Others(*other as usize, count) }
+                        if *other == NOWHERE {
+                            Part::Nothing
+                        } else {
+                            Part::Others(*other as usize, count)
+                        }
                     }
                     next => {
                         at = next.map_or(run.end, |(place, _)| run.end.min(*place as usize));
@@ -503,7 +632,10 @@ impl Manifest {
         {
             return facts[at].1;
         }
-        self.beside.get(place).map(Beside::facts).unwrap_or_default()
+        self.beside
+            .get(place)
+            .map(Beside::facts)
+            .unwrap_or_default()
     }
 
     /// Empty again.
@@ -519,21 +651,36 @@ impl Manifest {
 #[inline(always)]
 fn leave_in_order(expected: &mut [usize], flags: Flags, packets: &[Pkt]) -> usize {
     const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
-    let is_next = |(one, packet): (&usize, &Pkt)| *one == packet.identity() && !packet.flags().any(NOT_PLAIN);
+    let is_next =
+        |(one, packet): (&usize, &Pkt)| *one == packet.identity() && !packet.flags().any(NOT_PLAIN);
     let mut same = 0;
     for (expected, packets) in expected.chunks_mut(BLOCK).zip(packets.chunks(BLOCK)) {
-        if let (Some(expected), Some(packets)) = (expected.first_chunk_mut::<BLOCK>(), packets.first_chunk::<BLOCK>())
-            && !flags.any(NOT_PLAIN)
+        if let (Some(expected), Some(packets)) = (
+            expected.first_chunk_mut::<BLOCK>(),
+            packets.first_chunk::<BLOCK>(),
+        ) && !flags.any(NOT_PLAIN)
         {
-            let differ = expected.iter().zip(packets).fold(0, |differ, (one, packet)| differ | (one ^ packet.identity()));
+            let differ = expected
+                .iter()
+                .zip(packets)
+                .fold(0, |differ, (one, packet)| {
+                    differ | (one ^ packet.identity())
+                });
             if differ == 0 {
                 expected.iter_mut().for_each(|packet| *packet |= GONE);
                 same += BLOCK;
                 continue;
             }
         }
-        let count = expected.iter().zip(packets).take_while(|both| is_next(*both)).count();
-        expected.iter_mut().take(count).for_each(|packet| *packet |= GONE);
+        let count = expected
+            .iter()
+            .zip(packets)
+            .take_while(|both| is_next(*both))
+            .count();
+        expected
+            .iter_mut()
+            .take(count)
+            .for_each(|packet| *packet |= GONE);
         same += count;
         if count < expected.len().min(packets.len()) {
             break;
@@ -577,12 +724,33 @@ impl<G: Read> Task for Far<'_, G> {
 
     #[inline(always)]
     fn run(self) {
-        let Far { taking, glass, table } = self;
-        let (from, end) = (taking.manifest.count, taking.manifest.count + taking.packets.len());
-        let Manifest { hashes, places, others, .. } = taking.all(&glass);
+        let Far {
+            taking,
+            glass,
+            table,
+        } = self;
+        let (from, end) = (
+            taking.manifest.count,
+            taking.manifest.count + taking.packets.len(),
+        );
+        let Manifest {
+            hashes,
+            places,
+            others,
+            ..
+        } = taking.all(&glass);
         table.ask(&hashes[from..end], &mut places[from..end]);
-        let these = others.places.iter().rev().take_while(|(place, _)| *place as usize >= from);
-        let wide = these.filter(|(_, other)| others.readings.get(*other as usize).is_some_and(Reading::is_wide));
+        let these = others
+            .places
+            .iter()
+            .rev()
+            .take_while(|(place, _)| *place as usize >= from);
+        let wide = these.filter(|(_, other)| {
+            others
+                .readings
+                .get(*other as usize)
+                .is_some_and(Reading::is_wide)
+        });
         wide.for_each(|(place, _)| table.ask_beside(places[*place as usize]));
     }
 }
@@ -591,25 +759,61 @@ impl<'a> Taking<'a> {
     /// Reads all packets.
     #[inline(always)]
     fn all(self, glass: &impl Read) -> &'a mut Manifest {
-        let Taking { manifest, sight, subject, packets } = self;
-        let Manifest { slips, packets: identities, hashes, beside, others, count, .. } = &mut *manifest;
+        let Taking {
+            manifest,
+            sight,
+            subject,
+            packets,
+        } = self;
+        let Manifest {
+            slips,
+            packets: identities,
+            hashes,
+            beside,
+            others,
+            count,
+            ..
+        } = &mut *manifest;
         let (from, end) = (*count, *count + packets.len());
-        let (slips, beside, hashes) = (&mut slips[from..end], &mut beside[from..end], &mut hashes[from..end]);
+        let (slips, beside, hashes) = (
+            &mut slips[from..end],
+            &mut beside[from..end],
+            &mut hashes[from..end],
+        );
         let identities = &mut identities[from..end];
         packets.iter().take(AHEAD).for_each(Pkt::prefetch);
         let all = packets;
         for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
             // Nobody looked at those in front of them before.
             let ahead = all.get(first + AHEAD..).unwrap_or(&[]);
-            let to = (&mut slips[first..], &mut hashes[first..], &mut identities[first..]);
+            let to = (
+                &mut slips[first..],
+                &mut hashes[first..],
+                &mut identities[first..],
+            );
             // A function of its own has all registers for what each packet is held against, and that is worth a call a group.
-            if weir_cpu::apart(ReadPlain { glass, packets, ahead, to }) {
+            if weir_cpu::apart(ReadPlain {
+                glass,
+                packets,
+                ahead,
+                to,
+            }) {
                 // Which of them: that is asked one by one only where it has to be.
                 let to = (&mut slips[first..], &mut hashes[first..], &mut *others);
-                weir_cpu::apart(ReadOthers { glass, sight, subject, packets, from: from + first, to });
+                weir_cpu::apart(ReadOthers {
+                    glass,
+                    sight,
+                    subject,
+                    packets,
+                    from: from + first,
+                    to,
+                });
             }
             if sight.wants_facts() {
-                packets.iter().zip(&mut beside[first..]).for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
+                packets
+                    .iter()
+                    .zip(&mut beside[first..])
+                    .for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
             }
         }
         manifest
@@ -631,7 +835,12 @@ impl<G: Read> Task for ReadPlain<'_, G> {
 
     #[inline(always)]
     fn run(self) -> bool {
-        let ReadPlain { glass: &glass, packets, ahead, to: (slips, hashes, identities) } = self;
+        let ReadPlain {
+            glass: &glass,
+            packets,
+            ahead,
+            to: (slips, hashes, identities),
+        } = self;
         let mut odd = glass.none();
         let mut read = |packet: &Pkt, slip: &mut Slip, hash: &mut u64, identity: &mut usize| {
             *hash = glass.read(packet.data(), slip, &mut odd);
@@ -640,14 +849,17 @@ impl<G: Read> Task for ReadPlain<'_, G> {
         // Two loops, so that it is not asked for each whether there is one further on.
         let count = ahead.len().min(packets.len());
         let (first, last) = packets.split_at(count);
-        let ((slips, last_slips), (hashes, last_hashes)) = (slips.split_at_mut(count), hashes.split_at_mut(count));
+        let ((slips, last_slips), (hashes, last_hashes)) =
+            (slips.split_at_mut(count), hashes.split_at_mut(count));
         let (identities, last_identities) = identities.split_at_mut(count);
         let to = slips.iter_mut().zip(hashes.iter_mut().zip(identities));
         for ((packet, further), (slip, (hash, identity))) in first.iter().zip(ahead).zip(to) {
             further.prefetch();
             read(packet, slip, hash, identity);
         }
-        let to = last_slips.iter_mut().zip(last_hashes.iter_mut().zip(last_identities));
+        let to = last_slips
+            .iter_mut()
+            .zip(last_hashes.iter_mut().zip(last_identities));
         for (packet, (slip, (hash, identity))) in last.iter().zip(to) {
             read(packet, slip, hash, identity);
         }
@@ -671,8 +883,17 @@ impl<G: Read> Task for ReadOthers<'_, G> {
 
     #[inline(always)]
     fn run(self) {
-        let ReadOthers { glass: &glass, sight, subject: (selection, secret, interface), packets, from, to: (slips, hashes, others) } = self;
-        for (place, (packet, (slip, hash))) in (from..).zip(packets.iter().zip(slips.iter_mut().zip(hashes))) {
+        let ReadOthers {
+            glass: &glass,
+            sight,
+            subject: (selection, secret, interface),
+            packets,
+            from,
+            to: (slips, hashes, others),
+        } = self;
+        for (place, (packet, (slip, hash))) in
+            (from..).zip(packets.iter().zip(slips.iter_mut().zip(hashes)))
+        {
             let mut any = glass.none();
             glass.read(packet.data(), slip, &mut any);
             if !glass.is_any(any) {
@@ -680,9 +901,13 @@ impl<G: Read> Task for ReadOthers<'_, G> {
             }
             let (reading, addresses) = others.put(place, Reading::default(), Addresses::default());
             let mut more = None;
-            if sight.read_other(packet.data(), reading, addresses).is_none() {
+            if sight
+                .read_other(packet.data(), reading, addresses)
+                .is_none()
+            {
                 let facts;
-                (*reading, *addresses, facts) = selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
+                (*reading, *addresses, facts) =
+                    selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
                 more = Some((place, facts));
             }
             *hash = reading.hash;

@@ -89,7 +89,10 @@ impl Meter {
 
     fn take_plan(&mut self, plan: Arc<MeterPlan>) {
         let by_number = |selections: &std::collections::BTreeMap<u32, Selection>| {
-            let size = selections.keys().last().map_or(0, |last| *last as usize + 1);
+            let size = selections
+                .keys()
+                .last()
+                .map_or(0, |last| *last as usize + 1);
             let mut places = vec![None; size];
             for (number, selection) in selections {
                 places[*number as usize] = Some(Box::new(selection.clone()));
@@ -118,23 +121,43 @@ impl Meter {
         if self.table.is_none() {
             self.fetch();
         }
-        let Meter { rx, tx, arrivals, departures, gaps, pass, table, .. } = self;
+        let Meter {
+            rx,
+            tx,
+            arrivals,
+            departures,
+            gaps,
+            pass,
+            table,
+            ..
+        } = self;
         let table = table.as_deref();
         let (selections, manifest, take): (_, _, Take) = match point {
             Point::Rx => (rx, arrivals, Manifest::take),
             Point::Tx => (tx, departures, Manifest::take_leaving),
             Point::Drop { .. } => return,
         };
-        let Some(Some(selection)) = selections.get(interface as usize) else { return self.ignore(packets) };
+        let Some(Some(selection)) = selections.get(interface as usize) else {
+            return self.ignore(packets);
+        };
         if self.plan.sampling <= 1 {
             return take(manifest, selection, interface, packets, table);
         }
         let mut taken = 0;
         for place in chosen(gaps, pass, packets.len()) {
-            take(manifest, selection, interface, &packets[place..=place], table);
+            take(
+                manifest,
+                selection,
+                interface,
+                &packets[place..=place],
+                table,
+            );
             taken += 1;
         }
-        self.mailbox.counters.passed_over.add(packets.len() as u64 - taken);
+        self.mailbox
+            .counters
+            .passed_over
+            .add(packets.len() as u64 - taken);
     }
 
     /// Looks into the mailbox.
@@ -145,16 +168,20 @@ impl Meter {
         let emptied = |table: &mut Table| table.flush() == 0;
         let mailbox = self.mailbox.clone();
         // Whoever has it now is done by the next tick.
-        let Ok(mut mail) = mailbox.mail.try_lock() else { return };
+        let Ok(mut mail) = mailbox.mail.try_lock() else {
+            return;
+        };
         mailbox.has_news.store(false, Ordering::Release);
         if let Some(mut table) = mail.table.take() {
             if let Some(table) = &mut table {
                 table.set_timeouts(self.plan.active, self.plan.idle);
                 table.set_secret(&self.secret);
             }
-            self.leaving.extend(std::mem::replace(&mut self.table, table).map(|table| *table));
+            self.leaving
+                .extend(std::mem::replace(&mut self.table, table).map(|table| *table));
         }
-        mail.emptied.extend(self.leaving.extract_if(.., |table| emptied(table)));
+        mail.emptied
+            .extend(self.leaving.extract_if(.., |table| emptied(table)));
         if self.question.is_none() {
             self.question = mail.questions.pop().map(|question| (question, 0));
         }
@@ -167,14 +194,22 @@ impl Meter {
     #[cold]
     fn ignore(&self, packets: &[Pkt]) {
         let octets = packets.iter().map(|packet| packet.total_len() as u64).sum();
-        self.mailbox.counters.ignored_packets.add(packets.len() as u64);
+        self.mailbox
+            .counters
+            .ignored_packets
+            .add(packets.len() as u64);
         self.mailbox.counters.ignored_octets.add(octets);
     }
 
     /// Goes on looking for what was asked.
     fn look_through(&mut self) {
-        let Some((mut question, from)) = self.question.take() else { return };
-        let next = self.table.as_ref().and_then(|table| table.look_through(from, PLACES, |record| question.consider(record)));
+        let Some((mut question, from)) = self.question.take() else {
+            return;
+        };
+        let next = self
+            .table
+            .as_ref()
+            .and_then(|table| table.look_through(from, PLACES, |record| question.consider(record)));
         match next {
             Some(next) => self.question = Some((question, next)),
             None => match self.mailbox.mail.try_lock() {
@@ -233,11 +268,20 @@ impl<W: World> Tap<W> for Meter {
     }
 
     fn goes(&mut self, whither: Whither, packets: &[Pkt]) {
-        let Meter { arrivals, departures, waiting, .. } = self;
+        let Meter {
+            arrivals,
+            departures,
+            waiting,
+            ..
+        } = self;
         match whither {
             Whither::Out { interface, flags } => arrivals.leave(interface, flags, packets, waiting),
-            Whither::Held => packets.iter().for_each(|packet| arrivals.hold(packet, waiting)),
-            Whither::Kept => packets.iter().for_each(|packet| arrivals.keep(packet, waiting)),
+            Whither::Held => packets
+                .iter()
+                .for_each(|packet| arrivals.hold(packet, waiting)),
+            Whither::Kept => packets
+                .iter()
+                .for_each(|packet| arrivals.keep(packet, waiting)),
             Whither::Dropped(reason) => packets.iter().for_each(|packet| {
                 arrivals.drop(packet, reason, waiting);
                 // What a driver refused, metered where it would have left.

@@ -30,13 +30,22 @@ impl FlowFilter {
                 IpAddr::V6(address) => (Kind::Ip6, u128::from(address), 128),
             };
             let rest = u32::from(width) - u32::from(length.min(width));
-            let alike = |address: [u8; 16]| (u128::from_be_bytes(address) ^ prefix).checked_shr(rest).unwrap_or(0) == 0;
+            let alike = |address: [u8; 16]| {
+                (u128::from_be_bytes(address) ^ prefix)
+                    .checked_shr(rest)
+                    .unwrap_or(0)
+                    == 0
+            };
             parts.kind == kind && (alike(parts.source) || alike(parts.destination))
         };
         let is_ip = parts.kind != Kind::L2;
         self.prefix.is_none_or(is_within)
-            && self.interface.is_none_or(|wanted| parts.input == wanted || parts.output == wanted)
-            && self.port.is_none_or(|wanted| is_ip && (parts.source_port == wanted || parts.destination_port == wanted))
+            && self
+                .interface
+                .is_none_or(|wanted| parts.input == wanted || parts.output == wanted)
+            && self.port.is_none_or(|wanted| {
+                is_ip && (parts.source_port == wanted || parts.destination_port == wanted)
+            })
     }
 }
 
@@ -88,7 +97,16 @@ impl Question {
     /// Asks for at most `most` flows, under a number by which the answer is fetched.
     #[must_use]
     pub fn new(number: u64, filter: FlowFilter, order: FlowOrder, most: usize) -> Question {
-        Question { filter, order, answer: Answer { number, flows: Vec::with_capacity(most), matched: 0 }, most }
+        Question {
+            filter,
+            order,
+            answer: Answer {
+                number,
+                flows: Vec::with_capacity(most),
+                matched: 0,
+            },
+            most,
+        }
     }
 
     /// A flow of the table.
@@ -117,7 +135,11 @@ impl Question {
     /// Brings the lightest to the front.
     fn sink(&mut self) {
         let flows = &mut self.answer.flows;
-        let lightest = flows.iter().enumerate().min_by_key(|(_, record)| self.order.weight(record)).map(|(place, _)| place);
+        let lightest = flows
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, record)| self.order.weight(record))
+            .map(|(place, _)| place);
         if let Some(place) = lightest {
             flows.swap(0, place);
         }

@@ -21,7 +21,10 @@ pub struct Losses {
 
 impl Default for Losses {
     fn default() -> Losses {
-        Losses { all: Counter::default(), pages: (0..APART / PAGE).map(|_| OnceLock::new()).collect() }
+        Losses {
+            all: Counter::default(),
+            pages: (0..APART / PAGE).map(|_| OnceLock::new()).collect(),
+        }
     }
 }
 
@@ -43,7 +46,10 @@ impl Losses {
     }
 
     fn own(&self, interface: u32) -> Option<&Counter> {
-        self.pages.get(interface as usize / PAGE)?.get()?.get(interface as usize % PAGE)
+        self.pages
+            .get(interface as usize / PAGE)?
+            .get()?
+            .get(interface as usize % PAGE)
     }
 
     /// Of all interfaces.
@@ -55,7 +61,11 @@ impl Losses {
     /// Of one interface; those of all of one whose number is too high to be counted apart.
     #[must_use]
     pub fn of(&self, interface: u32) -> u64 {
-        if interface as usize >= APART { self.all.get() } else { self.own(interface).map_or(0, Counter::get) }
+        if interface as usize >= APART {
+            self.all.get()
+        } else {
+            self.own(interface).map_or(0, Counter::get)
+        }
     }
 }
 
@@ -69,7 +79,13 @@ mod tests {
         let lost = [1, 1, 1023, 1024, 70_000, 70_000, u32::MAX];
         lost.iter().for_each(|&interface| losses.begin(interface));
         lost.iter().for_each(|&interface| losses.add(interface));
-        assert_eq!([0, 1, 1023, 1024, 70_000, 70_001].map(|interface| losses.of(interface)), [0, 2, 1, 1, 2, 0]);
-        assert_eq!((losses.of(5000), losses.of(u32::MAX), losses.get()), (0, 7, 7));
+        assert_eq!(
+            [0, 1, 1023, 1024, 70_000, 70_001].map(|interface| losses.of(interface)),
+            [0, 2, 1, 1, 2, 0]
+        );
+        assert_eq!(
+            (losses.of(5000), losses.of(u32::MAX), losses.get()),
+            (0, 7, 7)
+        );
     }
 }

@@ -33,7 +33,12 @@ pub(super) struct OpenSamples {
 
 impl OpenSamples {
     pub(super) fn new(ring: Writer<Sample>) -> OpenSamples {
-        OpenSamples { ring, next: 0, ended: 0, old: 0 }
+        OpenSamples {
+            ring,
+            next: 0,
+            ended: 0,
+            old: 0,
+        }
     }
 
     /// Asks the cache for the lines of a slot that most samples fill: the facts, the bytes as they leave, a short frame.
@@ -47,7 +52,12 @@ impl OpenSamples {
 
     /// Writes the sample of a packet, whose end is to follow when it is `open`; returns where. `None` when the ring is full.
     #[inline(always)]
-    pub(super) fn add(&mut self, packet: &Pkt, open: bool, fill: impl FnOnce(&mut Sample)) -> Option<usize> {
+    pub(super) fn add(
+        &mut self,
+        packet: &Pkt,
+        open: bool,
+        fill: impl FnOnce(&mut Sample),
+    ) -> Option<usize> {
         let place = self.ring.next();
         let staged = self.ring.stage_with(|sample| {
             sample.begin(packet, open);
@@ -78,7 +88,8 @@ impl OpenSamples {
     /// A packet that was about to go out ended so after all, and its sample is not shown yet.
     #[cold]
     pub(super) fn correct(&mut self, place: usize, fate: Fate) {
-        self.ring.change_staged(place, |sample| sample.fate = Some(fate));
+        self.ring
+            .change_staged(place, |sample| sample.fate = Some(fate));
     }
 
     /// Of packets about to leave by an interface one is marked: it ends so if it stands where it stood as it came in and no other
@@ -86,7 +97,11 @@ impl OpenSamples {
     #[inline(always)]
     pub(super) fn end_alone(&mut self, interface: u32, packets: &[Pkt]) -> bool {
         let place = self.next;
-        let ended = place == self.ended && self.ring.change_staged(place, |sample| sample.end_plainly(interface, packets)) == Some(true);
+        let ended = place == self.ended
+            && self
+                .ring
+                .change_staged(place, |sample| sample.end_plainly(interface, packets))
+                == Some(true);
         if ended {
             self.next = place.wrapping_add(1);
             self.ended = self.next;
@@ -99,15 +114,26 @@ impl OpenSamples {
     ///
     /// Most vectors leave as they came. Then nobody need go through the packets to find which are marked.
     #[inline(always)]
-    pub(super) fn end_in_place(&mut self, packets: &[Pkt], marked: usize, fate: impl Fn(&Pkt) -> Fate) -> usize {
+    pub(super) fn end_in_place(
+        &mut self,
+        packets: &[Pkt],
+        marked: usize,
+        fate: impl Fn(&Pkt) -> Fate,
+    ) -> usize {
         let first = self.next;
         let in_place = |sample: &mut Sample| {
-            let packet = packets.get(usize::from(sample.place)).filter(|packet| packet.identity() == sample.identity);
+            let packet = packets
+                .get(usize::from(sample.place))
+                .filter(|packet| packet.identity() == sample.identity);
             let packet = packet.filter(|packet| sample.open && packet.flags().any(Flags::MARKED));
-            packet.map(|packet| sample.end(fate(packet), packet)).is_some()
+            packet
+                .map(|packet| sample.end(fate(packet), packet))
+                .is_some()
         };
         let mut ended = 0;
-        while ended < marked && self.ring.change_staged(first.wrapping_add(ended), in_place) == Some(true) {
+        while ended < marked
+            && self.ring.change_staged(first.wrapping_add(ended), in_place) == Some(true)
+        {
             ended += 1;
         }
         self.next = first.wrapping_add(ended);
@@ -119,8 +145,11 @@ impl OpenSamples {
 
     /// Whether a packet's sample is one of so many that ended last ([`OpenSamples::end_in_place`]).
     pub(super) fn just_ended(&mut self, packet: &Pkt, next: usize, count: usize) -> bool {
-        (1..=count)
-            .any(|back| self.ring.change_staged(next.wrapping_sub(back), |sample| sample.identity == packet.identity()) == Some(true))
+        (1..=count).any(|back| {
+            self.ring.change_staged(next.wrapping_sub(back), |sample| {
+                sample.identity == packet.identity()
+            }) == Some(true)
+        })
     }
 
     /// Where the next packet is looked for.
@@ -141,7 +170,10 @@ impl OpenSamples {
     pub(super) fn end(&mut self, packet: &Pkt, fate: Fate) -> bool {
         let place = self.find(|sample| sample.open && sample.identity == packet.identity());
         let Some(place) = place else { return false };
-        let ended = self.ring.change_staged(place, |sample| sample.end(fate, packet)).is_some();
+        let ended = self
+            .ring
+            .change_staged(place, |sample| sample.end(fate, packet))
+            .is_some();
         self.note_end(place);
         ended
     }
@@ -168,14 +200,20 @@ impl OpenSamples {
         for back in 1..=self.ring.staged() {
             let place = self.ring.next().wrapping_sub(back);
             let reopened = self.ring.change_staged(place, |sample| {
-                let it = sample.ticket != 0 && sample.fate.is_some() && sample.identity == packet.identity();
+                let it = sample.ticket != 0
+                    && sample.fate.is_some()
+                    && sample.identity == packet.identity();
                 if it {
                     (sample.open, sample.fate) = (true, None);
                 }
                 it
             });
             if reopened == Some(true) {
-                self.ended = if is_before(place, self.ended) { place } else { self.ended };
+                self.ended = if is_before(place, self.ended) {
+                    place
+                } else {
+                    self.ended
+                };
                 return;
             }
         }

@@ -51,7 +51,9 @@ pub struct Sample {
     pub header: [u8; MOST_HEADER],
 }
 
-const _: () = assert!(std::mem::offset_of!(Sample, leaving) == 64 && std::mem::offset_of!(Sample, header) == 128);
+const _: () = assert!(
+    std::mem::offset_of!(Sample, leaving) == 64 && std::mem::offset_of!(Sample, header) == 128
+);
 
 impl Default for Sample {
     fn default() -> Sample {
@@ -93,7 +95,10 @@ impl Sample {
     /// What became of the packet, if that is written here.
     #[must_use]
     pub fn ending(&self) -> Option<Ending<'_>> {
-        self.fate.map(|fate| Ending { fate, leaving: self.leaving.get(..self.left as usize).unwrap_or(&[]) })
+        self.fate.map(|fate| Ending {
+            fate,
+            leaving: self.leaving.get(..self.left as usize).unwrap_or(&[]),
+        })
     }
 
     /// Writes the first facts of a packet whose end is to follow.
@@ -106,13 +111,21 @@ impl Sample {
     /// when it is another one, or not a plain one.
     #[inline(always)]
     pub(super) fn end_plainly(&mut self, interface: u32, packets: &[Pkt]) -> bool {
-        let Some(packet) = packets.get(usize::from(self.place)) else { return false };
+        let Some(packet) = packets.get(usize::from(self.place)) else {
+            return false;
+        };
         let is_it = packet.identity() == self.identity && self.open;
         let is_plain = packet.flags().any(Flags::MARKED) && !packet.flags().any(Flags::ORIGINATED);
-        let Some(line) = packet.data_and_behind(MOST_LEAVING).as_array() else { return false };
+        let Some(line) = packet.data_and_behind(MOST_LEAVING).as_array() else {
+            return false;
+        };
         if is_it && is_plain {
             self.leaving = *line;
-            (self.left, self.fate, self.open) = (packet.len().min(MOST_LEAVING) as u16, Some(Fate::Sent(interface)), false);
+            (self.left, self.fate, self.open) = (
+                packet.len().min(MOST_LEAVING) as u16,
+                Some(Fate::Sent(interface)),
+                false,
+            );
         }
         is_it && is_plain
     }
@@ -151,19 +164,36 @@ impl Told {
     #[must_use]
     pub fn new(mark: Mark, fate: Fate, packet: &Pkt) -> Told {
         let mut leaving = [0; MOST_LEAVING];
-        let left = if let Fate::Sent(_) = fate { keep(packet, &mut leaving) } else { 0 };
-        Told { mark, fate, left, leaving }
+        let left = if let Fate::Sent(_) = fate {
+            keep(packet, &mut leaving)
+        } else {
+            0
+        };
+        Told {
+            mark,
+            fate,
+            left,
+            leaving,
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn bare(ticket: u32, fate: Fate) -> Told {
-        Told { mark: Mark::new(0, ticket), fate, left: 0, leaving: [0; MOST_LEAVING] }
+        Told {
+            mark: Mark::new(0, ticket),
+            fate,
+            left: 0,
+            leaving: [0; MOST_LEAVING],
+        }
     }
 
     /// What became of it.
     #[must_use]
     pub fn ending(&self) -> Ending<'_> {
-        Ending { fate: self.fate, leaving: self.leaving.get(..self.left as usize).unwrap_or(&[]) }
+        Ending {
+            fate: self.fate,
+            leaving: self.leaving.get(..self.left as usize).unwrap_or(&[]),
+        }
     }
 }
 
@@ -212,7 +242,11 @@ impl Mark {
 
 /// The ticket after another: 1 to 2^24 - 1.
 pub(super) fn next_ticket(ticket: u32) -> u32 {
-    if ticket + 1 < 1 << Mark::TICKET { ticket + 1 } else { 1 }
+    if ticket + 1 < 1 << Mark::TICKET {
+        ticket + 1
+    } else {
+        1
+    }
 }
 
 /// How many tickets one lies behind another.

@@ -21,7 +21,10 @@ pub struct Sampling {
 impl Sampling {
     /// With a header length that can be had.
     fn possible(self) -> Sampling {
-        Sampling { header: self.header.clamp(1, MOST_HEADER as u16), ..self }
+        Sampling {
+            header: self.header.clamp(1, MOST_HEADER as u16),
+            ..self
+        }
     }
 }
 
@@ -42,7 +45,11 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(&self, interface: u32) -> Sampling {
-        self.others.get(&interface).copied().unwrap_or(self.usual).possible()
+        self.others
+            .get(&interface)
+            .copied()
+            .unwrap_or(self.usual)
+            .possible()
     }
 }
 
@@ -50,8 +57,14 @@ impl Settings {
     /// One packet in `rate` (0: none), the first `header` bytes of it (1 to 256), on every interface.
     #[must_use]
     pub fn new(rate: u32, header: u16) -> Arc<Settings> {
-        let plan = Plan { usual: Sampling { rate, header }, others: BTreeMap::new() };
-        Arc::new(Settings { generation: AtomicU32::new(1), plan: RwLock::new(plan) })
+        let plan = Plan {
+            usual: Sampling { rate, header },
+            others: BTreeMap::new(),
+        };
+        Arc::new(Settings {
+            generation: AtomicU32::new(1),
+            plan: RwLock::new(plan),
+        })
     }
 
     /// Changes what is usual; workers see it with their samplers' next look or tick.
@@ -72,13 +85,20 @@ impl Settings {
     /// How an interface is sampled.
     #[must_use]
     pub fn of(&self, interface: u32) -> Sampling {
-        self.plan.read().unwrap_or_else(PoisonError::into_inner).of(interface)
+        self.plan
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .of(interface)
     }
 
     /// The usual rate.
     #[must_use]
     pub fn rate(&self) -> u32 {
-        self.plan.read().unwrap_or_else(PoisonError::into_inner).usual.rate
+        self.plan
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .usual
+            .rate
     }
 
     /// Without waiting: `None` while somebody changes it.

@@ -60,7 +60,9 @@ impl Receiver {
         // As large as it may be: on a busy machine the thread below may sleep while the agent sends.
         let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
         let _ = set_socket_recv_buffer_size_force(&socket, 4 << 20);
-        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
         let address = socket.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, datagrams) = mpsc::channel();
@@ -73,7 +75,12 @@ impl Receiver {
                 }
             }
         };
-        Receiver { address, datagrams, stop, thread: Some(std::thread::spawn(receive)) }
+        Receiver {
+            address,
+            datagrams,
+            stop,
+            thread: Some(std::thread::spawn(receive)),
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -95,30 +102,64 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            assert!(thread.join().is_ok() || std::thread::panicking(), "a datagram could not be read");
+            assert!(
+                thread.join().is_ok() || std::thread::panicking(),
+                "a datagram could not be read"
+            );
         }
     }
 }
 
 fn take_apart(bytes: &[u8]) -> Received {
     let datagram = Datagram::decode(bytes).unwrap();
-    let mut received = Received { bytes: bytes.to_vec(), sequence: datagram.sequence, flows: Vec::new(), counters: Vec::new() };
+    let mut received = Received {
+        bytes: bytes.to_vec(),
+        sequence: datagram.sequence,
+        flows: Vec::new(),
+        counters: Vec::new(),
+    };
     for sample in datagram.samples() {
         match sample.unwrap() {
             Sample::Flow(format, sample, records) => {
                 let records: Vec<_> = records.map(Result::unwrap).collect();
-                let [FlowRecord::RawHeader(raw), ref way @ ..] = records[..] else { panic!("{records:?}") };
-                let ways = [DataFormat::EXTENDED_SWITCH, DataFormat::EXTENDED_ROUTER, DataFormat::EXTENDED_MPLS];
+                let [FlowRecord::RawHeader(raw), ref way @ ..] = records[..] else {
+                    panic!("{records:?}")
+                };
+                let ways = [
+                    DataFormat::EXTENDED_SWITCH,
+                    DataFormat::EXTENDED_ROUTER,
+                    DataFormat::EXTENDED_MPLS,
+                ];
                 let is_of_its_way = |record: &FlowRecord<'_>| matches!(record, FlowRecord::Other(other) if ways.contains(&other.format));
                 assert!(way.iter().all(is_of_its_way), "{records:?}");
-                let (protocol, frame_length, stripped) = (raw.protocol, raw.frame_length, raw.stripped);
-                received.flows.push(Flow { format, sample, protocol, frame_length, stripped, header: raw.header.to_vec() });
+                let (protocol, frame_length, stripped) =
+                    (raw.protocol, raw.frame_length, raw.stripped);
+                received.flows.push(Flow {
+                    format,
+                    sample,
+                    protocol,
+                    frame_length,
+                    stripped,
+                    header: raw.header.to_vec(),
+                });
             }
             Sample::Counters(format, sample, records) => {
                 let records: Vec<_> = records.map(Result::unwrap).collect();
-                let [CounterRecord::Interface(interface), CounterRecord::PortName(name)] = records[..] else { panic!("{records:?}") };
+                let [
+                    CounterRecord::Interface(interface),
+                    CounterRecord::PortName(name),
+                ] = records[..]
+                else {
+                    panic!("{records:?}")
+                };
                 let name = String::from_utf8(name.to_vec()).unwrap();
-                received.counters.push(Counters { format, sample, interface, name, at: Instant::now() });
+                received.counters.push(Counters {
+                    format,
+                    sample,
+                    interface,
+                    name,
+                    at: Instant::now(),
+                });
             }
             other => panic!("{other:?}"),
         }
@@ -128,7 +169,10 @@ fn take_apart(bytes: &[u8]) -> Received {
 
 /// All flow samples of some datagrams, in order.
 pub(crate) fn flows(datagrams: &[Received]) -> Vec<Flow> {
-    datagrams.iter().flat_map(|datagram| datagram.flows.clone()).collect()
+    datagrams
+        .iter()
+        .flat_map(|datagram| datagram.flows.clone())
+        .collect()
 }
 
 /// The router's side of counters, as a test wants it.
@@ -151,7 +195,10 @@ impl Reports for Interfaces {
     }
 
     fn node(&self, number: u16) -> &'static str {
-        ["eth-input", "ip4-input"].get(usize::from(number)).copied().unwrap_or("?")
+        ["eth-input", "ip4-input"]
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or("?")
     }
 
     fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
@@ -164,14 +211,21 @@ struct AsSeen;
 
 impl Ways for AsSeen {
     fn way(&self, asked: &Asked<'_>) -> Way {
-        Way { input: asked.input, output: asked.departure.map_or(0, |(port, _)| port), ..Way::default() }
+        Way {
+            input: asked.input,
+            output: asked.departure.map_or(0, |(port, _)| port),
+            ..Way::default()
+        }
     }
 }
 
 /// An agent at 192.0.2.1 that sends to `collectors` and reports no counters.
 pub(crate) fn config(collectors: &[SocketAddr]) -> AgentConfig {
     let collectors = collectors.iter().map(|&address| address.into()).collect();
-    AgentConfig { collectors, ..AgentConfig::new("192.0.2.1".parse().unwrap()) }
+    AgentConfig {
+        collectors,
+        ..AgentConfig::new("192.0.2.1".parse().unwrap())
+    }
 }
 
 /// Waits until something is so, and fails when it does not become so.

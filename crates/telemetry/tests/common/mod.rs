@@ -46,7 +46,11 @@ pub(crate) struct Packets {
 }
 
 pub(crate) fn packets(count: usize, length: usize) -> Packets {
-    let pool = Pool::new(PoolConfig { chunks: 1024, hugepages: Hugepages::Off }).unwrap();
+    let pool = Pool::new(PoolConfig {
+        chunks: 1024,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
     let packet = |place: usize| {
         let mut bytes = vec![0xee; length];
         bytes[..2].copy_from_slice(&(place as u16).to_be_bytes());
@@ -83,7 +87,16 @@ impl Rig {
     pub(crate) fn with_ring(rate: u32, seed: u64, ring: usize) -> Rig {
         let settings = Settings::new(rate, 16);
         let (sampler, source) = Sampler::new(settings.clone(), seed, ring);
-        Rig { settings, sampler, source, marks: Marks::default(), now: 0, worker: 0, gate: Gate::default(), marked: Vec::new() }
+        Rig {
+            settings,
+            sampler,
+            source,
+            marks: Marks::default(),
+            now: 0,
+            worker: 0,
+            gate: Gate::default(),
+            marked: Vec::new(),
+        }
     }
 
     /// The same in another worker than the first.
@@ -137,7 +150,15 @@ impl Rig {
 
     fn pass(&mut self, point: Point, interface: u32, packets: &[Pkt]) {
         if let Some(left) = self.gate.due(interface, packets.len()) {
-            let look = Look { world: &Plain, worker: self.worker, now: self.now, point, interface, inner: false, left: *left };
+            let look = Look {
+                world: &Plain,
+                worker: self.worker,
+                now: self.now,
+                point,
+                interface,
+                inner: false,
+                left: *left,
+            };
             *left = self.sampler.look(&look, packets, &mut self.marks);
         }
     }
@@ -207,13 +228,24 @@ pub(crate) fn within_four_sigma(count: u64, trials: u64, rate: u32) -> bool {
 /// chance of it is below 1e-4. At least 20 are expected in each class, else it says nothing.
 pub(crate) fn surprise(classes: &[u64]) -> f64 {
     let expected = classes.iter().sum::<u64>() as f64 / classes.len() as f64;
-    surprise_of(&classes.iter().map(|&count| (count, expected)).collect::<Vec<_>>())
+    surprise_of(
+        &classes
+            .iter()
+            .map(|&count| (count, expected))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The same for classes of which each has its own expectation.
 pub(crate) fn surprise_of(classes: &[(u64, f64)]) -> f64 {
-    assert!(classes.iter().all(|&(_, expected)| expected >= 20.0), "too few samples to judge");
-    let square: f64 = classes.iter().map(|&(count, expected)| (count as f64 - expected).powi(2) / expected).sum();
+    assert!(
+        classes.iter().all(|&(_, expected)| expected >= 20.0),
+        "too few samples to judge"
+    );
+    let square: f64 = classes
+        .iter()
+        .map(|&(count, expected)| (count as f64 - expected).powi(2) / expected)
+        .sum();
     let freedom = (classes.len() - 1) as f64;
     let spread = 2.0 / (9.0 * freedom);
     ((square / freedom).cbrt() - (1.0 - spread)) / spread.sqrt()

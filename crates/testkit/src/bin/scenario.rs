@@ -26,10 +26,16 @@ fn make(wanted: Vec<String>) -> Result<(), String> {
     let mut scripts = Vec::new();
     for name in wanted {
         let folder = folder().join(&name);
-        let text = std::fs::read_to_string(folder.join("packets.txt")).map_err(|error| format!("{name}: packets.txt: {error}"))?;
-        let script = Script::parse(&text).map_err(|error| format!("{name}: packets.txt: {error}"))?;
-        let count = captures::write(&folder, &script).map_err(|error| format!("{name}: {error}"))?;
-        println!("{name}: {count} captures of {} paragraphs", script.events.len());
+        let text = std::fs::read_to_string(folder.join("packets.txt"))
+            .map_err(|error| format!("{name}: packets.txt: {error}"))?;
+        let script =
+            Script::parse(&text).map_err(|error| format!("{name}: packets.txt: {error}"))?;
+        let count =
+            captures::write(&folder, &script).map_err(|error| format!("{name}: {error}"))?;
+        println!(
+            "{name}: {count} captures of {} paragraphs",
+            script.events.len()
+        );
         scripts.push((name, script));
     }
     match judge::remarks(&scripts) {

@@ -84,9 +84,16 @@ impl CpuTime {
 
 /// How long the tasks below `folder` whose name begins so have run, in nanoseconds.
 fn ran(folder: &str, name: &str) -> u64 {
-    let Ok(tasks) = fs::read_dir(folder) else { return 0 };
-    let named = tasks.flatten().map(|entry| entry.path()).filter(|path| is_named(path, name));
-    named.filter_map(|path| first_number(&fs::read_to_string(path.join("schedstat")).ok()?)).sum()
+    let Ok(tasks) = fs::read_dir(folder) else {
+        return 0;
+    };
+    let named = tasks
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| is_named(path, name));
+    named
+        .filter_map(|path| first_number(&fs::read_to_string(path.join("schedstat")).ok()?))
+        .sum()
 }
 
 fn is_named(task: &Path, name: &str) -> bool {
@@ -102,8 +109,14 @@ fn machine() -> Option<u64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     // user nice system idle iowait irq softirq steal: proc_stat(5). A tick is 1/100 s there on Linux.
-    let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let busy: u64 = [0, 1, 2, 5, 6].iter().filter_map(|&column| ticks.get(column)).sum();
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let busy: u64 = [0, 1, 2, 5, 6]
+        .iter()
+        .filter_map(|&column| ticks.get(column))
+        .sum();
     Some(busy * 10_000_000)
 }
 
@@ -124,7 +137,13 @@ mod tests {
         let passed = thread.unwrap().join().unwrap().since(before);
         assert!(passed.workers >= 20_000_000, "{passed:?}");
         assert!(passed.process >= passed.workers, "{passed:?}");
-        assert!(own_thread() - own < passed.process, "another thread's time is not this one's");
-        assert!(passed.whole_us() >= 20_000.0 && passed.machine > 0, "{passed:?}");
+        assert!(
+            own_thread() - own < passed.process,
+            "another thread's time is not this one's"
+        );
+        assert!(
+            passed.whole_us() >= 20_000.0 && passed.machine > 0,
+            "{passed:?}"
+        );
     }
 }

@@ -54,22 +54,38 @@ pub(super) struct Flight {
 }
 
 /// Sends at `rate` a second for some time through whatever joins the hosts.
-pub(super) fn fly(stage: &Stage, rate: u32, lasting: Duration, interrupt: &Interrupt) -> Result<Flight, String> {
+pub(super) fn fly(
+    stage: &Stage,
+    rate: u32,
+    lasting: Duration,
+    interrupt: &Interrupt,
+) -> Result<Flight, String> {
     let sink = stage.in_host(FAR, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
     set_socket_recv_buffer_size_force(&sink, RECEIVE_BUFFER).map_err(sentence)?;
     sink.set_read_timeout(Some(SILENCE)).map_err(sentence)?;
     let source = stage.in_host(NEAR, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-    source.connect(SocketAddr::from((stage.far_address(), PORT))).map_err(sentence)?;
+    source
+        .connect(SocketAddr::from((stage.far_address(), PORT)))
+        .map_err(sentence)?;
     leg(&source, &sink, rate, WARM_UP, interrupt);
     Ok(leg(&source, &sink, rate, lasting, interrupt))
 }
 
-fn leg(source: &UdpSocket, sink: &UdpSocket, rate: u32, lasting: Duration, interrupt: &Interrupt) -> Flight {
+fn leg(
+    source: &UdpSocket,
+    sink: &UdpSocket,
+    rate: u32,
+    lasting: Duration,
+    interrupt: &Interrupt,
+) -> Flight {
     let (landed, all_sent) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(sink, &landed, &all_sent));
         let before = CpuTime::now();
-        let mut flight = scope.spawn(|| send(source, rate, lasting, interrupt)).join().unwrap_or_default();
+        let mut flight = scope
+            .spawn(|| send(source, rate, lasting, interrupt))
+            .join()
+            .unwrap_or_default();
         wait_for(&landed, flight.sent);
         flight.cpu = CpuTime::now().since(before);
         all_sent.store(true, Ordering::Release);
@@ -113,7 +129,9 @@ fn receive(socket: &UdpSocket, landed: &AtomicU64, all_sent: &AtomicBool) -> f64
             }
             // Not ours.
             Ok(_) => (),
-            Err(_) if all_sent.load(Ordering::Acquire) => return (cpu::own_thread() - own) as f64 / 1e3,
+            Err(_) if all_sent.load(Ordering::Acquire) => {
+                return (cpu::own_thread() - own) as f64 / 1e3;
+            }
             Err(_) => (),
         }
     }

@@ -17,11 +17,19 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Sends datagrams one by one for some time and returns how long each took to come back, in
 /// microseconds. One that does not come back is none.
-pub(super) fn round_trips(stage: &Stage, lasting: Duration, interrupt: &Interrupt) -> Result<Vec<f64>, String> {
+pub(super) fn round_trips(
+    stage: &Stage,
+    lasting: Duration,
+    interrupt: &Interrupt,
+) -> Result<Vec<f64>, String> {
     let mirror = stage.in_host(FAR, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
-    mirror.set_read_timeout(Some(Duration::from_millis(50))).map_err(sentence)?;
+    mirror
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .map_err(sentence)?;
     let socket = stage.in_host(NEAR, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-    socket.connect(SocketAddr::from((stage.far_address(), PORT))).map_err(sentence)?;
+    socket
+        .connect(SocketAddr::from((stage.far_address(), PORT)))
+        .map_err(sentence)?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(sentence)?;
     let over = AtomicBool::new(false);
     let mut times = Vec::new();

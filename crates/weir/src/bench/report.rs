@@ -137,7 +137,11 @@ impl Spread {
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
-        Spread { low: quantile(&values, 0.25), middle: quantile(&values, 0.5), high: quantile(&values, 0.75) }
+        Spread {
+            low: quantile(&values, 0.25),
+            middle: quantile(&values, 0.5),
+            high: quantile(&values, 0.75),
+        }
     }
 }
 
@@ -161,8 +165,19 @@ fn ratios(bridge: &[f64], weir: &[f64]) -> Spread {
 
 impl UdpCase {
     /// From the rounds of both sides, in their order.
-    pub(super) fn new(name: &'static str, rate: u32, round_seconds: u32, bridge: &[Flight], weir: &[Flight]) -> UdpCase {
-        let cost = |flights: &[Flight]| flights.iter().map(|flight| flight.cpu.whole_us() / flight.sent as f64).collect::<Vec<_>>();
+    pub(super) fn new(
+        name: &'static str,
+        rate: u32,
+        round_seconds: u32,
+        bridge: &[Flight],
+        weir: &[Flight],
+    ) -> UdpCase {
+        let cost = |flights: &[Flight]| {
+            flights
+                .iter()
+                .map(|flight| flight.cpu.whole_us() / flight.sent as f64)
+                .collect::<Vec<_>>()
+        };
         let ratio = ratios(&cost(bridge), &cost(weir));
         let (bridge, weir) = (UdpSide::new(bridge), UdpSide::new(weir));
         UdpCase {
@@ -187,7 +202,13 @@ impl UdpCase {
 impl UdpSide {
     fn new(flights: &[Flight]) -> (u32, UdpSide) {
         let sum = |field: fn(&Flight) -> u64| flights.iter().map(field).sum::<u64>();
-        let spread = |field: fn(&Flight) -> f64| Spread::of(flights.iter().map(|flight| field(flight) / flight.sent as f64));
+        let spread = |field: fn(&Flight) -> f64| {
+            Spread::of(
+                flights
+                    .iter()
+                    .map(|flight| field(flight) / flight.sent as f64),
+            )
+        };
         let (sent, received) = (sum(|flight| flight.sent), sum(|flight| flight.received));
         let lost = sent.saturating_sub(received);
         let cost = spread(|flight| flight.cpu.whole_us());
@@ -196,7 +217,14 @@ impl UdpSide {
             sent_packets: sent,
             lost_packets: lost,
             loss_percent: 100.0 * lost as f64 / sent.max(1) as f64,
-            packets_per_second: rounded(Spread::of(flights.iter().map(|flight| flight.sent as f64 / flight.elapsed.as_secs_f64())).middle),
+            packets_per_second: rounded(
+                Spread::of(
+                    flights
+                        .iter()
+                        .map(|flight| flight.sent as f64 / flight.elapsed.as_secs_f64()),
+                )
+                .middle,
+            ),
             packets_per_burst: rounded(sent as f64 / sum(|flight| flight.bursts).max(1) as f64),
             cpu_us_per_packet: rounded(cost.middle),
             cpu_us_per_packet_low: rounded(cost.low),
@@ -217,7 +245,13 @@ fn gigabits(transfer: &Transfer) -> f64 {
 
 impl TcpCase {
     /// From the rounds of both sides, in their order.
-    pub(super) fn new(name: &'static str, offloads: bool, round_seconds: u32, bridge: &[Transfer], weir: &[Transfer]) -> TcpCase {
+    pub(super) fn new(
+        name: &'static str,
+        offloads: bool,
+        round_seconds: u32,
+        bridge: &[Transfer],
+        weir: &[Transfer],
+    ) -> TcpCase {
         let rates = |transfers: &[Transfer]| transfers.iter().map(gigabits).collect::<Vec<_>>();
         let ratio = ratios(&rates(bridge), &rates(weir));
         let target = (!offloads).then_some(LEAST_TCP);
@@ -240,7 +274,11 @@ impl TcpCase {
 impl TcpSide {
     fn new(transfers: &[Transfer]) -> TcpSide {
         let rate = Spread::of(transfers.iter().map(gigabits));
-        let cost = Spread::of(transfers.iter().map(|transfer| transfer.cpu.whole_us() * 1e3 / transfer.bytes as f64));
+        let cost = Spread::of(
+            transfers
+                .iter()
+                .map(|transfer| transfer.cpu.whole_us() * 1e3 / transfer.bytes as f64),
+        );
         TcpSide {
             gigabits_per_second: rounded(rate.middle),
             gigabits_per_second_low: rounded(rate.low),
@@ -252,7 +290,13 @@ impl TcpSide {
 
 impl RoundTripCase {
     /// From all round trips of both sides.
-    pub(super) fn new(name: &'static str, rounds: u32, round_seconds: u32, bridge: Vec<f64>, weir: Vec<f64>) -> RoundTripCase {
+    pub(super) fn new(
+        name: &'static str,
+        rounds: u32,
+        round_seconds: u32,
+        bridge: Vec<f64>,
+        weir: Vec<f64>,
+    ) -> RoundTripCase {
         let (bridge, weir) = (RoundTripSide::new(bridge), RoundTripSide::new(weir));
         RoundTripCase {
             name,
@@ -284,7 +328,14 @@ mod tests {
     #[test]
     fn quartiles_lie_between_values() {
         let spread = Spread::of([4.0, 1.0, 3.0, 2.0, f64::NAN].into_iter());
-        assert_eq!(spread, Spread { low: 1.75, middle: 2.5, high: 3.25 });
+        assert_eq!(
+            spread,
+            Spread {
+                low: 1.75,
+                middle: 2.5,
+                high: 3.25
+            }
+        );
         assert_eq!(Spread::of(std::iter::empty()), Spread::default());
     }
 
@@ -296,9 +347,25 @@ mod tests {
 
     #[test]
     fn loss_is_judged_against_the_bridge() {
-        let flight = |sent, received| Flight { sent, received, elapsed: std::time::Duration::from_secs(1), ..Flight::default() };
-        let case = |weir| UdpCase::new("afxdp-udp-50k", 50_000, 1, &[flight(1000, 999)], &[flight(2000, weir)]);
+        let flight = |sent, received| Flight {
+            sent,
+            received,
+            elapsed: std::time::Duration::from_secs(1),
+            ..Flight::default()
+        };
+        let case = |weir| {
+            UdpCase::new(
+                "afxdp-udp-50k",
+                50_000,
+                1,
+                &[flight(1000, 999)],
+                &[flight(2000, weir)],
+            )
+        };
         assert!(case(1998).loss_met && !case(1997).loss_met);
-        assert_eq!((case(1997).weir.lost_packets, case(1997).weir.loss_percent), (3, 0.15));
+        assert_eq!(
+            (case(1997).weir.lost_packets, case(1997).weir.loss_percent),
+            (3, 0.15)
+        );
     }
 }

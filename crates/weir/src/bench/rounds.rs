@@ -31,8 +31,16 @@ impl Interrupt {
         use tokio::signal::unix::{SignalKind, signal};
         let interrupt = Interrupt::default();
         let told = interrupt.0.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(super::sentence)?;
-        let watched = runtime.block_on(async { Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)) });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(super::sentence)?;
+        let watched = runtime.block_on(async {
+            Ok((
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+            ))
+        });
         let (mut first, mut second) = watched.map_err(|error: std::io::Error| error.to_string())?;
         let body = move || {
             runtime.block_on(async {
@@ -40,7 +48,10 @@ impl Interrupt {
             });
             told.store(true, Ordering::Relaxed);
         };
-        std::thread::Builder::new().name("weir-signals".to_owned()).spawn(body).map_err(super::sentence)?;
+        std::thread::Builder::new()
+            .name("weir-signals".to_owned())
+            .spawn(body)
+            .map_err(super::sentence)?;
         Ok(interrupt)
     }
 
@@ -70,7 +81,10 @@ pub(crate) struct Progress {
 }
 
 /// All cases, and whether packet memory was on hugepages; `None` when somebody pressed Ctrl-C.
-pub(crate) fn measure(args: AfxdpArgs, mut tell: impl FnMut(Progress)) -> Result<Option<(Vec<Case>, bool)>, String> {
+pub(crate) fn measure(
+    args: AfxdpArgs,
+    mut tell: impl FnMut(Progress),
+) -> Result<Option<(Vec<Case>, bool)>, String> {
     let cases = UDP.len() + TCP.len() + 1;
     let mut bench = Bench {
         args,
@@ -82,15 +96,39 @@ pub(crate) fn measure(args: AfxdpArgs, mut tell: impl FnMut(Progress)) -> Result
     let mut found = Vec::new();
     let lasting = Duration::from_secs(args.seconds.into());
     for (name, rate) in UDP {
-        let [bridge, weir] = bench.by_turns(name, false, |stage, interrupt| fly(stage, rate, lasting, interrupt))?;
-        found.push(Case::Udp(UdpCase::new(name, rate, args.seconds, &bridge, &weir)));
+        let [bridge, weir] = bench.by_turns(name, false, |stage, interrupt| {
+            fly(stage, rate, lasting, interrupt)
+        })?;
+        found.push(Case::Udp(UdpCase::new(
+            name,
+            rate,
+            args.seconds,
+            &bridge,
+            &weir,
+        )));
     }
     for (name, offloads) in TCP {
-        let [bridge, weir] = bench.by_turns(name, offloads, |stage, interrupt| transfer(stage, lasting, interrupt))?;
-        found.push(Case::Tcp(TcpCase::new(name, offloads, args.seconds, &bridge, &weir)));
+        let [bridge, weir] = bench.by_turns(name, offloads, |stage, interrupt| {
+            transfer(stage, lasting, interrupt)
+        })?;
+        found.push(Case::Tcp(TcpCase::new(
+            name,
+            offloads,
+            args.seconds,
+            &bridge,
+            &weir,
+        )));
     }
-    let [bridge, weir] = bench.by_turns(ROUND_TRIP, false, |stage, interrupt| round_trips(stage, lasting, interrupt))?;
-    found.push(Case::RoundTrip(RoundTripCase::new(ROUND_TRIP, args.rounds, args.seconds, bridge.concat(), weir.concat())));
+    let [bridge, weir] = bench.by_turns(ROUND_TRIP, false, |stage, interrupt| {
+        round_trips(stage, lasting, interrupt)
+    })?;
+    found.push(Case::RoundTrip(RoundTripCase::new(
+        ROUND_TRIP,
+        args.rounds,
+        args.seconds,
+        bridge.concat(),
+        weir.concat(),
+    )));
     Ok((!bench.interrupt.came()).then_some((found, bench.hugepages)))
 }
 
@@ -123,7 +161,13 @@ impl Bench<'_> {
                     continue;
                 }
                 let left = (Duration::from_secs(self.args.seconds.into()) + BESIDES) * self.left;
-                (self.tell)(Progress { case, round: number, rounds: self.args.rounds, side: side.name(), left });
+                (self.tell)(Progress {
+                    case,
+                    round: number,
+                    rounds: self.args.rounds,
+                    side: side.name(),
+                    left,
+                });
                 let middle = stage.join(side)?;
                 found.push(round(&stage, &self.interrupt)?);
                 if side == Side::Weir {

@@ -49,7 +49,11 @@ pub(crate) fn measure(time: Duration) -> Result<Report, String> {
                 samples += each(black_box(datagram))?;
             }
         }
-        figures.push(Figure { what, samples_per_second: samples as f64 / began.elapsed().as_secs_f64(), target });
+        figures.push(Figure {
+            what,
+            samples_per_second: samples as f64 / began.elapsed().as_secs_f64(),
+            target,
+        });
         Ok::<(), String>(())
     };
     figure("counting", 3_000_000, &mut |bytes| Ok(count(bytes)))?;
@@ -59,7 +63,11 @@ pub(crate) fn measure(time: Duration) -> Result<Report, String> {
         Ok(datagram.sample_count.into())
     })?;
     let mut printed = Vec::with_capacity(1 << 16);
-    for (what, target, format) in [("lines", 500_000, Format::Line), ("text", 0, Format::Text), ("JSON", 0, Format::Json)] {
+    for (what, target, format) in [
+        ("lines", 500_000, Format::Line),
+        ("text", 0, Format::Text),
+        ("JSON", 0, Format::Json),
+    ] {
         figure(what, target, &mut |bytes| {
             // Not `sink`, which does not even format.
             printed.clear();
@@ -74,7 +82,9 @@ pub(crate) fn measure(time: Duration) -> Result<Report, String> {
 
 /// Every sample and record is looked at.
 fn count(bytes: &[u8]) -> u64 {
-    let Ok(datagram) = Datagram::decode(bytes) else { return 0 };
+    let Ok(datagram) = Datagram::decode(bytes) else {
+        return 0;
+    };
     let mut samples = 0;
     for sample in datagram.samples().flatten() {
         if let Sample::Flow(_, fixed, records) = sample {
@@ -106,11 +116,23 @@ fn datagrams(count: u32) -> Result<Vec<Vec<u8>>, String> {
                 input: Port::interface(1),
                 output: Port::interface(2),
             };
-            let ends = Ends { source: 0x0a00_0000 + flow % 1000, destination: 0x0a01_0000 + flow % 77, ..Ends::default() };
+            let ends = Ends {
+                source: 0x0a00_0000 + flow % 1000,
+                destination: 0x0a01_0000 + flow % 77,
+                ..Ends::default()
+            };
             let packet = udp4(&ends, &[0; 200]);
             let header = packet.get(..128).unwrap_or(&packet);
-            let raw = RawHeader { protocol: RawHeader::ETHERNET, frame_length: 246, stripped: 4, header };
-            match builder.flow_sample(&sample, &[Written::RawHeader(raw)]).map_err(|error| error.to_string())? {
+            let raw = RawHeader {
+                protocol: RawHeader::ETHERNET,
+                frame_length: 246,
+                stripped: 4,
+                header,
+            };
+            match builder
+                .flow_sample(&sample, &[Written::RawHeader(raw)])
+                .map_err(|error| error.to_string())?
+            {
                 Fit::Added => sequence = flow,
                 Fit::Full => return Ok(builder.finish(number, number).to_vec()),
             }

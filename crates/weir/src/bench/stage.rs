@@ -71,7 +71,9 @@ impl Middle<'_> {
     /// Whether this process has hugepages, which only packet memory is put on.
     pub(super) fn on_hugepages(&self) -> bool {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let kilobytes = status.lines().find_map(|line| line.strip_prefix("HugetlbPages:"));
+        let kilobytes = status
+            .lines()
+            .find_map(|line| line.strip_prefix("HugetlbPages:"));
         kilobytes.is_some_and(|text| !text.trim().starts_with("0 "))
     }
 }
@@ -81,7 +83,12 @@ impl Drop for Middle<'_> {
         match self {
             Middle::Bridge(stage, index) => {
                 // It goes with the namespace at the latest.
-                let _ = stage.host(ROUTER).and_then(|host| host.route().map_err(sentence)?.delete(*index).map_err(sentence));
+                let _ = stage.host(ROUTER).and_then(|host| {
+                    host.route()
+                        .map_err(sentence)?
+                        .delete(*index)
+                        .map_err(sentence)
+                });
             }
             Middle::Weir(router) => router.stop(),
         }
@@ -100,31 +107,47 @@ impl Stage {
     pub(super) fn build(offloads: bool) -> Result<Stage, String> {
         let hosts = Lab::two_hosts().switched();
         let lab = hosts.build().map_err(sentence)?;
-        let stage = Stage { lab, hosts, offloads };
+        let stage = Stage {
+            lab,
+            hosts,
+            offloads,
+        };
         let (near, far) = (stage.hosts.near_address(), stage.hosts.far_address());
         for (host, other, mac) in [(NEAR, far, 0x0b), (FAR, near, 0x0a)] {
             let mut route = stage.host(host)?.route().map_err(sentence)?;
             let index = route.link_by_name("eth0").map_err(sentence)?.index;
-            route.add_neighbour(index, IpAddr::V4(other), [2, 0, 0, 0, 0, mac]).map_err(sentence)?;
+            route
+                .add_neighbour(index, IpAddr::V4(other), [2, 0, 0, 0, 0, mac])
+                .map_err(sentence)?;
         }
         Ok(stage)
     }
 
     /// Joins the hosts.
     pub(super) fn join(&self, side: Side) -> Result<Middle<'_>, String> {
-        for (host, device) in [(NEAR, "eth0"), (FAR, "eth0"), (ROUTER, PORTS[0]), (ROUTER, PORTS[1])] {
+        for (host, device) in [
+            (NEAR, "eth0"),
+            (FAR, "eth0"),
+            (ROUTER, PORTS[0]),
+            (ROUTER, PORTS[1]),
+        ] {
             self.set_offloads(self.host(host)?, device, side)?;
         }
         match side {
             Side::Bridge => {
-                self.lab.bridge(ROUTER, "bridge", &PORTS).map_err(sentence)?;
+                self.lab
+                    .bridge(ROUTER, "bridge", &PORTS)
+                    .map_err(sentence)?;
                 let index = self.host(ROUTER)?.link("bridge").map_err(sentence)?.index;
                 Ok(Middle::Bridge(self, index))
             }
             Side::Weir => {
-                let (config, _) = weir_config::check("bench", CONFIGURATION).map_err(|errors| format!("{errors:?}"))?;
+                let (config, _) = weir_config::check("bench", CONFIGURATION)
+                    .map_err(|errors| format!("{errors:?}"))?;
                 let namespace = self.host(ROUTER)?.namespace();
-                let router = namespace.run(move || Router::start(&config, &Options::default())).map_err(sentence)?;
+                let router = namespace
+                    .run(move || Router::start(&config, &Options::default()))
+                    .map_err(sentence)?;
                 router.map(Middle::Weir).map_err(sentence)
             }
         }
@@ -133,7 +156,8 @@ impl Stage {
     fn set_offloads(&self, host: &Host, device: &str, side: Side) -> Result<(), String> {
         let ethtool = host.ethtool().map_err(sentence)?;
         for offload in OFFLOADS {
-            let for_weir = side == Side::Weir && matches!(offload, Offload::TxChecksum | Offload::TcpSegmentation);
+            let for_weir = side == Side::Weir
+                && matches!(offload, Offload::TxChecksum | Offload::TcpSegmentation);
             let on = self.offloads && offload != OFF_BY_DEFAULT && !for_weir;
             // What follows from another setting cannot be said twice: the kernel then refuses.
             if ethtool.offload(device, offload).map_err(sentence)? != on
@@ -152,8 +176,16 @@ impl Stage {
     }
 
     /// Runs `make` in the sending host, or in the receiving one.
-    pub(super) fn in_host<T: Send>(&self, name: &str, make: impl FnOnce() -> std::io::Result<T> + Send) -> Result<T, String> {
-        self.host(name)?.namespace().run(make).map_err(sentence)?.map_err(sentence)
+    pub(super) fn in_host<T: Send>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> std::io::Result<T> + Send,
+    ) -> Result<T, String> {
+        self.host(name)?
+            .namespace()
+            .run(make)
+            .map_err(sentence)?
+            .map_err(sentence)
     }
 
     /// The address of the host that receives.

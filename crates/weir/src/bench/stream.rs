@@ -36,7 +36,11 @@ pub(super) struct Transfer {
 }
 
 /// Transfers for some time through whatever joins the hosts.
-pub(super) fn transfer(stage: &Stage, lasting: Duration, interrupt: &Interrupt) -> Result<Transfer, String> {
+pub(super) fn transfer(
+    stage: &Stage,
+    lasting: Duration,
+    interrupt: &Interrupt,
+) -> Result<Transfer, String> {
     let listener = stage.in_host(FAR, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
     let to = SocketAddr::from((stage.far_address(), PORT));
     let out = stage.in_host(NEAR, || TcpStream::connect_timeout(&to, CONNECT_LIMIT))?;
@@ -51,7 +55,11 @@ pub(super) fn transfer(stage: &Stage, lasting: Duration, interrupt: &Interrupt) 
         let (bytes, cpu, began) = (read.load(Ordering::Acquire), CpuTime::now(), Instant::now());
         interrupt.sleep(lasting);
         let bytes = read.load(Ordering::Acquire) - bytes;
-        let done = Transfer { bytes, elapsed: began.elapsed(), cpu: CpuTime::now().since(cpu) };
+        let done = Transfer {
+            bytes,
+            elapsed: began.elapsed(),
+            cpu: CpuTime::now().since(cpu),
+        };
         over.store(true, Ordering::Release);
         done
     }))

@@ -34,7 +34,9 @@ pub(crate) struct Where {
 impl Where {
     /// A client of it. Nothing is asked yet.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let Some(address) = &self.router else { return Ok(Client::new(self.socket())) };
+        let Some(address) = &self.router else {
+            return Ok(Client::new(self.socket()));
+        };
         let token = self.token()?;
         match &self.ca {
             Some(ca) => Ok(Client::tls(address, ca, token.as_deref())?),
@@ -51,8 +53,13 @@ impl Where {
     pub(crate) fn options(&self) -> String {
         match &self.router {
             Some(router) => {
-                let ca = self.ca.as_ref().map_or_else(String::new, |ca| format!("--ca {} ", ca.display()));
-                let token = self.token_file.as_ref().map_or_else(String::new, |file| format!("--token-file {} ", file.display()));
+                let ca = self
+                    .ca
+                    .as_ref()
+                    .map_or_else(String::new, |ca| format!("--ca {} ", ca.display()));
+                let token = self.token_file.as_ref().map_or_else(String::new, |file| {
+                    format!("--token-file {} ", file.display())
+                });
                 format!("--router {router} {ca}{token}")
             }
             None if self.socket() == default_socket() => String::new(),
@@ -62,12 +69,21 @@ impl Where {
 
     fn token(&self) -> Result<Option<String>, Failure> {
         let Some(file) = &self.token_file else {
-            return Ok(std::env::var("WEIR_TOKEN").ok().filter(|token| !token.is_empty()));
+            return Ok(std::env::var("WEIR_TOKEN")
+                .ok()
+                .filter(|token| !token.is_empty()));
         };
-        let text = fs::read_to_string(file).map_err(|error| Failure::said(format_args!("cannot read {}: {error}", file.display())))?;
+        let text = fs::read_to_string(file).map_err(|error| {
+            Failure::said(format_args!("cannot read {}: {error}", file.display()))
+        })?;
         match text.trim() {
-            token if !token.is_empty() && token.len() <= LONGEST_TOKEN => Ok(Some(token.to_owned())),
-            _ => Err(Failure::said(format_args!("{} has no token", file.display()))),
+            token if !token.is_empty() && token.len() <= LONGEST_TOKEN => {
+                Ok(Some(token.to_owned()))
+            }
+            _ => Err(Failure::said(format_args!(
+                "{} has no token",
+                file.display()
+            ))),
         }
     }
 }

@@ -43,27 +43,83 @@ pub(crate) struct Kind {
 }
 
 const fn kind(name: &'static str, source: Source, sentence: &'static str) -> Kind {
-    Kind { name, source, sentence }
+    Kind {
+        name,
+        source,
+        sentence,
+    }
 }
 
 /// All kinds, in the order of the reference page.
 pub(crate) const KINDS: &[Kind] = &[
-    kind("INTERFACE", Source::Interfaces, "the name of an interface, as in the configuration"),
-    kind("INTERFACE|NUMBER", Source::Interfaces, "the name of an interface, or the number of an adjacency as `show ip fib` has it"),
-    kind("BRIDGE-DOMAIN", Source::Nothing, "the name of a bridge domain, as in the configuration"),
-    kind("NODE", Source::Nodes, "the name of a node of the graph, as `show runtime` has it; `any` is all of them"),
-    kind("ACL", Source::AccessLists, "the name of an access list, as in the configuration"),
-    kind("PREFIX|ADDRESS", Source::Prefixes, "a prefix as 192.0.2.0/24, or an address as 192.0.2.7"),
-    kind("REVISION", Source::Revisions, "the number of an applied configuration, as `config history` has it"),
-    kind("PART", Source::Nothing, "a part of what there is to see: the command lists them"),
+    kind(
+        "INTERFACE",
+        Source::Interfaces,
+        "the name of an interface, as in the configuration",
+    ),
+    kind(
+        "INTERFACE|NUMBER",
+        Source::Interfaces,
+        "the name of an interface, or the number of an adjacency as `show ip fib` has it",
+    ),
+    kind(
+        "BRIDGE-DOMAIN",
+        Source::Nothing,
+        "the name of a bridge domain, as in the configuration",
+    ),
+    kind(
+        "NODE",
+        Source::Nodes,
+        "the name of a node of the graph, as `show runtime` has it; `any` is all of them",
+    ),
+    kind(
+        "ACL",
+        Source::AccessLists,
+        "the name of an access list, as in the configuration",
+    ),
+    kind(
+        "PREFIX|ADDRESS",
+        Source::Prefixes,
+        "a prefix as 192.0.2.0/24, or an address as 192.0.2.7",
+    ),
+    kind(
+        "REVISION",
+        Source::Revisions,
+        "the number of an applied configuration, as `config history` has it",
+    ),
+    kind(
+        "PART",
+        Source::Nothing,
+        "a part of what there is to see: the command lists them",
+    ),
     kind("CASE", Source::BenchCases, "the name of a measurement"),
-    kind("FILE", Source::Files, "a file; where it says so, - is standard input or output"),
+    kind(
+        "FILE",
+        Source::Files,
+        "a file; where it says so, - is standard input or output",
+    ),
     kind("DIR", Source::Folders, "a folder"),
-    kind("HOST:PORT", Source::Nothing, "a router's TCP address, as 192.0.2.1:8443"),
-    kind("SOCKET", Source::Files, "the Unix socket of a running router"),
-    kind("DURATION", Source::Nothing, "a time as 500ms, 90s, 5m or 1h; a number alone means seconds"),
+    kind(
+        "HOST:PORT",
+        Source::Nothing,
+        "a router's TCP address, as 192.0.2.1:8443",
+    ),
+    kind(
+        "SOCKET",
+        Source::Files,
+        "the Unix socket of a running router",
+    ),
+    kind(
+        "DURATION",
+        Source::Nothing,
+        "a time as 500ms, 90s, 5m or 1h; a number alone means seconds",
+    ),
     kind("SECONDS", Source::Nothing, "a number of seconds"),
-    kind("REASON", Source::Reasons, "a reason for which packets are dropped, as `show errors` has it"),
+    kind(
+        "REASON",
+        Source::Reasons,
+        "a reason for which packets are dropped, as `show errors` has it",
+    ),
     kind("COUNT", Source::Nothing, "how many"),
     kind("N", Source::Nothing, "a number"),
     kind("BYTES", Source::Nothing, "a number of bytes"),
@@ -72,16 +128,48 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("POINT", Source::Nothing, "one of the words that are listed"),
     kind("PORT", Source::Nothing, "a port of UDP or TCP"),
     kind("LABEL", Source::Nothing, "an MPLS label, 0 to 1048575"),
-    kind("TABLE", Source::Nothing, "the name of a VRF, or the number of a routing table; `default` or 0 is the default one"),
-    kind("ADDR:PORT", Source::Nothing, "an address and a UDP port, as 127.0.0.1:6343, [::1]:6343 or 6343"),
-    kind("HOST/PORT", Source::Nothing, "a host and a UDP port, as 192.0.2.1/6343"),
+    kind(
+        "TABLE",
+        Source::Nothing,
+        "the name of a VRF, or the number of a routing table; `default` or 0 is the default one",
+    ),
+    kind(
+        "ADDR:PORT",
+        Source::Nothing,
+        "an address and a UDP port, as 127.0.0.1:6343, [::1]:6343 or 6343",
+    ),
+    kind(
+        "HOST/PORT",
+        Source::Nothing,
+        "a host and a UDP port, as 192.0.2.1/6343",
+    ),
     kind("HOST", Source::Nothing, "a name or an address"),
-    kind("TIMES", Source::Nothing, "a number above 0, as 1 or 0.5 or 100"),
-    kind("FIELD,...", Source::Nothing, "names of fields as the text form prints them, with commas between them"),
-    kind("TEXT", Source::Nothing, "any text; in quotes when it has spaces"),
-    kind("FORMAT", Source::Nothing, "one of the words that are listed"),
+    kind(
+        "TIMES",
+        Source::Nothing,
+        "a number above 0, as 1 or 0.5 or 100",
+    ),
+    kind(
+        "FIELD,...",
+        Source::Nothing,
+        "names of fields as the text form prints them, with commas between them",
+    ),
+    kind(
+        "TEXT",
+        Source::Nothing,
+        "any text; in quotes when it has spaces",
+    ),
+    kind(
+        "FORMAT",
+        Source::Nothing,
+        "one of the words that are listed",
+    ),
     kind("SHELL", Source::Nothing, "one of the words that are listed"),
-    kind("WORD", Source::Nothing, "a word of a command line, or one of those that are listed"),
+    kind(
+        "WORD",
+        Source::Nothing,
+        "a word of a command line, or one of those that are listed",
+    ),
 ];
 
 impl Kind {

@@ -6,7 +6,10 @@ use std::time::Duration;
 /// Reads `10s`, `500ms`, `2m`, `1h`; a bare number means seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let help = "a duration is a number with ms, s, m or h: 10s";
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
     let number: u64 = number.parse().map_err(|_| help.to_owned())?;
     let milliseconds = match unit {
         "ms" => Some(number),
@@ -26,14 +29,22 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let any = |port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
     let port_alone = text.strip_prefix(':').unwrap_or(text).parse().map(any);
-    text.parse().or(port_alone).map_err(|_| "an address and a port are written as 127.0.0.1:6343, [::1]:6343 or 6343".to_owned())
+    text.parse().or(port_alone).map_err(|_| {
+        "an address and a port are written as 127.0.0.1:6343, [::1]:6343 or 6343".to_owned()
+    })
 }
 
 /// Reads `192.0.2.1/6343`, `[2001:db8::1]/6343`, `collector.example/6343`, and the same with a colon.
 pub(super) fn destination(text: &str) -> Result<(String, u16), String> {
     let help = || "a destination is a host and a UDP port, as 192.0.2.1/6343".to_owned();
-    let (host, port) = text.rsplit_once('/').or_else(|| text.rsplit_once(':')).ok_or_else(help)?;
-    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let (host, port) = text
+        .rsplit_once('/')
+        .or_else(|| text.rsplit_once(':'))
+        .ok_or_else(help)?;
+    let host = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(host);
     match port.parse() {
         Ok(port @ 1..) if !host.is_empty() => Ok((host.to_owned(), port)),
         _ => Err(help()),

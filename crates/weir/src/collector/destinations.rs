@@ -25,15 +25,34 @@ impl Destinations {
     /// Finds the hosts.
     pub(crate) fn new(hosts: &[(String, u16)]) -> Result<Destinations, Failure> {
         let connected = |(host, port): &(String, u16)| {
-            let failed = |error: std::io::Error| Failure::said(format_args!("{host}/{port}: {error}"));
-            let found = (host.as_str(), *port).to_socket_addrs().map_err(failed)?.next();
-            let address = found.ok_or_else(|| Failure::said(format_args!("{host} has no address")))?;
-            let any: SocketAddr = if address.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+            let failed =
+                |error: std::io::Error| Failure::said(format_args!("{host}/{port}: {error}"));
+            let found = (host.as_str(), *port)
+                .to_socket_addrs()
+                .map_err(failed)?
+                .next();
+            let address =
+                found.ok_or_else(|| Failure::said(format_args!("{host} has no address")))?;
+            let any: SocketAddr = if address.is_ipv4() {
+                (Ipv4Addr::UNSPECIFIED, 0).into()
+            } else {
+                (Ipv6Addr::UNSPECIFIED, 0).into()
+            };
             let socket = UdpSocket::bind(any).map_err(failed)?;
             socket.connect(address).map_err(failed)?;
-            Ok(Destination { address, socket: Arc::new(socket), sent: 0, failed: 0 })
+            Ok(Destination {
+                address,
+                socket: Arc::new(socket),
+                sent: 0,
+                failed: 0,
+            })
         };
-        Ok(Destinations(hosts.iter().map(connected).collect::<Result<_, Failure>>()?))
+        Ok(Destinations(
+            hosts
+                .iter()
+                .map(connected)
+                .collect::<Result<_, Failure>>()?,
+        ))
     }
 
     /// Sends something to all of them.
@@ -53,8 +72,18 @@ impl Destinations {
 
     /// Says what did not arrive.
     pub(crate) fn tell(&self, what: &str) {
-        for Destination { address, sent, failed, .. } in self.0.iter().filter(|destination| destination.failed > 0) {
-            let _ = writeln!(std::io::stderr(), "weir: {address}: {failed} of {} {what} were refused", sent + failed);
+        for Destination {
+            address,
+            sent,
+            failed,
+            ..
+        } in self.0.iter().filter(|destination| destination.failed > 0)
+        {
+            let _ = writeln!(
+                std::io::stderr(),
+                "weir: {address}: {failed} of {} {what} were refused",
+                sent + failed
+            );
         }
     }
 }

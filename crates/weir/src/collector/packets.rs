@@ -34,7 +34,14 @@ impl Packets {
     }
 
     /// What is in a datagram, or itself.
-    pub(crate) fn write(self, to: &mut dyn Write, from: SocketAddr, at: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), PrintError> {
+    pub(crate) fn write(
+        self,
+        to: &mut dyn Write,
+        from: SocketAddr,
+        at: SocketAddr,
+        time: u64,
+        bytes: &[u8],
+    ) -> Result<(), PrintError> {
         if self == Packets::Datagrams {
             let frame = frame(from, at, bytes);
             return Ok(record(to, time, frame.len(), &frame)?);
@@ -43,7 +50,8 @@ impl Packets {
         let (datagram, _, mut wrong) = version4::decode(bytes, &mut room)?;
         for sample in datagram.samples() {
             let records = match (self, sample) {
-                (Packets::Sampled, Ok(Sample::Flow(_, _, records))) | (Packets::Discarded, Ok(Sample::Discard(_, records))) => records,
+                (Packets::Sampled, Ok(Sample::Flow(_, _, records)))
+                | (Packets::Discarded, Ok(Sample::Discard(_, records))) => records,
                 (_, Ok(_)) => continue,
                 (_, Err(error)) => {
                     wrong.get_or_insert(error);
@@ -58,7 +66,9 @@ impl Packets {
 
 fn headers(to: &mut dyn Write, time: u64, records: FlowRecords<'_>) -> std::io::Result<()> {
     for record in records.flatten() {
-        let FlowRecord::RawHeader(raw) = record else { continue };
+        let FlowRecord::RawHeader(raw) = record else {
+            continue;
+        };
         let whole = raw.frame_length.saturating_sub(raw.stripped) as usize;
         let ether_type: [u8; 2] = match raw.protocol {
             RawHeader::ETHERNET => {
@@ -95,7 +105,11 @@ fn frame(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     match (from.ip().to_canonical(), to.ip().to_canonical()) {
         (IpAddr::V4(source), destination) => {
             // Received at all addresses: nobody knows which it was.
-            let destination = if let IpAddr::V4(destination) = destination { destination } else { [0, 0, 0, 0].into() };
+            let destination = if let IpAddr::V4(destination) = destination {
+                destination
+            } else {
+                [0, 0, 0, 0].into()
+            };
             let total = u16::try_from(udp_length.saturating_add(20)).unwrap_or(u16::MAX);
             let mut ip = vec![0x45, 0];
             ip.extend(total.to_be_bytes());
@@ -108,14 +122,25 @@ fn frame(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
             frame.extend(ip);
         }
         (IpAddr::V6(source), destination) => {
-            let destination = if let IpAddr::V6(destination) = destination { destination } else { 0.into() };
+            let destination = if let IpAddr::V6(destination) = destination {
+                destination
+            } else {
+                0.into()
+            };
             frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
             frame.extend(length.to_be_bytes());
             frame.extend([17, 64]);
             frame.extend(source.octets());
             frame.extend(destination.octets());
             // RFC 8200, 8.1: over IPv6 UDP must have a checksum, over addresses, length and protocol, too.
-            let pseudo = [&source.octets()[..], &destination.octets(), &u32::from(length).to_be_bytes(), &[0, 0, 0, 17], &udp].concat();
+            let pseudo = [
+                &source.octets()[..],
+                &destination.octets(),
+                &u32::from(length).to_be_bytes(),
+                &[0, 0, 0, 17],
+                &udp,
+            ]
+            .concat();
             let sum = match checksum::internet(&pseudo) {
                 0 => 0xffff,
                 sum => sum,

@@ -27,7 +27,11 @@ pub(crate) fn json(ledger: &Ledger, to: &mut dyn Write) -> Result<(), Failure> {
         })
         .collect();
     let object = json!({ "agents": agents, "untracked_datagrams": ledger.untracked });
-    writeln!(to, "{}", serde_json::to_string_pretty(&object).map_err(Failure::said)?)?;
+    writeln!(
+        to,
+        "{}",
+        serde_json::to_string_pretty(&object).map_err(Failure::said)?
+    )?;
     Ok(())
 }
 
@@ -67,13 +71,19 @@ fn sentence(estimate: &Estimate) -> String {
         (Verdict::Agrees, false) => "agrees, FCS not counted".to_owned(),
         (Verdict::Disagrees, _) => "DISAGREES".to_owned(),
         (Verdict::PartlySampled, _) => "partly sampled".to_owned(),
-        (Verdict::DirectionUnknown, _) => format!("direction of {} samples not known", estimate.undirected),
+        (Verdict::DirectionUnknown, _) => {
+            format!("direction of {} samples not known", estimate.undirected)
+        }
     }
 }
 
 /// JSON has no infinity.
 fn finite(value: f64) -> Value {
-    if value.is_finite() { json!(value) } else { Value::Null }
+    if value.is_finite() {
+        json!(value)
+    } else {
+        Value::Null
+    }
 }
 
 fn direction(estimate: &Estimate) -> &'static str {
@@ -88,7 +98,17 @@ pub(crate) fn text(ledger: &Ledger, to: &mut dyn Write) -> io::Result<()> {
     writeln!(
         to,
         "{:<40}{:>8}{:>12}{:>10}{:>9}{:>11}{:>11}{:>9}{:>12}{:>10}{:>10}",
-        "Agent", "Sub", "Datagrams", "Lost", "Loss %", "Reordered", "Duplicate", "Restart", "Flows", "Counters", "Discards"
+        "Agent",
+        "Sub",
+        "Datagrams",
+        "Lost",
+        "Loss %",
+        "Reordered",
+        "Duplicate",
+        "Restart",
+        "Flows",
+        "Counters",
+        "Discards"
     )?;
     for (address, sub_agent, agent) in ledger.agents() {
         let name = address.map_or("-".to_owned(), |address| address.to_string());
@@ -106,9 +126,16 @@ pub(crate) fn text(ledger: &Ledger, to: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     if ledger.untracked > 0 {
-        writeln!(to, "and {} datagrams of agents that are too many to be kept", ledger.untracked)?;
+        writeln!(
+            to,
+            "and {} datagrams of agents that are too many to be kept",
+            ledger.untracked
+        )?;
     }
-    for (address, sub_agent, agent) in ledger.agents().filter(|(_, _, agent)| agent.sources().next().is_some()) {
+    for (address, sub_agent, agent) in ledger
+        .agents()
+        .filter(|(_, _, agent)| agent.sources().next().is_some())
+    {
         let name = address.map_or("-".to_owned(), |address| address.to_string());
         writeln!(to, "\n{name}, sub-agent {sub_agent}")?;
         sources(agent, to)?;
@@ -137,8 +164,16 @@ fn sources(agent: &Agent, to: &mut dyn Write) -> io::Result<()> {
     )?;
     for (class, index, source) in agent.sources() {
         let name = format!("{class}:{index}");
-        let (rate, samples, lost, dropped) = (source.rate, source.flows.received, source.flows.lost, source.dropped());
-        write!(to, "{name:>14}{rate:>9}{samples:>10}{lost:>8}{dropped:>9}  ")?;
+        let (rate, samples, lost, dropped) = (
+            source.rate,
+            source.flows.received,
+            source.flows.lost,
+            source.dropped(),
+        );
+        write!(
+            to,
+            "{name:>14}{rate:>9}{samples:>10}{lost:>8}{dropped:>9}  "
+        )?;
         let mut found = false;
         for estimate in agent.estimates(class, index) {
             if found {
@@ -146,7 +181,11 @@ fn sources(agent: &Agent, to: &mut dyn Write) -> io::Result<()> {
             }
             found = true;
             let (octets_off, with_fcs) = estimate.octets_off();
-            let octets = if with_fcs { estimate.estimated_octets } else { estimate.estimated_octets_without_fcs };
+            let octets = if with_fcs {
+                estimate.estimated_octets
+            } else {
+                estimate.estimated_octets_without_fcs
+            };
             writeln!(
                 to,
                 "{:<8}{:>14.0}{:>14}{:>8.2}{:>9.2}{octets:>16.0}{:>16}{octets_off:>8.2}{:>9.2}  {}",
@@ -162,7 +201,11 @@ fn sources(agent: &Agent, to: &mut dyn Write) -> io::Result<()> {
         }
         if !found {
             // Who samples nothing, as a sub-interface or the host, cannot have an estimate.
-            let why = if source.flows.received > 0 { "no two counter samples with flow samples between them" } else { "-" };
+            let why = if source.flows.received > 0 {
+                "no two counter samples with flow samples between them"
+            } else {
+                "-"
+            };
             writeln!(to, "{:102}  {why}", "")?;
         }
     }

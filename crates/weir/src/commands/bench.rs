@@ -3,7 +3,9 @@
 
 use std::io::{IsTerminal, Write};
 
-use weir_bench::{Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Machine, Metered, Report, Step};
+use weir_bench::{
+    Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Machine, Metered, Report, Step,
+};
 
 use crate::bench::{self, AfxdpArgs};
 use crate::cli::{BenchArgs, BenchOther};
@@ -28,7 +30,8 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
                 eprint!("\r\x1b[K{what}");
             }
         };
-        let (case_results, huge) = weir_bench::run_case(case, Effort::default(), progress).map_err(Failure::said)?;
+        let (case_results, huge) =
+            weir_bench::run_case(case, Effort::default(), progress).map_err(Failure::said)?;
         hugepages &= huge;
         results.extend(case_results);
     }
@@ -37,7 +40,11 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
     }
     let report = Report::new(machine(hugepages), results);
     if args.json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+        writeln!(
+            to,
+            "{}",
+            serde_json::to_string_pretty(&report).map_err(Failure::said)?
+        )?;
     } else {
         table(&report, to)?;
     }
@@ -51,7 +58,10 @@ fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure>
     let tell = |now: bench::Progress| {
         if shown {
             let left = now.left.as_secs();
-            eprint!("\r\x1b[K{}, round {} of {}, {}; about {left} s left", now.case, now.round, now.rounds, now.side);
+            eprint!(
+                "\r\x1b[K{}, round {} of {}, {}; about {left} s left",
+                now.case, now.round, now.rounds, now.side
+            );
         }
     };
     let found = bench::measure(args, tell);
@@ -63,9 +73,16 @@ fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure>
         // As a shell counts an end by SIGINT.
         return Err(Failure::Told(130));
     };
-    let report = bench::Report { machine: machine(hugepages), cases };
+    let report = bench::Report {
+        machine: machine(hugepages),
+        cases,
+    };
     if json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+        writeln!(
+            to,
+            "{}",
+            serde_json::to_string_pretty(&report).map_err(Failure::said)?
+        )?;
     } else {
         bench::write_table(&report, to)?;
     }
@@ -80,23 +97,51 @@ fn sflow_export(seconds: u32, json: bool, to: &mut dyn Write) -> Result<(), Fail
             eprint!("\r\x1b[K{what}");
         }
     };
-    let found = weir_bench::sflow_export(std::time::Duration::from_secs(seconds.into()), progress).map_err(Failure::said)?;
+    let found = weir_bench::sflow_export(std::time::Duration::from_secs(seconds.into()), progress)
+        .map_err(Failure::said)?;
     if shown {
         eprint!("\r\x1b[K");
     }
     if json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&found).map_err(Failure::said)?)?;
+        writeln!(
+            to,
+            "{}",
+            serde_json::to_string_pretty(&found).map_err(Failure::said)?
+        )?;
         return Ok(());
     }
     for step in &found.steps {
-        let Step { wanted, samples_per_second, dropped, missing } = step;
-        writeln!(to, "{wanted:>10.0} samples a second wanted, {samples_per_second:>10.0} taken, {dropped} dropped, {missing} missing")?;
+        let Step {
+            wanted,
+            samples_per_second,
+            dropped,
+            missing,
+        } = step;
+        writeln!(
+            to,
+            "{wanted:>10.0} samples a second wanted, {samples_per_second:>10.0} taken, {dropped} dropped, {missing} missing"
+        )?;
     }
-    let (figure, target, datagrams, header) = (found.samples_per_second, found.target, found.datagrams_per_second, found.header_bytes);
-    writeln!(to, "\n{figure:.0} samples a second with {header} octets each and nothing lost, at least {target}; {datagrams:.0} datagrams")?;
+    let (figure, target, datagrams, header) = (
+        found.samples_per_second,
+        found.target,
+        found.datagrams_per_second,
+        found.header_bytes,
+    );
+    writeln!(
+        to,
+        "\n{figure:.0} samples a second with {header} octets each and nothing lost, at least {target}; {datagrams:.0} datagrams"
+    )?;
     let over = &found.overload;
-    let (sum, exact) = (over.sent + over.dropped, if over.is_exact() { "exactly" } else { "NOT" });
-    writeln!(to, "too many: {} taken, {exact} the {sum} that were sent ({}) or dropped ({})", over.taken, over.sent, over.dropped)?;
+    let (sum, exact) = (
+        over.sent + over.dropped,
+        if over.is_exact() { "exactly" } else { "NOT" },
+    );
+    writeln!(
+        to,
+        "too many: {} taken, {exact} the {sum} that were sent ({}) or dropped ({})",
+        over.taken, over.sent, over.dropped
+    )?;
     writeln!(
         to,
         "          {:.0} a second, shared by workers at {:.4} (Jain), {} received",
@@ -107,13 +152,22 @@ fn sflow_export(seconds: u32, json: bool, to: &mut dyn Write) -> Result<(), Fail
 
 /// A decoder on one core.
 fn sflow_decode(seconds: u32, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let report = bench::sflow_decode::measure(std::time::Duration::from_secs(seconds.into())).map_err(Failure::said)?;
+    let report = bench::sflow_decode::measure(std::time::Duration::from_secs(seconds.into()))
+        .map_err(Failure::said)?;
     if json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+        writeln!(
+            to,
+            "{}",
+            serde_json::to_string_pretty(&report).map_err(Failure::said)?
+        )?;
         return Ok(());
     }
     for row in &report.figures {
-        writeln!(to, "{:<28}{:>12.0} flow samples a second, at least {}", row.what, row.samples_per_second, row.target)?;
+        writeln!(
+            to,
+            "{:<28}{:>12.0} flow samples a second, at least {}",
+            row.what, row.samples_per_second, row.target
+        )?;
     }
     Ok(())
 }
@@ -132,10 +186,21 @@ fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         return Ok(Case::ALL.to_vec());
     }
-    let known = || Case::ALL.iter().map(|case| case.name()).collect::<Vec<_>>().join(", ");
+    let known = || {
+        Case::ALL
+            .iter()
+            .map(|case| case.name())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let find = |name: &String| {
         let case = Case::ALL.iter().copied().find(|case| case.name() == name);
-        case.ok_or_else(|| Failure::said(format!("there is no case {name}; there are {}, afxdp, sflow-export and sflow-decode", known())))
+        case.ok_or_else(|| {
+            Failure::said(format!(
+                "there is no case {name}; there are {}, afxdp, sflow-export and sflow-decode",
+                known()
+            ))
+        })
     };
     names.iter().map(find).collect()
 }
@@ -154,21 +219,47 @@ fn machine(hugepages: bool) -> Machine {
 
 fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     let machine = &report.machine;
-    let pages = if machine.hugepages { "hugepages" } else { "ordinary pages" };
-    writeln!(to, "{}, TSC {} MHz, {} cores, {pages}, {}\n", machine.cpu, machine.tsc_mhz, machine.cores, machine.code_path)?;
+    let pages = if machine.hugepages {
+        "hugepages"
+    } else {
+        "ordinary pages"
+    };
+    writeln!(
+        to,
+        "{}, TSC {} MHz, {} cores, {pages}, {}\n",
+        machine.cpu, machine.tsc_mhz, machine.cores, machine.code_path
+    )?;
     writeln!(
         to,
         "{:<12}{:>10}{:>10}{:>9}{:>8}{:>14}{:>9}{:>18}{:>9}{:>14}  Nodes",
-        "Case", "sFlow", "Clocks", "At most", "Mpps", "Added", "At most", "Quartiles", "In all", "Null"
+        "Case",
+        "sFlow",
+        "Clocks",
+        "At most",
+        "Mpps",
+        "Added",
+        "At most",
+        "Quartiles",
+        "In all",
+        "Null"
     )?;
     for found in &report.cases {
         if let Found::Packets(case) = found {
             line(case, to)?;
         }
     }
-    writeln!(to, "\nClocks of the time stamp counter a packet, the generator's input not counted.")?;
-    writeln!(to, "Added: what sFlow adds, nineteen times of twenty within what stands behind it; null: off beside off, in the same way.")?;
-    writeln!(to, "Added is of the quarter of rounds that had the core most to themselves, In all of all rounds.")?;
+    writeln!(
+        to,
+        "\nClocks of the time stamp counter a packet, the generator's input not counted."
+    )?;
+    writeln!(
+        to,
+        "Added: what sFlow adds, nineteen times of twenty within what stands behind it; null: off beside off, in the same way."
+    )?;
+    writeln!(
+        to,
+        "Added is of the quarter of rounds that had the core most to themselves, In all of all rounds."
+    )?;
     for found in &report.cases {
         match found {
             Found::Load(found) => load(found, to)?,
@@ -184,39 +275,133 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
 /// A full table, one line a figure.
 fn load(found: &FibLoad, to: &mut dyn Write) -> Result<(), Failure> {
     writeln!(to, "\n{}, {} prefixes", found.name, found.prefixes)?;
-    let mut row =
-        |what: &str, figure: f64, digits: usize, bound: &str, target: f64| writeln!(to, "{what:<50}{figure:>12.digits$}  {bound} {target}");
-    row("seconds to load", found.seconds, 3, "at most", found.seconds_target)?;
-    row("bytes a prefix that lookups read", found.lookup_bytes_per_prefix, 1, "at most", found.lookup_bytes_per_prefix_target)?;
-    row("the same of 10000 prefixes, in all", found.few_lookup_bytes as f64, 0, "at most", found.few_lookup_bytes_target as f64)?;
-    row("bytes a prefix with exact routes and groups", found.bytes_per_prefix, 1, "at most", found.bytes_per_prefix_target)?;
-    row("clocks of a lookup alone", found.lookup_clocks, 1, "at most", found.lookup_clocks_target)?;
-    row("changes a second while a worker forwards", found.updates_per_second, 0, "at least", found.updates_per_second_target)?;
-    row("percent slower at 300000 changes a second", found.slowed_percent, 1, "at most", found.slowed_percent_target)?;
-    writeln!(to, "{:<50}{:>12.1}", "percent slower at that many", found.slowed_percent_at_most_updates)?;
+    let mut row = |what: &str, figure: f64, digits: usize, bound: &str, target: f64| {
+        writeln!(to, "{what:<50}{figure:>12.digits$}  {bound} {target}")
+    };
+    row(
+        "seconds to load",
+        found.seconds,
+        3,
+        "at most",
+        found.seconds_target,
+    )?;
+    row(
+        "bytes a prefix that lookups read",
+        found.lookup_bytes_per_prefix,
+        1,
+        "at most",
+        found.lookup_bytes_per_prefix_target,
+    )?;
+    row(
+        "the same of 10000 prefixes, in all",
+        found.few_lookup_bytes as f64,
+        0,
+        "at most",
+        found.few_lookup_bytes_target as f64,
+    )?;
+    row(
+        "bytes a prefix with exact routes and groups",
+        found.bytes_per_prefix,
+        1,
+        "at most",
+        found.bytes_per_prefix_target,
+    )?;
+    row(
+        "clocks of a lookup alone",
+        found.lookup_clocks,
+        1,
+        "at most",
+        found.lookup_clocks_target,
+    )?;
+    row(
+        "changes a second while a worker forwards",
+        found.updates_per_second,
+        0,
+        "at least",
+        found.updates_per_second_target,
+    )?;
+    row(
+        "percent slower at 300000 changes a second",
+        found.slowed_percent,
+        1,
+        "at most",
+        found.slowed_percent_target,
+    )?;
+    writeln!(
+        to,
+        "{:<50}{:>12.1}",
+        "percent slower at that many", found.slowed_percent_at_most_updates
+    )?;
     Ok(())
 }
 
 /// A link that goes down, one line a figure.
 fn failover(found: &Failover, to: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(to, "\n{}, {} prefixes over one group of two next hops", found.name, found.prefixes)?;
-    let mut row = |what: &str, figure: f64, digits: usize, rest: &str| writeln!(to, "{what:<50}{figure:>12.digits$}{rest}");
-    row("groups written when a link goes down", found.groups_written as f64, 0, "")?;
-    row("microseconds until all goes by the other", found.microseconds, 1, "")?;
+    writeln!(
+        to,
+        "\n{}, {} prefixes over one group of two next hops",
+        found.name, found.prefixes
+    )?;
+    let mut row = |what: &str, figure: f64, digits: usize, rest: &str| {
+        writeln!(to, "{what:<50}{figure:>12.digits$}{rest}")
+    };
+    row(
+        "groups written when a link goes down",
+        found.groups_written as f64,
+        0,
+        "",
+    )?;
+    row(
+        "microseconds until all goes by the other",
+        found.microseconds,
+        1,
+        "",
+    )?;
     row("the longest", found.microseconds_max, 1, "")?;
-    row("microseconds of a publication of nothing new", found.publish_microseconds, 1, "")?;
-    row("packets a second all the while", found.packets_per_second, 0, "")?;
+    row(
+        "microseconds of a publication of nothing new",
+        found.publish_microseconds,
+        1,
+        "",
+    )?;
+    row(
+        "packets a second all the while",
+        found.packets_per_second,
+        0,
+        "",
+    )?;
     row("packets towards the link before", found.lost_before, 0, "")?;
-    row("packets towards the link, or dropped, after", found.lost_after as f64, 0, &format!("  at most {}", found.lost_after_target))?;
+    row(
+        "packets towards the link, or dropped, after",
+        found.lost_after as f64,
+        0,
+        &format!("  at most {}", found.lost_after_target),
+    )?;
     Ok(())
 }
 
 /// The flow meter, in one line.
 fn metered(found: &Metered, to: &mut dyn Write) -> Result<(), Failure> {
-    let Metered { name, clocks_per_packet_off: off, clocks_per_packet: on, tap_clocks, tap_clocks_target, null, resident, .. } = found;
+    let Metered {
+        name,
+        clocks_per_packet_off: off,
+        clocks_per_packet: on,
+        tap_clocks,
+        tap_clocks_target,
+        null,
+        resident,
+        ..
+    } = found;
     let in_all = found.tap_clocks_in_all;
-    let quartiles = format!("{:.2} to {:.2}", found.tap_clocks_low, found.tap_clocks_high);
-    let lost = if found.unexported > 0 { format!(", {} unexported", found.unexported) } else { String::new() };
+    let quartiles = format!(
+        "{:.2} to {:.2}",
+        found.tap_clocks_low, found.tap_clocks_high
+    );
+    let lost = if found.unexported > 0 {
+        format!(", {} unexported", found.unexported)
+    } else {
+        String::new()
+    };
     writeln!(
         to,
         "\n{name:<12}{off:>10.2} without, {on:.2} with; tap_clocks {tap_clocks:.2} ({quartiles}; in all {in_all:.2}), at most {tap_clocks_target}; null {null:.2}; {resident} flows{lost}"
@@ -226,7 +411,13 @@ fn metered(found: &Metered, to: &mut dyn Write) -> Result<(), Failure> {
 
 /// The exporter of flows.
 fn exported(found: &Exported, to: &mut dyn Write) -> Result<(), Failure> {
-    let Exported { name, records_per_second, records_per_second_target, router_records_per_second, not_sent } = found;
+    let Exported {
+        name,
+        records_per_second,
+        records_per_second_target,
+        router_records_per_second,
+        not_sent,
+    } = found;
     writeln!(
         to,
         "\n{name:<12}{records_per_second:>10.0} records a second, at least {records_per_second_target}; {router_records_per_second:.0} of the set router; {not_sent} not sent"
@@ -241,15 +432,29 @@ fn line(case: &CaseResult, to: &mut dyn Write) -> Result<(), Failure> {
         // Without sFlow median and upper quartile of the clocks: where they are far above, others had a part of the core.
         _ => format!("{:.2} to {:.2}", case.clocks_median, case.clocks_high),
     };
-    let nodes: Vec<String> = case.nodes.iter().map(|(name, clocks)| format!("{name} {clocks:.1}")).collect();
+    let nodes: Vec<String> = case
+        .nodes
+        .iter()
+        .map(|(name, clocks)| format!("{name} {clocks:.1}"))
+        .collect();
     let within = |value: Option<f64>, error: Option<f64>| match (value, error) {
         (Some(value), Some(error)) => format!("{value:.2} ±{error:.2}"),
         _ => String::new(),
     };
-    let (added, null) = (within(case.added, case.added_error), within(case.null, case.null_error));
-    let rate = if case.sflow == "off" { case.sflow.clone() } else { format!("1:{}", case.sflow) };
+    let (added, null) = (
+        within(case.added, case.added_error),
+        within(case.null, case.null_error),
+    );
+    let rate = if case.sflow == "off" {
+        case.sflow.clone()
+    } else {
+        format!("1:{}", case.sflow)
+    };
     // A sample that finds the ring full costs less than one that is kept: such a figure tells nothing.
-    let lost = case.samples_lost.filter(|&lost| lost > 0).map_or(String::new(), |lost| format!("  {lost} samples lost"));
+    let lost = case
+        .samples_lost
+        .filter(|&lost| lost > 0)
+        .map_or(String::new(), |lost| format!("  {lost} samples lost"));
     writeln!(
         to,
         "{:<12}{rate:>10}{:>10.2}{:>9}{:>8.1}{added:>14}{:>9}{quartiles:>18}{:>9}{null:>14}  {}{lost}",

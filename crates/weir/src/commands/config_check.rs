@@ -14,7 +14,12 @@ use crate::failure::Failure;
 use crate::render::units;
 
 /// `weir config check`.
-pub(crate) fn execute(args: &ConfigCheckArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(
+    args: &ConfigCheckArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     if args.running {
         return against_the_router(&args.file, at, json, to);
     }
@@ -27,16 +32,33 @@ pub(crate) fn execute(args: &ConfigCheckArgs, at: &Where, json: bool, to: &mut d
         return report(&name, &checked.warnings, to);
     }
     tell(&checked.warnings);
-    let interfaces = units::count(checked.config.interfaces.len() as u64, "interface", "interfaces");
+    let interfaces = units::count(
+        checked.config.interfaces.len() as u64,
+        "interface",
+        "interfaces",
+    );
     let routes = units::count(checked.config.routes.len() as u64, "route", "routes");
-    writeln!(to, "{name} is right: {interfaces}, {routes}{}", warnings(&checked.warnings))?;
+    writeln!(
+        to,
+        "{name} is right: {interfaces}, {routes}{}",
+        warnings(&checked.warnings)
+    )?;
     Ok(())
 }
 
 /// The running router looks at the file, and at its machine.
-fn against_the_router(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+fn against_the_router(
+    args: &ConfigFileArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let name = name(&args.config);
-    let request = ConfigText { yaml: text(args, json, to)?, file: Some(name.clone()), skip_unsupported: args.skip_unsupported };
+    let request = ConfigText {
+        yaml: text(args, json, to)?,
+        file: Some(name.clone()),
+        skip_unsupported: args.skip_unsupported,
+    };
     let checked = at.client()?.config_check(&request)?;
     if !checked.ok {
         return Err(refuse(&name, &checked.findings, json, to));
@@ -45,7 +67,11 @@ fn against_the_router(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dy
         return report(&name, &checked.findings, to);
     }
     tell(&checked.findings);
-    writeln!(to, "{name} is right for this router{}", warnings(&checked.findings))?;
+    writeln!(
+        to,
+        "{name} is right for this router{}",
+        warnings(&checked.findings)
+    )?;
     Ok(())
 }
 

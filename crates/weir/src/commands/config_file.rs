@@ -37,7 +37,11 @@ impl Told for Finding {
 
     /// The router's own words are harmless, but who knows which router it was.
     fn text(&self) -> String {
-        self.rendered.lines().map(crate::render::harmless).collect::<Vec<_>>().join("\n")
+        self.rendered
+            .lines()
+            .map(crate::render::harmless)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -51,7 +55,11 @@ struct Report<'a, F> {
 
 /// The name of a file in messages.
 pub(crate) fn name(file: &Path) -> String {
-    if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
+    if file == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        file.display().to_string()
+    }
 }
 
 /// The file's bytes, and not many more than are looked at: `/dev/zero` is a file, too.
@@ -68,30 +76,49 @@ pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Reads and checks a file, without a router.
-pub(super) fn check(file: &Path, skip_unsupported: bool) -> Result<Result<Checked, Vec<Diagnostic>>, Failure> {
-    let options = CheckOptions { skip_unsupported, ..CheckOptions::new(name(file)) };
+pub(super) fn check(
+    file: &Path,
+    skip_unsupported: bool,
+) -> Result<Result<Checked, Vec<Diagnostic>>, Failure> {
+    let options = CheckOptions {
+        skip_unsupported,
+        ..CheckOptions::new(name(file))
+    };
     Ok(weir_config::check_with(&options, &read(file)?))
 }
 
 /// The text of a file that a router is to look at. What is no text at all is refused here.
-pub(super) fn text(args: &ConfigFileArgs, json: bool, to: &mut dyn Write) -> Result<String, Failure> {
+pub(super) fn text(
+    args: &ConfigFileArgs,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<String, Failure> {
     let name = name(&args.config);
-    String::from_utf8(read(&args.config)?).map_err(|error| match weir_config::check_bytes(&name, error.as_bytes()) {
-        Err(findings) => refuse(&name, &findings, json, to),
-        Ok(_) => Failure::said(format_args!("{name} is not text in UTF-8")),
+    String::from_utf8(read(&args.config)?).map_err(|error| {
+        match weir_config::check_bytes(&name, error.as_bytes()) {
+            Err(findings) => refuse(&name, &findings, json, to),
+            Ok(_) => Failure::said(format_args!("{name} is not text in UTF-8")),
+        }
     })
 }
 
 /// What a router refused; its findings are told as those of a check are.
 pub(super) fn refused(file: &Path, error: ClientError, json: bool, to: &mut dyn Write) -> Failure {
     match error.refusal() {
-        Some(refusal) if refusal.code == ErrorCode::Invalid => refuse(&name(file), &refusal.findings, json, to),
+        Some(refusal) if refusal.code == ErrorCode::Invalid => {
+            refuse(&name(file), &refusal.findings, json, to)
+        }
         _ => error.into(),
     }
 }
 
 /// Tells why a file is refused.
-pub(crate) fn refuse(name: &str, findings: &[impl Told], json: bool, to: &mut dyn Write) -> Failure {
+pub(crate) fn refuse(
+    name: &str,
+    findings: &[impl Told],
+    json: bool,
+    to: &mut dyn Write,
+) -> Failure {
     if json {
         return match report(name, findings, to) {
             Ok(()) => Failure::Told(REFUSED),
@@ -100,13 +127,32 @@ pub(crate) fn refuse(name: &str, findings: &[impl Told], json: bool, to: &mut dy
     }
     tell(findings);
     let errors = findings.iter().filter(|finding| finding.is_error()).count() as u64;
-    Failure::Coded(REFUSED, format!("{name} is refused: {}{}", units::count(errors, "error", "errors"), warnings(findings)))
+    Failure::Coded(
+        REFUSED,
+        format!(
+            "{name} is refused: {}{}",
+            units::count(errors, "error", "errors"),
+            warnings(findings)
+        ),
+    )
 }
 
 /// The findings as one JSON object.
-pub(super) fn report(name: &str, findings: &[impl Told], to: &mut dyn Write) -> Result<(), Failure> {
-    let report = Report { file: name, valid: !findings.iter().any(Told::is_error), findings };
-    writeln!(to, "{}", serde_json::to_string_pretty(&report).map_err(Failure::said)?)?;
+pub(super) fn report(
+    name: &str,
+    findings: &[impl Told],
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
+    let report = Report {
+        file: name,
+        valid: !findings.iter().any(Told::is_error),
+        findings,
+    };
+    writeln!(
+        to,
+        "{}",
+        serde_json::to_string_pretty(&report).map_err(Failure::said)?
+    )?;
     Ok(())
 }
 
@@ -122,7 +168,11 @@ pub(crate) fn tell(findings: &[impl Told]) {
 
 /// `, 2 warnings`, or nothing.
 pub(super) fn warnings(findings: &[impl Told]) -> String {
-    match findings.iter().filter(|finding| !finding.is_error()).count() {
+    match findings
+        .iter()
+        .filter(|finding| !finding.is_error())
+        .count()
+    {
         0 => String::new(),
         count => format!(", {}", units::count(count as u64, "warning", "warnings")),
     }

@@ -17,7 +17,12 @@ use crate::failure::Failure;
 use crate::render;
 
 /// `weir config plan`.
-pub(crate) fn plan(args: &ConfigPlanArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn plan(
+    args: &ConfigPlanArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let plan = match &args.from {
         Some(from) => offline(&args.file, Some(from), json, to)?,
         None if args.offline => offline(&args.file, None, json, to)?,
@@ -30,13 +35,29 @@ pub(crate) fn plan(args: &ConfigPlanArgs, at: &Where, json: bool, to: &mut dyn W
 }
 
 /// The running router's plan for a file.
-pub(super) fn ask(args: &ConfigFileArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<ConfigPlan, Failure> {
+pub(super) fn ask(
+    args: &ConfigFileArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<ConfigPlan, Failure> {
     let yaml = text(args, json, to)?;
-    let request = ConfigText { yaml, file: Some(name(&args.config)), skip_unsupported: args.skip_unsupported };
-    at.client()?.config_plan(&request).map_err(|error| refused(&args.config, error, json, to))
+    let request = ConfigText {
+        yaml,
+        file: Some(name(&args.config)),
+        skip_unsupported: args.skip_unsupported,
+    };
+    at.client()?
+        .config_plan(&request)
+        .map_err(|error| refused(&args.config, error, json, to))
 }
 
-fn offline(args: &ConfigFileArgs, from: Option<&Path>, json: bool, to: &mut dyn Write) -> Result<ConfigPlan, Failure> {
+fn offline(
+    args: &ConfigFileArgs,
+    from: Option<&Path>,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<ConfigPlan, Failure> {
     let wanted = good(&args.config, args.skip_unsupported, json, to)?;
     let running = match from {
         Some(from) => good(from, args.skip_unsupported, json, to)?.config,
@@ -48,12 +69,22 @@ fn offline(args: &ConfigFileArgs, from: Option<&Path>, json: bool, to: &mut dyn 
     Ok(ConfigPlan {
         findings: Vec::new(),
         needs_restart: plan.needs_restart().map(str::to_owned).collect(),
-        steps: plan.steps.iter().filter(|planned| !matches!(planned.step, Step::NeedsRestart { .. })).map(view).collect(),
+        steps: plan
+            .steps
+            .iter()
+            .filter(|planned| !matches!(planned.step, Step::NeedsRestart { .. }))
+            .map(view)
+            .collect(),
         without_device: plan.without_device,
     })
 }
 
-fn good(file: &Path, skip_unsupported: bool, json: bool, to: &mut dyn Write) -> Result<Checked, Failure> {
+fn good(
+    file: &Path,
+    skip_unsupported: bool,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<Checked, Failure> {
     check(file, skip_unsupported)?.map_err(|findings| refuse(&name(file), &findings, json, to))
 }
 
@@ -73,21 +104,44 @@ fn view(planned: &PlannedStep) -> ConfigStep {
 }
 
 /// `weir config diff`.
-pub(crate) fn diff(args: &ConfigDiffArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn diff(
+    args: &ConfigDiffArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     if let (Some(from), Some(file)) = (&args.from, &args.config) {
-        let (old, new) = (good(from, true, json, to)?.config, good(file, true, json, to)?.config);
-        let diff = ConfigDiff { diff: weir_config::diff(&name(from), &old, &name(file), &new) };
+        let (old, new) = (
+            good(from, true, json, to)?.config,
+            good(file, true, json, to)?.config,
+        );
+        let diff = ConfigDiff {
+            diff: weir_config::diff(&name(from), &old, &name(file), &new),
+        };
         return Output::new(json, to).put(&diff, render::config::diff);
     }
     let request = match &args.config {
         Some(file) => {
             let bytes = read(file)?;
-            let yaml = String::from_utf8(bytes).map_err(|_| Failure::said(format_args!("{} is not text in UTF-8", name(file))))?;
-            DiffRequest { yaml: Some(yaml), revision: None }
+            let yaml = String::from_utf8(bytes)
+                .map_err(|_| Failure::said(format_args!("{} is not text in UTF-8", name(file))))?;
+            DiffRequest {
+                yaml: Some(yaml),
+                revision: None,
+            }
         }
-        None => DiffRequest { yaml: None, revision: args.revision },
+        None => DiffRequest {
+            yaml: None,
+            revision: args.revision,
+        },
     };
-    let file = args.config.as_deref().unwrap_or_else(|| Path::new("the revision"));
-    let diff = at.client()?.config_diff(&request).map_err(|error| refused(file, error, json, to))?;
+    let file = args
+        .config
+        .as_deref()
+        .unwrap_or_else(|| Path::new("the revision"));
+    let diff = at
+        .client()?
+        .config_diff(&request)
+        .map_err(|error| refused(file, error, json, to))?;
     Output::new(json, to).put(&diff, render::config::diff)
 }

@@ -17,18 +17,39 @@ use crate::render::{self, Screen};
 const WAITING: usize = 64;
 
 /// Does it.
-pub(crate) fn execute(args: &MonitorEventsArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let request = EventRequest { topics: topics(&args.topics), interval_ms: None, interface: args.interface.clone() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::said)?;
-    let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) }).map_err(Failure::said)?;
-    let mut terminate = runtime.block_on(async { signal(SignalKind::terminate()) }).map_err(Failure::said)?;
+pub(crate) fn execute(
+    args: &MonitorEventsArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
+    let request = EventRequest {
+        topics: topics(&args.topics),
+        interval_ms: None,
+        interface: args.interface.clone(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::said)?;
+    let mut interrupt = runtime
+        .block_on(async { signal(SignalKind::interrupt()) })
+        .map_err(Failure::said)?;
+    let mut terminate = runtime
+        .block_on(async { signal(SignalKind::terminate()) })
+        .map_err(Failure::said)?;
     let events = at.client()?.events(&request)?;
     let (told, mut heard) = mpsc::channel(WAITING);
     let read = move || {
         // Nobody listens any more: enough was read.
-        let _ = events.into_iter().try_for_each(|event| told.blocking_send(event));
+        let _ = events
+            .into_iter()
+            .try_for_each(|event| told.blocking_send(event));
     };
-    std::thread::Builder::new().name("events".to_owned()).spawn(read).map_err(Failure::said)?;
+    std::thread::Builder::new()
+        .name("events".to_owned())
+        .spawn(read)
+        .map_err(Failure::said)?;
     let mut left = args.count;
     while left != Some(0) {
         let event = runtime.block_on(async {
@@ -38,9 +59,15 @@ pub(crate) fn execute(args: &MonitorEventsArgs, at: &Where, json: bool, to: &mut
                 _ = terminate.recv() => None,
             }
         });
-        let Some(event) = event.transpose()? else { break };
+        let Some(event) = event.transpose()? else {
+            break;
+        };
         if json {
-            writeln!(to, "{}", serde_json::to_string(&event).map_err(Failure::said)?)?;
+            writeln!(
+                to,
+                "{}",
+                serde_json::to_string(&event).map_err(Failure::said)?
+            )?;
         } else {
             to.write_all(render::event::event(&event, &Screen::of_stdout()).as_bytes())?;
         }

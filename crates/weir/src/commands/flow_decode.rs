@@ -25,14 +25,26 @@ use crate::failure::Failure;
 const PORTS: [u16; 3] = [PORT, NETFLOW_PORT, 9995];
 
 /// Does it.
-pub(crate) fn execute(args: &FlowDecodeArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let usual = if json { FlowFormat::Json } else { FlowFormat::Line };
+pub(crate) fn execute(
+    args: &FlowDecodeArgs,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
+    let usual = if json {
+        FlowFormat::Json
+    } else {
+        FlowFormat::Line
+    };
     let format = match args.format.unwrap_or(usual) {
         FlowFormat::Line => Format::Line,
         FlowFormat::Csv => Format::Csv,
         FlowFormat::Json => Format::Json,
     };
-    let mut decoder = Decoder { to, printer: Printer::new(format), collector: Collector::new() };
+    let mut decoder = Decoder {
+        to,
+        printer: Printer::new(format),
+        collector: Collector::new(),
+    };
     match (&args.read, args.listen) {
         (Some(path), _) => decoder.file(path, args.port),
         (None, Some(address)) => decoder.network(address),
@@ -49,7 +61,8 @@ struct Decoder<'a> {
 impl Decoder<'_> {
     fn file(&mut self, path: &Path, port: Option<u16>) -> Result<(), Failure> {
         let name = path.display();
-        let reader = Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
+        let reader =
+            Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
         let wanted = |found: u16| port.map_or(PORTS.contains(&found), |port| port == found);
         let (mut number, mut datagrams, mut broken) = (0_u64, 0_u64, false);
         for captured in reader {
@@ -63,27 +76,39 @@ impl Decoder<'_> {
                     continue;
                 }
             };
-            let Some(found) = udp_payload(frame.linktype, &frame.data).filter(|found| wanted(found.destination.port())) else {
+            let Some(found) = udp_payload(frame.linktype, &frame.data)
+                .filter(|found| wanted(found.destination.port()))
+            else {
                 continue;
             };
             datagrams += 1;
             self.message(number, found.source, frame.timestamp_ns, found.payload)?;
         }
         if datagrams == 0 && !broken {
-            say(format_args!("{name}: none of its {number} frames is a UDP datagram to a port of flow records (--port chooses another)"));
+            say(format_args!(
+                "{name}: none of its {number} frames is a UDP datagram to a port of flow records (--port chooses another)"
+            ));
         }
         let undecoded = self.end()?;
-        if broken || undecoded { Err(Failure::Told(1)) } else { Ok(()) }
+        if broken || undecoded {
+            Err(Failure::Told(1))
+        } else {
+            Ok(())
+        }
     }
 
     fn network(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let mut number = 0_u64;
-        let ready = |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
+        let ready =
+            |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
         flow_messages(address, ready, |heard| {
             match heard {
                 Heard::Message(from, bytes) => {
                     number += 1;
-                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+                    let now = SystemTime::now()
+                        .duration_since(UNIX_EPOCH)
+                        .unwrap_or_default()
+                        .as_nanos();
                     self.message(number, from, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
                 }
                 Heard::Broken(from, why) => say(format_args!("the stream from {from}: {why}")),
@@ -93,9 +118,19 @@ impl Decoder<'_> {
         self.end().map(|_| ())
     }
 
-    fn message(&mut self, number: u64, from: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn message(
+        &mut self,
+        number: u64,
+        from: SocketAddr,
+        time: u64,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
         let mut outcome = Ok(());
-        let Decoder { to, printer, collector } = self;
+        let Decoder {
+            to,
+            printer,
+            collector,
+        } = self;
         collector.read(from, bytes, &mut |item| {
             if outcome.is_ok() {
                 outcome = show(*to, printer, &format!("message {number}"), time, &item);
@@ -107,7 +142,11 @@ impl Decoder<'_> {
     /// Tells what is left to tell; whether anything was not decoded.
     fn end(&mut self) -> Result<bool, Failure> {
         let mut outcome = Ok(());
-        let Decoder { to, printer, collector } = self;
+        let Decoder {
+            to,
+            printer,
+            collector,
+        } = self;
         collector.finish(&mut |item| {
             if outcome.is_ok() {
                 outcome = show(*to, printer, "a set that waited for its template", 0, &item);
@@ -117,7 +156,11 @@ impl Decoder<'_> {
         self.to.flush()?;
         let (totals, left_out) = (self.collector.totals(), self.printer.left_out());
         if totals.messages > 0 {
-            let options = if left_out > 0 { " (not in this format: --format json)" } else { "" };
+            let options = if left_out > 0 {
+                " (not in this format: --format json)"
+            } else {
+                ""
+            };
             say(format_args!(
                 "{} messages: {} flow records, {} of options{options}, {} templates; {} missing by their numbers; {} times not decoded, {} octets",
                 totals.messages,
@@ -130,27 +173,43 @@ impl Decoder<'_> {
             ));
         }
         if totals.templates_forgotten > 0 {
-            say(format_args!("{} templates were forgotten, because there were too many", totals.templates_forgotten));
+            say(format_args!(
+                "{} templates were forgotten, because there were too many",
+                totals.templates_forgotten
+            ));
         }
         Ok(totals.undecoded > 0)
     }
 }
 
 /// Prints an item, or tells it. What was printed before goes out first, so that the two stay in order on a terminal.
-fn show(to: &mut dyn Write, printer: &mut Printer, which: &str, time: u64, item: &Item<'_>) -> io::Result<()> {
+fn show(
+    to: &mut dyn Write,
+    printer: &mut Printer,
+    which: &str,
+    time: u64,
+    item: &Item<'_>,
+) -> io::Result<()> {
     match item {
         Item::Undecoded(what) => {
             to.flush()?;
-            say(format_args!("{which} from {}, octet {}: {} ({} octets not decoded)", what.exporter, what.offset, what.why, what.octets));
+            say(format_args!(
+                "{which} from {}, octet {}: {} ({} octets not decoded)",
+                what.exporter, what.offset, what.why, what.octets
+            ));
         }
         Item::Sequence(header, gap) => {
             to.flush()?;
             let what = match gap.missing() {
                 Some(count) => format!("{count} missing"),
-                None => "it went back: the exporter started anew, or messages overtook each other".to_owned(),
+                None => "it went back: the exporter started anew, or messages overtook each other"
+                    .to_owned(),
             };
             let (exporter, domain) = (header.exporter, header.domain);
-            say(format_args!("{which} from {exporter}, domain {domain}: number {} where {} was due: {what}", gap.found, gap.expected));
+            say(format_args!(
+                "{which} from {exporter}, domain {domain}: number {} where {} was due: {what}",
+                gap.found, gap.expected
+            ));
         }
         _ => printer.item(to, time, item)?,
     }

@@ -69,8 +69,16 @@ fn hear(
     ready: impl FnOnce(SocketAddr),
     mut each: impl FnMut(Heard<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::said(format_args!("cannot listen on {address}: {}", advice(&error)));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let failed = |error: io::Error| {
+        Failure::said(format_args!(
+            "cannot listen on {address}: {}",
+            advice(&error)
+        ))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
@@ -135,17 +143,26 @@ async fn read_message(stream: &TcpStream) -> Result<Option<Vec<u8>>, String> {
         _ => return Err(CUT_OFF.to_owned()),
     }
     let [first, second, third, fourth] = head;
-    let (version, length) = (u16::from_be_bytes([first, second]), u16::from_be_bytes([third, fourth]));
+    let (version, length) = (
+        u16::from_be_bytes([first, second]),
+        u16::from_be_bytes([third, fourth]),
+    );
     if first == HANDSHAKE {
         return Err("it speaks TLS, which is not heard here".to_owned());
     }
     if version != VERSION || length < HEADER {
-        return Err(format!("no IPFIX: version {version}, a message of {length} octets"));
+        return Err(format!(
+            "no IPFIX: version {version}, a message of {length} octets"
+        ));
     }
     let mut bytes = vec![0; length.into()];
     let (begin, rest) = bytes.split_at_mut(head.len());
     begin.copy_from_slice(&head);
-    if fill(stream, rest).await? < rest.len() { Err(CUT_OFF.to_owned()) } else { Ok(Some(bytes)) }
+    if fill(stream, rest).await? < rest.len() {
+        Err(CUT_OFF.to_owned())
+    } else {
+        Ok(Some(bytes))
+    }
 }
 
 /// Reads until `buffer` is full or the stream ends; how much that was.
@@ -167,7 +184,13 @@ async fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let all_addresses = address.is_ipv6() && address.ip().is_unspecified();
     match UdpSocket::bind(address).await {
         // Whatever a machine without IPv6 says; these two would be said of IPv4 as well.
-        Err(error) if all_addresses && !matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) => {
+        Err(error)
+            if all_addresses
+                && !matches!(
+                    error.kind(),
+                    ErrorKind::AddrInUse | ErrorKind::PermissionDenied
+                ) =>
+        {
             UdpSocket::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
         }
         outcome => outcome,
@@ -176,7 +199,9 @@ async fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 
 fn advice(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::AddrInUse => "the port is in use (by another collector? `ss -tulpn` tells)".to_owned(),
+        ErrorKind::AddrInUse => {
+            "the port is in use (by another collector? `ss -tulpn` tells)".to_owned()
+        }
         ErrorKind::PermissionDenied => "not allowed (ports below 1024 need root)".to_owned(),
         ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         _ => error.to_string(),
@@ -190,11 +215,19 @@ mod tests {
     use super::*;
 
     /// Sends these once the socket is ready; gives what was received of them.
-    fn received(listen_on: &str, send_to: &str, sent: &'static [&'static [u8]]) -> Vec<(SocketAddr, Vec<u8>)> {
+    fn received(
+        listen_on: &str,
+        send_to: &str,
+        sent: &'static [&'static [u8]],
+    ) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut heard = Vec::new();
         let send_to: std::net::IpAddr = send_to.parse().unwrap();
         let ready = |address: SocketAddr| {
-            let own = if send_to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            let own = if send_to.is_ipv4() {
+                "127.0.0.1:0"
+            } else {
+                "[::1]:0"
+            };
             let sender = Sender::bind(own).unwrap();
             for datagram in sent {
                 sender.send_to(datagram, (send_to, address.port())).unwrap();
@@ -202,7 +235,11 @@ mod tests {
         };
         let outcome = datagrams(listen_on.parse().unwrap(), ready, |from, datagram| {
             heard.push((from, datagram.to_vec()));
-            if heard.len() == sent.len() { Err(Failure::Told(9)) } else { Ok(()) }
+            if heard.len() == sent.len() {
+                Err(Failure::Told(9))
+            } else {
+                Ok(())
+            }
         });
         assert!(matches!(outcome, Err(Failure::Told(9))), "{outcome:?}");
         heard
@@ -211,14 +248,29 @@ mod tests {
     #[test]
     fn datagrams_of_both_families_arrive_whole_and_in_order() {
         static DATAGRAMS: &[&[u8]] = &[b"one", b"", &[7; 9000]];
-        for (listen_on, send_to) in [("127.0.0.1:0", "127.0.0.1"), ("[::]:0", "127.0.0.1"), ("[::1]:0", "::1")] {
+        for (listen_on, send_to) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("[::]:0", "127.0.0.1"),
+            ("[::1]:0", "::1"),
+        ] {
             if listen_on == "[::1]:0" && Sender::bind(listen_on).is_err() {
                 eprintln!("skipped: this machine has no IPv6");
                 continue;
             }
             let heard = received(listen_on, send_to, DATAGRAMS);
-            assert!(heard.iter().map(|(_, datagram)| datagram.as_slice()).eq(DATAGRAMS.iter().copied()), "{listen_on}");
-            assert!(heard.iter().all(|(from, _)| from.ip().to_string() == send_to), "{heard:?}");
+            assert!(
+                heard
+                    .iter()
+                    .map(|(_, datagram)| datagram.as_slice())
+                    .eq(DATAGRAMS.iter().copied()),
+                "{listen_on}"
+            );
+            assert!(
+                heard
+                    .iter()
+                    .all(|(from, _)| from.ip().to_string() == send_to),
+                "{heard:?}"
+            );
         }
     }
 
@@ -226,8 +278,13 @@ mod tests {
     fn a_port_in_use_is_told() {
         let taken = Sender::bind("127.0.0.1:0").unwrap();
         let outcome = datagrams(taken.local_addr().unwrap(), |_| (), |_, _| Ok(()));
-        let Err(Failure::Said(sentence)) = outcome else { panic!("{outcome:?}") };
-        assert!(sentence.ends_with("the port is in use (by another collector? `ss -tulpn` tells)"), "{sentence}");
+        let Err(Failure::Said(sentence)) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(
+            sentence.ends_with("the port is in use (by another collector? `ss -tulpn` tells)"),
+            "{sentence}"
+        );
     }
 
     /// Messages of several streams beside datagrams, in pieces; and streams that are not what they should be.
@@ -254,8 +311,16 @@ mod tests {
                     }
                 }
             }));
-            Sender::bind("127.0.0.1:0").unwrap().send_to(&three, address).unwrap();
-            let wrong: [&[u8]; 4] = [&[22, 3, 1, 2, 0, 1], &[0, 9, 0, 20], &[0, 10, 0, 15], &three[..100]];
+            Sender::bind("127.0.0.1:0")
+                .unwrap()
+                .send_to(&three, address)
+                .unwrap();
+            let wrong: [&[u8]; 4] = [
+                &[22, 3, 1, 2, 0, 1],
+                &[0, 9, 0, 20],
+                &[0, 10, 0, 15],
+                &three[..100],
+            ];
             for bytes in wrong {
                 connect().write_all(bytes).unwrap();
             }
@@ -265,7 +330,11 @@ mod tests {
                 Heard::Message(_, bytes) => whole.push(bytes.to_vec()),
                 Heard::Broken(_, why) => broken.push(why),
             }
-            if whole.len() + broken.len() == 7 { Err(Failure::Told(9)) } else { Ok(()) }
+            if whole.len() + broken.len() == 7 {
+                Err(Failure::Told(9))
+            } else {
+                Ok(())
+            }
         });
         assert!(matches!(outcome, Err(Failure::Told(9))), "{outcome:?}");
         whole.sort_by_key(|message| message.get(4).copied());
@@ -278,6 +347,8 @@ mod tests {
             "no IPFIX: version 9, a message of 20 octets",
         ];
         assert_eq!(broken, said);
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        senders
+            .into_iter()
+            .for_each(|sender| sender.join().unwrap());
     }
 }

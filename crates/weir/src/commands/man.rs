@@ -32,7 +32,9 @@ fn pages(folder: &Path, to: &mut dyn Write) -> Result<(), Failure> {
     visit(&tree, &mut |command| {
         let file = folder.join(format!("{}.1", dashed(command)));
         written += 1;
-        fs::write(&file, page(command)?).map_err(|error| Failure::said(format_args!("cannot write {}: {error}", file.display())))
+        fs::write(&file, page(command)?).map_err(|error| {
+            Failure::said(format_args!("cannot write {}: {error}", file.display()))
+        })
     })?;
     writeln!(to, "{written} man pages in {}", folder.display())?;
     Ok(())
@@ -40,7 +42,10 @@ fn pages(folder: &Path, to: &mut dyn Write) -> Result<(), Failure> {
 
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
-    let manual = Man::new(command.clone()).title(dashed(command)).manual("Weir").source(concat!("weir ", env!("CARGO_PKG_VERSION")));
+    let manual = Man::new(command.clone())
+        .title(dashed(command))
+        .manual("Weir")
+        .source(concat!("weir ", env!("CARGO_PKG_VERSION")));
     manual.render(&mut text)?;
     Ok(text)
 }
@@ -56,9 +61,15 @@ fn whole_name(command: &Command) -> &str {
 }
 
 /// A command, and all below it; hidden ones are for programs.
-fn visit(command: &Command, each: &mut dyn FnMut(&Command) -> Result<(), Failure>) -> Result<(), Failure> {
+fn visit(
+    command: &Command,
+    each: &mut dyn FnMut(&Command) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     each(command)?;
-    command.get_subcommands().filter(|inner| !inner.is_hide_set()).try_for_each(|inner| visit(inner, each))
+    command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set())
+        .try_for_each(|inner| visit(inner, each))
 }
 
 /// The reference page.
@@ -73,7 +84,12 @@ fn markdown() -> String {
     });
     text += VALUES_HEAD;
     for kind in KINDS {
-        let _ = writeln!(text, "| `{}` | {} |", kind.name.replace('|', "\\|"), escaped(kind.sentence));
+        let _ = writeln!(
+            text,
+            "| `{}` | {} |",
+            kind.name.replace('|', "\\|"),
+            escaped(kind.sentence)
+        );
     }
     text
 }
@@ -97,24 +113,47 @@ const VALUES_HEAD: &str = "
 ";
 
 fn section(command: &Command, text: &mut String) {
-    let level = if whole_name(command).contains(' ') { "###" } else { "##" };
+    let level = if whole_name(command).contains(' ') {
+        "###"
+    } else {
+        "##"
+    };
     let _ = writeln!(text, "\n{level} {}\n", whole_name(command));
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let _ = writeln!(text, "{}.", escaped(&about));
-    let aliases: Vec<String> = command.get_visible_aliases().map(|alias| format!("`{alias}`")).collect();
+    let aliases: Vec<String> = command
+        .get_visible_aliases()
+        .map(|alias| format!("`{alias}`"))
+        .collect();
     if !aliases.is_empty() {
         let _ = writeln!(text, "Other spellings: {}.", aliases.join(", "));
     }
     let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage:").lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let usage = usage
+        .trim_start_matches("Usage:")
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
     let _ = writeln!(text, "\n```\n{usage}\n```");
-    let own = |argument: &&Arg| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str());
+    let own = |argument: &&Arg| {
+        !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
+    };
     // What holds everywhere stands once, at the top.
-    let arguments: Vec<&Arg> =
-        command.get_arguments().filter(own).filter(|argument| !whole_name(command).contains(' ') || !is_everywhere(argument)).collect();
+    let arguments: Vec<&Arg> = command
+        .get_arguments()
+        .filter(own)
+        .filter(|argument| !whole_name(command).contains(' ') || !is_everywhere(argument))
+        .collect();
     if !arguments.is_empty() {
         *text += "\n| | |\n|---|---|\n";
-        arguments.iter().for_each(|argument| argument_row(argument, text));
+        arguments
+            .iter()
+            .for_each(|argument| argument_row(argument, text));
     }
     if let Some(after) = command.get_after_help() {
         let _ = writeln!(text, "\n```text\n{}\n```", after.to_string().trim_end());
@@ -122,7 +161,8 @@ fn section(command: &Command, text: &mut String) {
 }
 
 fn is_everywhere(argument: &Arg) -> bool {
-    argument.is_global_set() && ["socket", "router", "ca", "token_file", "json"].contains(&argument.get_id().as_str())
+    argument.is_global_set()
+        && ["socket", "router", "ca", "token_file", "json"].contains(&argument.get_id().as_str())
 }
 
 fn argument_row(argument: &Arg, text: &mut String) {
@@ -134,26 +174,47 @@ fn argument_row(argument: &Arg, text: &mut String) {
         let comma = if name.is_empty() { "" } else { ", " };
         let _ = write!(name, "{comma}--{long}");
     }
-    let value = argument.get_value_names().and_then(|names| names.first()).filter(|_| crate::shell::takes_value(argument));
+    let value = argument
+        .get_value_names()
+        .and_then(|names| names.first())
+        .filter(|_| crate::shell::takes_value(argument));
     if let Some(value) = value {
         let space = if name.is_empty() { "" } else { " " };
         let _ = write!(name, "{space}{value}");
     }
-    let mut about = argument.get_help().map(ToString::to_string).unwrap_or_default();
-    let words: Vec<String> = argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    let mut about = argument
+        .get_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let words: Vec<String> = argument
+        .get_possible_values()
+        .iter()
+        .map(|value| format!("`{}`", value.get_name()))
+        .collect();
     if !words.is_empty() && crate::shell::takes_value(argument) {
         let _ = write!(about, ": {}", words.join(", "));
     }
-    let defaults: Vec<_> = argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let defaults: Vec<_> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
     if !defaults.is_empty() && crate::shell::takes_value(argument) {
         let _ = write!(about, " (default {})", defaults.join(" "));
     }
-    let _ = writeln!(text, "| `{}` | {} |", name.replace('|', "\\|"), escaped(&about));
+    let _ = writeln!(
+        text,
+        "| `{}` | {} |",
+        name.replace('|', "\\|"),
+        escaped(&about)
+    );
 }
 
 /// Text that stands in a cell and means itself.
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
+    text.replace('|', "\\|")
+        .replace('<', "&lt;")
+        .replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -167,14 +228,27 @@ mod tests {
             fs::write(file, markdown()).unwrap();
         }
         let written = fs::read_to_string(file).unwrap_or_default();
-        assert!(written == markdown(), "docs/cli.md is not what the table of commands says; UPDATE_GOLDEN=1 rewrites it");
+        assert!(
+            written == markdown(),
+            "docs/cli.md is not what the table of commands says; UPDATE_GOLDEN=1 rewrites it"
+        );
     }
 
     #[test]
     fn the_first_page_needs_no_folder() {
         let mut text = Vec::new();
-        execute(&ManArgs { folder: None, markdown: false }, &mut text).unwrap();
+        execute(
+            &ManArgs {
+                folder: None,
+                markdown: false,
+            },
+            &mut text,
+        )
+        .unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.contains(".TH weir 1") && text.contains("Exit codes"), "{text}");
+        assert!(
+            text.contains(".TH weir 1") && text.contains("Exit codes"),
+            "{text}"
+        );
     }
 }

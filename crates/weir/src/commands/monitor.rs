@@ -16,14 +16,24 @@ use crate::failure::Failure;
 use crate::render::{self, Screen, rates::Rate};
 
 /// Does it.
-pub(crate) fn execute(what: &Monitor, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(
+    what: &Monitor,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     match what {
         Monitor::Interface(args) => interfaces(args, at, json, to),
         Monitor::Events(args) => super::events::execute(args, at, json, to),
     }
 }
 
-fn interfaces(args: &MonitorInterfaceArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+fn interfaces(
+    args: &MonitorInterfaceArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let client = at.client()?;
     let mut last = Reading::of(client.interfaces(args.interface.as_deref())?.interfaces);
     let mut left = args.count;
@@ -31,9 +41,16 @@ fn interfaces(args: &MonitorInterfaceArgs, at: &Where, json: bool, to: &mut dyn 
         let next = Reading::of(client.interfaces(args.interface.as_deref())?.interfaces);
         let rates = next.since(&last);
         if json {
-            writeln!(to, "{}", serde_json::to_string(&serde_json::json!({ "interfaces": rates })).map_err(Failure::said)?)?;
+            writeln!(
+                to,
+                "{}",
+                serde_json::to_string(&serde_json::json!({ "interfaces": rates }))
+                    .map_err(Failure::said)?
+            )?;
         } else {
-            to.write_all(picture(&render::rates::interfaces(&rates, &Screen::of_stdout())).as_bytes())?;
+            to.write_all(
+                picture(&render::rates::interfaces(&rates, &Screen::of_stdout())).as_bytes(),
+            )?;
         }
         last = next;
         left = left.map(|left| left.saturating_sub(1));
@@ -58,9 +75,16 @@ pub(crate) fn repeat(
     to: &mut dyn Write,
     mut each: impl FnMut(&mut dyn Write) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::said)?;
-    let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) }).map_err(Failure::said)?;
-    let mut terminate = runtime.block_on(async { signal(SignalKind::terminate()) }).map_err(Failure::said)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::said)?;
+    let mut interrupt = runtime
+        .block_on(async { signal(SignalKind::interrupt()) })
+        .map_err(Failure::said)?;
+    let mut terminate = runtime
+        .block_on(async { signal(SignalKind::terminate()) })
+        .map_err(Failure::said)?;
     let mut wait = |interval| {
         runtime.block_on(async {
             tokio::select! {
@@ -70,7 +94,11 @@ pub(crate) fn repeat(
             }
         })
     };
-    let clear = if std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    let clear = if std::io::stdout().is_terminal() {
+        "\x1b[H\x1b[2J"
+    } else {
+        ""
+    };
     to.write_all(clear.as_bytes())?;
     let mut interval_before = if at_once { Duration::ZERO } else { interval };
     while wait(interval_before) {
@@ -91,17 +119,26 @@ struct Reading {
 
 impl Reading {
     fn of(interfaces: Vec<Interface>) -> Self {
-        Self { at: Instant::now(), interfaces }
+        Self {
+            at: Instant::now(),
+            interfaces,
+        }
     }
 
     /// What passed in a second; nothing for an interface that is new, or whose counters began anew.
     fn since(&self, earlier: &Self) -> Vec<Rate> {
         let seconds = (self.at - earlier.at).as_secs_f64().max(1e-3);
-        let before: HashMap<u32, &Interface> = earlier.interfaces.iter().map(|interface| (interface.index, interface)).collect();
+        let before: HashMap<u32, &Interface> = earlier
+            .interfaces
+            .iter()
+            .map(|interface| (interface.index, interface))
+            .collect();
         let rate = |now: &Interface| {
             let before = before.get(&now.index);
             let difference = |counter: fn(&Interface) -> u64| {
-                let passed = before.and_then(|before| counter(now).checked_sub(counter(before))).unwrap_or(0);
+                let passed = before
+                    .and_then(|before| counter(now).checked_sub(counter(before)))
+                    .unwrap_or(0);
                 passed as f64 / seconds
             };
             Rate {

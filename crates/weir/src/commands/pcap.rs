@@ -40,7 +40,12 @@ pub(crate) struct Summary {
 }
 
 /// Does it.
-pub(crate) fn execute(what: &PcapCommand, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(
+    what: &PcapCommand,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let client = at.client()?;
     match what {
         PcapCommand::Capture(args) => capture(args, &client, json, to),
@@ -49,20 +54,35 @@ pub(crate) fn execute(what: &PcapCommand, at: &Where, json: bool, to: &mut dyn W
     }
 }
 
-fn stop(args: &PcapStopArgs, client: &Client, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+fn stop(
+    args: &PcapStopArgs,
+    client: &Client,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let numbers = match args.number {
         Some(number) => vec![number],
-        None => client.captures()?.captures.into_iter().map(|capture| capture.number).collect(),
+        None => client
+            .captures()?
+            .captures
+            .into_iter()
+            .map(|capture| capture.number)
+            .collect(),
     };
     let mut ended = Vec::new();
     for number in numbers {
         ended.push(client.capture_end(number)?);
     }
-    Output::new(json, to).put(&ended, |ended, _| ended.iter().map(render::pcap::ended).collect())
+    Output::new(json, to).put(&ended, |ended, _| {
+        ended.iter().map(render::pcap::ended).collect()
+    })
 }
 
 fn request(args: &PcapCaptureArgs) -> CaptureRequest {
-    let wants = |point| args.points.contains(&point) || (args.points.is_empty() && (args.reason.is_empty() || point == CapturePoint::Drop));
+    let wants = |point| {
+        args.points.contains(&point)
+            || (args.points.is_empty() && (args.reason.is_empty() || point == CapturePoint::Drop))
+    };
     CaptureRequest {
         rx: wants(CapturePoint::Rx),
         tx: wants(CapturePoint::Tx),
@@ -71,26 +91,41 @@ fn request(args: &PcapCaptureArgs) -> CaptureRequest {
         reasons: args.reason.clone(),
         packets: args.count,
         bytes: args.size,
-        milliseconds: args.duration.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        milliseconds: args
+            .duration
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         snap_bytes: args.snap,
     }
 }
 
-fn capture(args: &PcapCaptureArgs, client: &Client, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+fn capture(
+    args: &PcapCaptureArgs,
+    client: &Client,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let is_stdout = args.write == Path::new("-");
     if is_stdout && io::stdout().is_terminal() {
-        return Err(Failure::said("a capture is nothing for a terminal: write it to a file with -w FILE, or pipe it: | tshark -r -"));
+        return Err(Failure::said(
+            "a capture is nothing for a terminal: write it to a file with -w FILE, or pipe it: | tshark -r -",
+        ));
     }
     let mut tally = Tally::default();
     if is_stdout {
-        follow(client, &request(args), || Ok(Box::new(&mut *to)), &mut tally)?;
+        follow(
+            client,
+            &request(args),
+            || Ok(Box::new(&mut *to)),
+            &mut tally,
+        )?;
         // Nobody may read it; the capture is what counts.
         let _ = tell(&summary(&tally, None), json, &mut io::stderr());
         return Ok(());
     }
     let name = args.write.display().to_string();
     let create = || {
-        let file = File::create(&args.write).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
+        let file = File::create(&args.write)
+            .map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
         Ok(Box::new(BufWriter::new(file)) as Box<dyn Write>)
     };
     follow(client, &request(args), create, &mut tally)?;
@@ -98,12 +133,22 @@ fn capture(args: &PcapCaptureArgs, client: &Client, json: bool, to: &mut dyn Wri
 }
 
 fn summary(tally: &Tally, file: Option<String>) -> Summary {
-    Summary { file, packets: tally.packets, bytes: tally.octets, lost: tally.lost, complete: tally.is_whole }
+    Summary {
+        file,
+        packets: tally.packets,
+        bytes: tally.octets,
+        lost: tally.lost,
+        complete: tally.is_whole,
+    }
 }
 
 fn tell(summary: &Summary, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if json {
-        writeln!(to, "{}", serde_json::to_string(summary).map_err(Failure::said)?)?;
+        writeln!(
+            to,
+            "{}",
+            serde_json::to_string(summary).map_err(Failure::said)?
+        )?;
     } else {
         to.write_all(render::pcap::summary(summary).as_bytes())?;
     }
@@ -117,17 +162,29 @@ fn follow<'a>(
     open: impl FnOnce() -> Result<Box<dyn Write + 'a>, Failure>,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::said)?;
-    let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) }).map_err(Failure::said)?;
-    let mut terminate = runtime.block_on(async { signal(SignalKind::terminate()) }).map_err(Failure::said)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::said)?;
+    let mut interrupt = runtime
+        .block_on(async { signal(SignalKind::interrupt()) })
+        .map_err(Failure::said)?;
+    let mut terminate = runtime
+        .block_on(async { signal(SignalKind::terminate()) })
+        .map_err(Failure::said)?;
     let pieces = client.capture(request)?;
     let number = pieces.number;
     let (told, mut heard) = mpsc::channel(WAITING);
     let read = move || {
         // Nobody listens any more: enough was read.
-        let _ = pieces.into_iter().try_for_each(|piece| told.blocking_send(piece));
+        let _ = pieces
+            .into_iter()
+            .try_for_each(|piece| told.blocking_send(piece));
     };
-    std::thread::Builder::new().name("pcap".to_owned()).spawn(read).map_err(Failure::said)?;
+    std::thread::Builder::new()
+        .name("pcap".to_owned())
+        .spawn(read)
+        .map_err(Failure::said)?;
     let outcome = open().and_then(|mut to| {
         let mut asked_to_end = false;
         loop {

@@ -16,13 +16,27 @@ use crate::running::Running;
 use crate::service::Service;
 
 /// Does it.
-pub(crate) fn execute(args: &RunArgs, socket: Option<&Path>, to: &mut dyn Write) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Failure::said)?;
+pub(crate) fn execute(
+    args: &RunArgs,
+    socket: Option<&Path>,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(Failure::said)?;
     // The handlers come first: a signal during start-up must not kill a half-built router.
-    let mut signals = runtime.block_on(async { Signals::new() }).map_err(Failure::said)?;
+    let mut signals = runtime
+        .block_on(async { Signals::new() })
+        .map_err(Failure::said)?;
     let running = Running::begin(&args.config, socket)?;
     let interfaces = running.interfaces();
-    writeln!(to, "weir {} runs: {interfaces} interfaces, API on {}", env!("CARGO_PKG_VERSION"), running.socket.display())?;
+    writeln!(
+        to,
+        "weir {} runs: {interfaces} interfaces, API on {}",
+        env!("CARGO_PKG_VERSION"),
+        running.socket.display()
+    )?;
     to.flush()?;
     let service = Service::ready(&running.router);
     while runtime.block_on(signals.next()) == Wanted::Reload {
@@ -52,8 +66,15 @@ struct Signals {
 
 impl Signals {
     fn new() -> std::io::Result<Signals> {
-        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        Ok(Signals { interrupt, terminate, hangup: signal(SignalKind::hangup())? })
+        let (interrupt, terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
+        Ok(Signals {
+            interrupt,
+            terminate,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
     async fn next(&mut self) -> Wanted {

@@ -26,11 +26,18 @@ use crate::collector::{Destinations, Packets, render};
 use crate::failure::Failure;
 
 /// Does it.
-pub(crate) fn execute(args: &SflowDecodeArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn execute(
+    args: &SflowDecodeArgs,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
     let mut decoder = Decoder::new(args, json, to)?;
     let outcome = match &args.read {
         Some(path) => decoder.file(path, args.port, args.playback),
-        None => decoder.network(args.listen.unwrap_or(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), args.port))),
+        None => decoder.network(
+            args.listen
+                .unwrap_or(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), args.port)),
+        ),
     };
     match outcome {
         Ok(()) | Err(Failure::Told(_)) => decoder.end(json)?,
@@ -56,18 +63,39 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(args: &'a SflowDecodeArgs, json: bool, to: &'a mut dyn Write) -> Result<Decoder<'a>, Failure> {
-        let forward = if args.forward.is_empty() { None } else { Some(Destinations::new(&args.forward)?) };
+    fn new(
+        args: &'a SflowDecodeArgs,
+        json: bool,
+        to: &'a mut dyn Write,
+    ) -> Result<Decoder<'a>, Failure> {
+        let forward = if args.forward.is_empty() {
+            None
+        } else {
+            Some(Destinations::new(&args.forward)?)
+        };
         let netflow = match &args.netflow_collector {
             None => None,
             Some(host) => {
-                let options = Options { unscaled: args.no_scaling, peer_as: args.peer_as };
-                Some((Converter::new(options), Destinations::new(&[(host.clone(), args.netflow_port)])?))
+                let options = Options {
+                    unscaled: args.no_scaling,
+                    peer_as: args.peer_as,
+                };
+                Some((
+                    Converter::new(options),
+                    Destinations::new(&[(host.clone(), args.netflow_port)])?,
+                ))
             }
         };
         let silent = forward.is_some() || netflow.is_some() || args.agents;
         let printed = printed(args, json, silent);
-        let mut decoder = Decoder { to, printed, forward, netflow, ledger: args.agents.then(Ledger::new), broken: 0 };
+        let mut decoder = Decoder {
+            to,
+            printed,
+            forward,
+            netflow,
+            ledger: args.agents.then(Ledger::new),
+            broken: 0,
+        };
         if let Printed::Packets(_) = decoder.printed {
             Packets::begin(&mut decoder.to)?;
         }
@@ -77,7 +105,8 @@ impl<'a> Decoder<'a> {
     /// All datagrams of a file; `times` as fast as they were captured, or as fast as it goes.
     fn file(&mut self, path: &Path, port: u16, times: Option<f64>) -> Result<(), Failure> {
         let name = path.display();
-        let reader = Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
+        let reader =
+            Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
         let (mut number, mut datagrams) = (0_u64, 0_u64);
         let mut pace = times.map(Pace::new);
         for captured in reader {
@@ -89,7 +118,9 @@ impl<'a> Decoder<'a> {
                     continue;
                 }
             };
-            let Some(found) = udp_payload(frame.linktype, &frame.data).filter(|found| found.destination.port() == port) else {
+            let Some(found) = udp_payload(frame.linktype, &frame.data)
+                .filter(|found| found.destination.port() == port)
+            else {
                 continue;
             };
             if let Some(pace) = &mut pace {
@@ -98,34 +129,65 @@ impl<'a> Decoder<'a> {
             }
             datagrams += 1;
             for datagram in capture::datagrams(found.payload) {
-                self.datagram(number, found.source, found.destination, frame.timestamp_ns, datagram)?;
+                self.datagram(
+                    number,
+                    found.source,
+                    found.destination,
+                    frame.timestamp_ns,
+                    datagram,
+                )?;
             }
         }
         if datagrams == 0 && self.broken == 0 {
-            say(format_args!("{name}: none of its {number} frames is a whole UDP datagram to port {port} (--port chooses another)"));
+            say(format_args!(
+                "{name}: none of its {number} frames is a whole UDP datagram to port {port} (--port chooses another)"
+            ));
         }
-        if self.broken == 0 { Ok(()) } else { Err(Failure::Told(1)) }
+        if self.broken == 0 {
+            Ok(())
+        } else {
+            Err(Failure::Told(1))
+        }
     }
 
     fn network(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let mut number = 0_u64;
-        let ready = |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
+        let ready =
+            |address: SocketAddr| say(format_args!("listening on {address}; Ctrl-C ends it"));
         datagrams(address, ready, |from, bytes| {
             number += 1;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-            self.datagram(number, from, address, u64::try_from(now).unwrap_or(u64::MAX), bytes)?;
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_nanos();
+            self.datagram(
+                number,
+                from,
+                address,
+                u64::try_from(now).unwrap_or(u64::MAX),
+                bytes,
+            )?;
             Ok(self.to.flush()?)
         })
     }
 
-    fn datagram(&mut self, number: u64, from: SocketAddr, at: SocketAddr, time: u64, bytes: &[u8]) -> Result<(), Failure> {
+    fn datagram(
+        &mut self,
+        number: u64,
+        from: SocketAddr,
+        at: SocketAddr,
+        time: u64,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
         // Passed on before anybody looks whether it is sound.
         if let Some(forward) = &mut self.forward {
             forward.send(bytes);
         }
         let printed = match &mut self.printed {
             Printed::Nothing => Ok(()),
-            Printed::Form(format) => decode_datagram_to(&mut self.to, *format, from.ip(), time, bytes),
+            Printed::Form(format) => {
+                decode_datagram_to(&mut self.to, *format, from.ip(), time, bytes)
+            }
             Printed::Packets(packets) => packets.write(&mut self.to, from, at, time, bytes),
         };
         if self.ledger.is_some() || self.netflow.is_some() {
@@ -144,7 +206,9 @@ impl<'a> Decoder<'a> {
         }
         match printed {
             Ok(()) => Ok(()),
-            Err(PrintError::Malformed(error)) => self.tell(format_args!("datagram {number} from {}", from.ip()), &error),
+            Err(PrintError::Malformed(error)) => {
+                self.tell(format_args!("datagram {number} from {}", from.ip()), &error)
+            }
             Err(PrintError::Output(error)) => Err(error.into()),
         }
     }
@@ -152,9 +216,19 @@ impl<'a> Decoder<'a> {
     /// What is said when everything is over.
     fn end(&mut self, json: bool) -> Result<(), Failure> {
         if let Some(ledger) = &self.ledger {
-            if json { render::json(ledger, &mut self.to)? } else { render::text(ledger, &mut self.to)? }
+            if json {
+                render::json(ledger, &mut self.to)?
+            } else {
+                render::text(ledger, &mut self.to)?
+            }
         }
-        for (what, destinations) in [("datagrams", &self.forward), ("NetFlow packets", &self.netflow.as_ref().map(|(_, to)| to.clone()))] {
+        for (what, destinations) in [
+            ("datagrams", &self.forward),
+            (
+                "NetFlow packets",
+                &self.netflow.as_ref().map(|(_, to)| to.clone()),
+            ),
+        ] {
             if let Some(destinations) = destinations {
                 destinations.tell(what);
             }
@@ -162,7 +236,10 @@ impl<'a> Decoder<'a> {
         if let Some((converter, _)) = &self.netflow
             && converter.skipped > 0
         {
-            say(format_args!("{} samples have no IPv4 packet, and no place in NetFlow version 5", converter.skipped));
+            say(format_args!(
+                "{} samples have no IPv4 packet, and no place in NetFlow version 5",
+                converter.skipped
+            ));
         }
         self.to.flush()?;
         Ok(())
@@ -190,14 +267,21 @@ fn printed(args: &SflowDecodeArgs, json: bool, silent: bool) -> Printed<'_> {
     args.format
         .map(by_name)
         .or(form(args.line, Format::Line))
-        .or(form(!args.columns.is_empty(), Format::Columns(&args.columns)))
+        .or(form(
+            !args.columns.is_empty(),
+            Format::Columns(&args.columns),
+        ))
         .or(form(args.grep, Format::Grep))
         .or(form(args.compact, Format::Json))
         .or(form(args.pretty, Format::PrettyJson))
         .or(packets(args.packets, Packets::Sampled))
         .or(packets(args.discards, Packets::Discarded))
         .or(packets(args.datagrams, Packets::Datagrams))
-        .unwrap_or(if silent { Printed::Nothing } else { Printed::Form(if json { Format::Json } else { Format::Text }) })
+        .unwrap_or(if silent {
+            Printed::Nothing
+        } else {
+            Printed::Form(if json { Format::Json } else { Format::Text })
+        })
 }
 
 /// Waits until what was captured later is due.
@@ -209,7 +293,11 @@ struct Pace {
 
 impl Pace {
     fn new(times: f64) -> Pace {
-        Pace { times, began: Instant::now(), first: None }
+        Pace {
+            times,
+            began: Instant::now(),
+            first: None,
+        }
     }
 
     fn wait(&mut self, timestamp_ns: u64) {

@@ -39,10 +39,17 @@ fn lock(collected: &Mutex<Collected>) -> MutexGuard<'_, Collected> {
 impl Collector {
     /// Listens in a namespace.
     pub(crate) fn start(namespace: &NetNs) -> Result<Collector, String> {
-        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 6343))).map_err(|error| error.to_string())?;
+        let socket = namespace
+            .run(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 6343)))
+            .map_err(|error| error.to_string())?;
         let socket = socket.map_err(|error| format!("the collector cannot listen: {error}"))?;
-        socket.set_read_timeout(Some(Duration::from_millis(100))).map_err(|error| error.to_string())?;
-        let (collected, stop) = (Arc::<Mutex<Collected>>::default(), Arc::<AtomicBool>::default());
+        socket
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .map_err(|error| error.to_string())?;
+        let (collected, stop) = (
+            Arc::<Mutex<Collected>>::default(),
+            Arc::<AtomicBool>::default(),
+        );
         let (into, until) = (collected.clone(), stop.clone());
         let thread = std::thread::spawn(move || {
             let mut buffer = vec![0; 65_536];
@@ -55,7 +62,11 @@ impl Collector {
                 }
             }
         });
-        Ok(Collector { collected, stop, thread: Some(thread) })
+        Ok(Collector {
+            collected,
+            stop,
+            thread: Some(thread),
+        })
     }
 
     /// What was received so far.
@@ -80,12 +91,18 @@ fn take(collected: &mut Collected, bytes: &[u8]) {
     };
     collected.datagrams += 1;
     for sample in datagram.samples() {
-        let Ok(Sample::Flow(_, flow, records)) = sample else { continue };
+        let Ok(Sample::Flow(_, flow, records)) = sample else {
+            continue;
+        };
         collected.samples += 1;
         collected.estimated_packets += u64::from(flow.rate);
         for record in records {
-            let Ok(FlowRecord::RawHeader(raw)) = record else { continue };
-            let Some(ends) = ends(raw.header) else { continue };
+            let Ok(FlowRecord::RawHeader(raw)) = record else {
+                continue;
+            };
+            let Some(ends) = ends(raw.header) else {
+                continue;
+            };
             if collected.talkers.len() < MOST_TALKERS || collected.talkers.contains_key(&ends) {
                 let talker = collected.talkers.entry(ends).or_default();
                 talker.0 += 1;

@@ -34,7 +34,8 @@ impl Stage {
         weir_netlink::lab::preflight().map_err(Failure::said)?;
         let lab = cables().map_err(Failure::said)?;
         let text = configuration();
-        let (config, _) = weir_config::check("demo", &text).map_err(|errors| Failure::said(format!("{errors:?}")))?;
+        let (config, _) = weir_config::check("demo", &text)
+            .map_err(|errors| Failure::said(format!("{errors:?}")))?;
         let router = start(&lab, config)?;
         Ok(Stage { lab, router })
     }

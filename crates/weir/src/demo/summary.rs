@@ -37,7 +37,12 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// After the router has stopped.
-    pub(crate) fn new(router: &Router, collected: &Collected, ping: Option<f64>, seconds: f64) -> Summary {
+    pub(crate) fn new(
+        router: &Router,
+        collected: &Collected,
+        ping: Option<f64>,
+        seconds: f64,
+    ) -> Summary {
         let totals = router.balance();
         let sflow = router.sflow().ok();
         let true_packets = true_packets(router);
@@ -90,8 +95,15 @@ impl Summary {
 
 /// Packets that came in on sampled interfaces, by the interfaces' own counters.
 pub(crate) fn true_packets(router: &Router) -> u64 {
-    let interfaces = router.interfaces().map(|reply| reply.interfaces).unwrap_or_default();
-    interfaces.iter().filter(|interface| interface.sflow).map(|interface| interface.rx.packets).sum()
+    let interfaces = router
+        .interfaces()
+        .map(|reply| reply.interfaces)
+        .unwrap_or_default();
+    interfaces
+        .iter()
+        .filter(|interface| interface.sflow)
+        .map(|interface| interface.rx.packets)
+        .sum()
 }
 
 /// In 95 of 100 cases the estimate is nearer than this (Phaal and Panchen).

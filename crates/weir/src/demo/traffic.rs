@@ -37,14 +37,22 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Starts everything at `rate` packets a second in all.
     pub(crate) fn start(lab: &Lab, rate: u32) -> Result<Traffic, String> {
-        let mut traffic = Traffic { stop: Arc::default(), threads: Vec::new(), ping: None };
+        let mut traffic = Traffic {
+            stop: Arc::default(),
+            threads: Vec::new(),
+            ping: None,
+        };
         introduce(lab)?;
         for (from, to, address, share) in STREAMS {
             traffic.swallow(lab, to)?;
             let socket = in_host(lab, from, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-            socket.set_nonblocking(true).map_err(|error| error.to_string())?;
+            socket
+                .set_nonblocking(true)
+                .map_err(|error| error.to_string())?;
             let (stop, rate) = (traffic.stop.clone(), u64::from(rate) * share / 100);
-            traffic.threads.push(std::thread::spawn(move || send_udp(&socket, address, rate, &stop)));
+            traffic.threads.push(std::thread::spawn(move || {
+                send_udp(&socket, address, rate, &stop)
+            }));
         }
         traffic.tcp(lab)?;
         traffic.ping = start_ping(lab)?;
@@ -54,8 +62,14 @@ impl Traffic {
     /// Sockets that take what is sent to a host, so that it answers with no ICMP.
     fn swallow(&mut self, lab: &Lab, host: &str) -> Result<(), String> {
         for port in PORTS {
-            let Ok(socket) = in_host(lab, host, move || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))) else { continue };
-            socket.set_read_timeout(Some(Duration::from_millis(200))).map_err(|error| error.to_string())?;
+            let Ok(socket) = in_host(lab, host, move || {
+                UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))
+            }) else {
+                continue;
+            };
+            socket
+                .set_read_timeout(Some(Duration::from_millis(200)))
+                .map_err(|error| error.to_string())?;
             let stop = self.stop.clone();
             self.threads.push(std::thread::spawn(move || {
                 let mut buffer = [0; 2048];
@@ -68,15 +82,26 @@ impl Traffic {
     }
 
     fn tcp(&mut self, lab: &Lab) -> Result<(), String> {
-        let listener = in_host(lab, "host-b", || TcpListener::bind((Ipv4Addr::UNSPECIFIED, TCP_PORT)))?;
-        listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+        let listener = in_host(lab, "host-b", || {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, TCP_PORT))
+        })?;
+        listener
+            .set_nonblocking(true)
+            .map_err(|error| error.to_string())?;
         let stop = self.stop.clone();
-        self.threads.push(std::thread::spawn(move || take_tcp(&listener, &stop)));
-        let namespace = lab.host("host-a").map_err(|error| error.to_string())?.namespace().clone();
+        self.threads
+            .push(std::thread::spawn(move || take_tcp(&listener, &stop)));
+        let namespace = lab
+            .host("host-a")
+            .map_err(|error| error.to_string())?
+            .namespace()
+            .clone();
         let stop = self.stop.clone();
         self.threads.push(std::thread::spawn(move || {
             let to = SocketAddr::from((Ipv4Addr::new(10, 2, 0, 2), TCP_PORT));
-            if let Ok(Ok(stream)) = namespace.run(move || TcpStream::connect_timeout(&to, Duration::from_secs(3))) {
+            if let Ok(Ok(stream)) =
+                namespace.run(move || TcpStream::connect_timeout(&to, Duration::from_secs(3)))
+            {
                 send_tcp(stream, &stop);
             }
         }));
@@ -85,7 +110,11 @@ impl Traffic {
 
     /// Ends everything; the loss that ping saw, in percent, if it ran.
     pub(crate) fn stop(&mut self) -> Option<f64> {
-        let loss = self.ping.take().and_then(|ping| ping.interrupt().ok()).and_then(|done| loss(&done.stdout));
+        let loss = self
+            .ping
+            .take()
+            .and_then(|ping| ping.interrupt().ok())
+            .and_then(|done| loss(&done.stdout));
         self.stop.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -94,9 +123,16 @@ impl Traffic {
     }
 }
 
-fn in_host<T: Send + 'static>(lab: &Lab, host: &str, make: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, String> {
+fn in_host<T: Send + 'static>(
+    lab: &Lab,
+    host: &str,
+    make: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, String> {
     let host = lab.host(host).map_err(|error| error.to_string())?;
-    host.namespace().run(make).map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    host.namespace()
+        .run(make)
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())
 }
 
 fn send_udp(socket: &UdpSocket, to: Ipv4Addr, rate: u64, stop: &AtomicBool) {
@@ -141,7 +177,11 @@ fn take_tcp(listener: &TcpListener, stop: &AtomicBool) {
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) => {}
                 Err(_) => break,
             }
         }
@@ -156,7 +196,11 @@ fn introduce(lab: &Lab) -> Result<(), String> {
     }
     let host = lab.host("host-a").map_err(|error| error.to_string())?;
     for _ in 0..5 {
-        let asked = host.run("ping", &["-c", "1", "-W", "1", "10.2.0.2"], Duration::from_secs(3));
+        let asked = host.run(
+            "ping",
+            &["-c", "1", "-W", "1", "10.2.0.2"],
+            Duration::from_secs(3),
+        );
         if asked.is_ok_and(|done| loss(&done.stdout) == Some(0.0)) {
             break;
         }
@@ -170,13 +214,21 @@ fn start_ping(lab: &Lab) -> Result<Option<Running>, String> {
         return Ok(None);
     }
     let host = lab.host("host-a").map_err(|error| error.to_string())?;
-    host.spawn("ping", &["-i", "0.2", "-W", "1", "10.2.0.2"]).map(Some).map_err(|error| error.to_string())
+    host.spawn("ping", &["-i", "0.2", "-W", "1", "10.2.0.2"])
+        .map(Some)
+        .map_err(|error| error.to_string())
 }
 
 /// The percentage in ping's last lines.
 fn loss(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("packet loss"))?;
-    line.split(',').find(|part| part.contains("packet loss"))?.trim().split('%').next()?.parse().ok()
+    line.split(',')
+        .find(|part| part.contains("packet loss"))?
+        .trim()
+        .split('%')
+        .next()?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

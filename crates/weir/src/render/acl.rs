@@ -10,7 +10,11 @@ pub(crate) fn acls(reply: &Acls, screen: &Screen) -> String {
         return "no access lists\n".to_owned();
     }
     let (bindings, terms) = (bindings(reply, screen), terms(reply, screen));
-    let gap = if bindings.is_empty() || terms.is_empty() { "" } else { "\n" };
+    let gap = if bindings.is_empty() || terms.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
     format!("{bindings}{gap}{terms}")
 }
 
@@ -57,7 +61,11 @@ fn terms(reply: &Acls, screen: &Screen) -> String {
         Column::long("Description").spare(1),
     ]);
     for term in &reply.terms {
-        let style = if term.action == AclAction::Permit { Style::Good } else { Style::Bad };
+        let style = if term.action == AclAction::Permit {
+            Style::Good
+        } else {
+            Style::Bad
+        };
         table.row([
             Cell::from(&term.acl),
             term.term.into(),

@@ -9,21 +9,59 @@ pub(crate) fn bonds(reply: &Bonds, screen: &Screen) -> String {
     if reply.bonds.is_empty() {
         return "no bonds\n".to_owned();
     }
-    reply.bonds.iter().map(|bond| one(bond, screen)).collect::<Vec<_>>().join("\n")
+    reply
+        .bonds
+        .iter()
+        .map(|bond| one(bond, screen))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn one(bond: &Bond, screen: &Screen) -> String {
-    let link = screen.styled(&bond.link.to_string(), if bond.link == UpDown::Up { Style::Good } else { Style::Bad });
-    let by = bond.load_balance.as_ref().map_or_else(String::new, |layers| format!(" by {layers}"));
+    let link = screen.styled(
+        &bond.link.to_string(),
+        if bond.link == UpDown::Up {
+            Style::Good
+        } else {
+            Style::Bad
+        },
+    );
+    let by = bond
+        .load_balance
+        .as_ref()
+        .map_or_else(String::new, |layers| format!(" by {layers}"));
     let name = screen.styled(&harmless(&bond.interface), Style::Heading);
-    let using = bond.members.iter().filter(|member| member.distributing).count() as u64;
+    let using = bond
+        .members
+        .iter()
+        .filter(|member| member.distributing)
+        .count() as u64;
     let members = units::count(bond.members.len() as u64, "member", "members");
-    let mut text = format!("{name} {}{by}, link {link}, {members}, {using} in use\n", bond.mode);
-    let mut table =
-        Table::new([Column::text("Member"), Column::text("Link"), Column::text("Takes"), Column::text("Sends"), Column::text("LACP")]);
+    let mut text = format!(
+        "{name} {}{by}, link {link}, {members}, {using} in use\n",
+        bond.mode
+    );
+    let mut table = Table::new([
+        Column::text("Member"),
+        Column::text("Link"),
+        Column::text("Takes"),
+        Column::text("Sends"),
+        Column::text("LACP"),
+    ]);
     for member in &bond.members {
-        let yes = |is: bool| if is { Cell::styled("yes", Style::Good) } else { Cell::from("no") };
-        let lacp = Cell::maybe(member.lacp.as_ref().map(|port| format!("{}, {}", port.receive, port.mux)));
+        let yes = |is: bool| {
+            if is {
+                Cell::styled("yes", Style::Good)
+            } else {
+                Cell::from("no")
+            }
+        };
+        let lacp = Cell::maybe(
+            member
+                .lacp
+                .as_ref()
+                .map(|port| format!("{}, {}", port.receive, port.mux)),
+        );
         table.row([
             Cell::from(&member.interface),
             Cell::from(&member.link.to_string()),
@@ -38,12 +76,24 @@ fn one(bond: &Bond, screen: &Screen) -> String {
 
 /// `show lacp`: a table a bond that speaks it, two lines a member: this end and the far one.
 pub(crate) fn lacp(reply: &Bonds, screen: &Screen) -> String {
-    let speakers: Vec<String> = reply.bonds.iter().filter(|bond| bond.mode == "lacp").map(|bond| talk(bond, screen)).collect();
-    if speakers.is_empty() { "no bond speaks LACP\n".to_owned() } else { speakers.join("\n") }
+    let speakers: Vec<String> = reply
+        .bonds
+        .iter()
+        .filter(|bond| bond.mode == "lacp")
+        .map(|bond| talk(bond, screen))
+        .collect();
+    if speakers.is_empty() {
+        "no bond speaks LACP\n".to_owned()
+    } else {
+        speakers.join("\n")
+    }
 }
 
 fn talk(bond: &Bond, screen: &Screen) -> String {
-    let mut text = format!("{}\n", screen.styled(&harmless(&bond.interface), Style::Heading));
+    let mut text = format!(
+        "{}\n",
+        screen.styled(&harmless(&bond.interface), Style::Heading)
+    );
     let mut table = Table::new([
         Column::text("Member"),
         Column::text("End"),
@@ -53,11 +103,23 @@ fn talk(bond: &Bond, screen: &Screen) -> String {
         Column::number("Port"),
         Column::text("State"),
     ]);
-    for (member, port) in bond.members.iter().filter_map(|member| Some((member, member.lacp.as_ref()?))) {
+    for (member, port) in bond
+        .members
+        .iter()
+        .filter_map(|member| Some((member, member.lacp.as_ref()?)))
+    {
         table.row(end(&member.interface, "actor", &port.actor));
         match &port.partner {
             Some(partner) => table.row(end("", "partner", partner)),
-            None => table.row([Cell::from(""), "partner".into(), "none".into(), "".into(), "".into(), "".into(), "".into()]),
+            None => table.row([
+                Cell::from(""),
+                "partner".into(),
+                "none".into(),
+                "".into(),
+                "".into(),
+                "".into(),
+                "".into(),
+            ]),
         }
     }
     text += &indented(&table, screen);
@@ -71,7 +133,11 @@ fn talk(bond: &Bond, screen: &Screen) -> String {
         Column::number("Silent"),
         Column::number("Changed"),
     ]);
-    for (member, port) in bond.members.iter().filter_map(|member| Some((member, member.lacp.as_ref()?))) {
+    for (member, port) in bond
+        .members
+        .iter()
+        .filter_map(|member| Some((member, member.lacp.as_ref()?)))
+    {
         machines.row([
             Cell::from(&member.interface),
             Cell::from(&port.receive),
@@ -102,6 +168,13 @@ fn indented(table: &Table, screen: &Screen) -> String {
     if table.is_empty() {
         return String::new();
     }
-    let inner = Screen { width: screen.width.map(|width| width.saturating_sub(2)), ..*screen };
-    table.draw(&inner).lines().map(|row| format!("  {row}\n")).collect()
+    let inner = Screen {
+        width: screen.width.map(|width| width.saturating_sub(2)),
+        ..*screen
+    };
+    table
+        .draw(&inner)
+        .lines()
+        .map(|row| format!("  {row}\n"))
+        .collect()
 }

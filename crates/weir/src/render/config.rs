@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use weir_api::{Applied, ConfigDiff, ConfigPlan, ConfigStep, History, LockReason, StepGroup, Timestamp};
+use weir_api::{
+    Applied, ConfigDiff, ConfigPlan, ConfigStep, History, LockReason, StepGroup, Timestamp,
+};
 
 use super::{Cell, Column, Screen, Style, Table, harmless, units};
 
@@ -12,8 +14,18 @@ pub(crate) fn plan(reply: &ConfigPlan, screen: &Screen) -> String {
     if reply.steps.is_empty() {
         text += "nothing to do: the router is so already\n";
     } else {
-        let count = |group| reply.steps.iter().filter(|step| step.group == group).count();
-        let (prune, create, sync) = (count(StepGroup::Prune), count(StepGroup::Create), count(StepGroup::Sync));
+        let count = |group| {
+            reply
+                .steps
+                .iter()
+                .filter(|step| step.group == group)
+                .count()
+        };
+        let (prune, create, sync) = (
+            count(StepGroup::Prune),
+            count(StepGroup::Create),
+            count(StepGroup::Sync),
+        );
         let all = units::count(reply.steps.len() as u64, "step", "steps");
         text += &format!("{all}: {prune} prune, {create} create, {sync} sync\n");
     }
@@ -30,10 +42,19 @@ fn steps(steps: &[ConfigStep], screen: &Screen) -> String {
             StepGroup::Sync => ('~', Style::Warning),
         };
         if group.replace(step.group) != Some(step.group) {
-            text += &format!("{}\n", screen.styled(&step.group.to_string(), Style::Heading));
+            text += &format!(
+                "{}\n",
+                screen.styled(&step.group.to_string(), Style::Heading)
+            );
         }
-        let disturbs = step.disturbs.as_ref().map_or_else(String::new, |disturbs| format!(" ({})", harmless(disturbs)));
-        text += &format!("  {}\n", screen.styled(&format!("{sign} {}{disturbs}", harmless(&step.text)), style));
+        let disturbs = step
+            .disturbs
+            .as_ref()
+            .map_or_else(String::new, |disturbs| format!(" ({})", harmless(disturbs)));
+        text += &format!(
+            "  {}\n",
+            screen.styled(&format!("{sign} {}{disturbs}", harmless(&step.text)), style)
+        );
     }
     text
 }
@@ -50,7 +71,11 @@ fn list(what: &str, names: &[String], screen: &Screen) -> String {
     if names.is_empty() {
         return String::new();
     }
-    format!("{}{}\n", screen.styled(what, Style::Warning), harmless(&names.join(", ")))
+    format!(
+        "{}{}\n",
+        screen.styled(what, Style::Warning),
+        harmless(&names.join(", "))
+    )
 }
 
 /// What a change did; `confirm` is the command that keeps it.
@@ -65,7 +90,11 @@ pub(crate) fn applied(reply: &Applied, confirm: &str, screen: &Screen) -> String
     };
     text += &restart(&reply.needs_restart, screen);
     if let Some(until) = reply.confirm_by {
-        let warning = format!("it is undone in {}, at {}, unless it is confirmed: {confirm}", left(until), clock(until));
+        let warning = format!(
+            "it is undone in {}, at {}, unless it is confirmed: {confirm}",
+            left(until),
+            clock(until)
+        );
         text += &format!("{}\n", screen.styled(&harmless(&warning), Style::Warning));
     }
     text
@@ -73,7 +102,9 @@ pub(crate) fn applied(reply: &Applied, confirm: &str, screen: &Screen) -> String
 
 /// How long it is until then.
 fn left(until: Timestamp) -> String {
-    let left = SystemTime::from(until).duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
+    let left = SystemTime::from(until)
+        .duration_since(SystemTime::now())
+        .unwrap_or(Duration::ZERO);
     // To the second: by the time it is read, the fraction is gone.
     units::seconds(left.as_secs_f64().round()).replace(".0 s", " s")
 }
@@ -81,7 +112,9 @@ fn left(until: Timestamp) -> String {
 /// `12:34:56 UTC`, out of RFC 3339's form.
 fn clock(time: Timestamp) -> String {
     let text = time.to_string();
-    let clock = text.split_once('T').map_or(text.as_str(), |(_, clock)| clock);
+    let clock = text
+        .split_once('T')
+        .map_or(text.as_str(), |(_, clock)| clock);
     format!("{} UTC", clock.split(['.', 'Z']).next().unwrap_or(clock))
 }
 
@@ -159,7 +192,9 @@ pub(crate) fn history(reply: &History, screen: &Screen) -> String {
             LockReason::ApplyRunning => "is changing the configuration",
             LockReason::ConfirmPending => "has to confirm a change",
         };
-        let until = lock.confirm_by.map_or_else(String::new, |until| format!(", which is undone in {}", left(until)));
+        let until = lock.confirm_by.map_or_else(String::new, |until| {
+            format!(", which is undone in {}", left(until))
+        });
         let warning = harmless(&format!("{} {what}{until}", lock.author));
         text += &format!("{}\n", screen.styled(&warning, Style::Warning));
     }

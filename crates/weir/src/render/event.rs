@@ -12,8 +12,17 @@ pub(crate) fn event(event: &Event, screen: &Screen) -> String {
             .iter()
             .map(|interface| {
                 let (rx, tx) = (interface.rx.packets, interface.tx.packets);
-                let counts = format!("rx {rx} packets, tx {tx} packets, {} dropped", interface.drops);
-                line(counters.time, "counters", Style::Plain, &format!("{}: {counts}", interface.name), screen)
+                let counts = format!(
+                    "rx {rx} packets, tx {tx} packets, {} dropped",
+                    interface.drops
+                );
+                line(
+                    counters.time,
+                    "counters",
+                    Style::Plain,
+                    &format!("{}: {counts}", interface.name),
+                    screen,
+                )
             })
             .collect(),
         Event::Log(log) => {
@@ -26,10 +35,20 @@ pub(crate) fn event(event: &Event, screen: &Screen) -> String {
             };
             line(log.time, word, style, &log.message, screen)
         }
-        Event::Config(change) => line(change.time, "config", Style::Heading, &configuration(change), screen),
+        Event::Config(change) => line(
+            change.time,
+            "config",
+            Style::Heading,
+            &configuration(change),
+            screen,
+        ),
         Event::Link(link) => line(link.time, "link", Style::Heading, &link_state(link), screen),
         Event::Lost(lost) => {
-            let lost = format!("{} of {} were lost: this reader is too slow\n", units::count(lost.count, "event", "events"), lost.topic);
+            let lost = format!(
+                "{} of {} were lost: this reader is too slow\n",
+                units::count(lost.count, "event", "events"),
+                lost.topic
+            );
             screen.styled(&lost, Style::Bad)
         }
     }
@@ -37,25 +56,45 @@ pub(crate) fn event(event: &Event, screen: &Screen) -> String {
 
 fn line(time: Timestamp, word: &str, style: Style, what: &str, screen: &Screen) -> String {
     let padding = " ".repeat(8_usize.saturating_sub(word.len()));
-    format!("{time}  {}{padding}  {}\n", screen.styled(word, style), harmless(what))
+    format!(
+        "{time}  {}{padding}  {}\n",
+        screen.styled(word, style),
+        harmless(what)
+    )
 }
 
 fn link_state(link: &LinkEvent) -> String {
-    let speed = if link.link == UpDown::Up { format!(", {}", units::speed(link.speed)) } else { String::new() };
+    let speed = if link.link == UpDown::Up {
+        format!(", {}", units::speed(link.speed))
+    } else {
+        String::new()
+    };
     format!("{} is {}{speed}", link.interface, link.link)
 }
 
 fn configuration(change: &ConfigEvent) -> String {
     let (number, author) = (change.revision, &change.author);
-    let comment = if change.comment.is_empty() { String::new() } else { format!(": {}", change.comment) };
+    let comment = if change.comment.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", change.comment)
+    };
     match change.what {
         ConfigEventKind::Applied => {
-            let until = change.confirm_by.map_or_else(String::new, |until| format!(", undone at {until} unless confirmed"));
+            let until = change.confirm_by.map_or_else(String::new, |until| {
+                format!(", undone at {until} unless confirmed")
+            });
             format!("revision {number} applied by {author}{until}{comment}")
         }
         ConfigEventKind::Confirmed => format!("revision {number} confirmed by {author}{comment}"),
-        ConfigEventKind::RolledBack => format!("revision {number} runs again, by {author}{comment}"),
-        ConfigEventKind::Expired => format!("not confirmed in time: revision {number} runs again{comment}"),
-        ConfigEventKind::Failed => format!("a change by {author} failed, revision {number} runs on{comment}"),
+        ConfigEventKind::RolledBack => {
+            format!("revision {number} runs again, by {author}{comment}")
+        }
+        ConfigEventKind::Expired => {
+            format!("not confirmed in time: revision {number} runs again{comment}")
+        }
+        ConfigEventKind::Failed => {
+            format!("a change by {author} failed, revision {number} runs on{comment}")
+        }
     }
 }

@@ -7,13 +7,30 @@ use super::{Cell, Column, Screen, Style, Table, harmless};
 /// `show flow`: settings, then a table each of interfaces and workers, then the exporter.
 pub(crate) fn summary(reply: &Ipfix, screen: &Screen) -> String {
     let settings = &reply.settings;
-    let sampling = if settings.sampling_rate <= 1 { "every packet".to_owned() } else { format!("1 in {}", settings.sampling_rate) };
-    let biflow = if settings.biflow { ", both directions in one record" } else { "" };
+    let sampling = if settings.sampling_rate <= 1 {
+        "every packet".to_owned()
+    } else {
+        format!("1 in {}", settings.sampling_rate)
+    };
+    let biflow = if settings.biflow {
+        ", both directions in one record"
+    } else {
+        ""
+    };
     let mut text = format!(
         "timeouts          active {} s, idle {} s\ntable             {} flows a worker\nmetered           {sampling}{biflow}\ndomain            {}, templates every {} s\n",
-        settings.active_timeout, settings.idle_timeout, settings.flows, settings.domain, settings.template_interval
+        settings.active_timeout,
+        settings.idle_timeout,
+        settings.flows,
+        settings.domain,
+        settings.template_interval
     );
-    for table in [interfaces(reply), workers(reply), ends(reply), losses(reply)] {
+    for table in [
+        interfaces(reply),
+        workers(reply),
+        ends(reply),
+        losses(reply),
+    ] {
         if !table.is_empty() {
             text += &format!("\n{}", table.draw(screen));
         }
@@ -22,7 +39,12 @@ pub(crate) fn summary(reply: &Ipfix, screen: &Screen) -> String {
 }
 
 fn interfaces(reply: &Ipfix) -> Table {
-    let mut table = Table::new([Column::long("Interface"), Column::number("Idx"), Column::text("Direction"), Column::text("Records")]);
+    let mut table = Table::new([
+        Column::long("Interface"),
+        Column::number("Idx"),
+        Column::text("Direction"),
+        Column::text("Records"),
+    ]);
     for interface in &reply.interfaces {
         table.row([
             Cell::from(&interface.interface),
@@ -45,7 +67,11 @@ fn workers(reply: &Ipfix) -> Table {
         Column::number("Unexported"),
     ]);
     for it in &reply.workers {
-        let style = if it.unexported.flows == 0 { Style::Plain } else { Style::Warning };
+        let style = if it.unexported.flows == 0 {
+            Style::Plain
+        } else {
+            Style::Warning
+        };
         table.row([
             Cell::from(it.worker),
             it.resident.into(),
@@ -84,19 +110,34 @@ fn ends(reply: &Ipfix) -> Table {
 
 /// What was not metered; shown when there is any.
 fn losses(reply: &Ipfix) -> Table {
-    let mut table =
-        Table::new([Column::number("Worker"), Column::number("Ignored"), Column::number("Passed over"), Column::number("Waiting")]);
+    let mut table = Table::new([
+        Column::number("Worker"),
+        Column::number("Ignored"),
+        Column::number("Passed over"),
+        Column::number("Waiting"),
+    ]);
     let any = |it: &&FlowWorker| it.ignored_packets + it.passed_over + it.waiting > 0;
     for it in reply.workers.iter().filter(any) {
-        table.row([Cell::from(it.worker), it.ignored_packets.into(), it.passed_over.into(), it.waiting.into()]);
+        table.row([
+            Cell::from(it.worker),
+            it.ignored_packets.into(),
+            it.passed_over.into(),
+            it.waiting.into(),
+        ]);
     }
     table
 }
 
 /// `show flow exporter`.
 pub(crate) fn exporter(reply: &Ipfix, screen: &Screen) -> String {
-    let FlowLoad { flows, packets, octets } = reply.taken;
-    let mut text = format!("\nexporter          {flows} records taken of {packets} packets and {octets} octets\n");
+    let FlowLoad {
+        flows,
+        packets,
+        octets,
+    } = reply.taken;
+    let mut text = format!(
+        "\nexporter          {flows} records taken of {packets} packets and {octets} octets\n"
+    );
     text += &format!("oldest record     {} ms\n", reply.oldest_ms);
     let mut table = Table::new([
         Column::text("Collector"),
@@ -109,7 +150,8 @@ pub(crate) fn exporter(reply: &Ipfix, screen: &Screen) -> String {
         Column::number("Errors"),
     ]);
     for it in &reply.collectors {
-        let bad = |count: u64| Cell::styled(count, if count == 0 { Style::Plain } else { Style::Bad });
+        let bad =
+            |count: u64| Cell::styled(count, if count == 0 { Style::Plain } else { Style::Bad });
         table.row([
             Cell::from(place(it)),
             Cell::from(if it.connected { "up" } else { "down" }.to_owned()),
@@ -133,8 +175,16 @@ pub(crate) fn exporter(reply: &Ipfix, screen: &Screen) -> String {
 }
 
 fn place(collector: &IpfixCollector) -> String {
-    let version = if collector.version == "ipfix" { "" } else { " netflow9" };
-    format!("{} {}{version}", harmless(&collector.transport), std::net::SocketAddr::new(collector.address, collector.port))
+    let version = if collector.version == "ipfix" {
+        ""
+    } else {
+        " netflow9"
+    };
+    format!(
+        "{} {}{version}",
+        harmless(&collector.transport),
+        std::net::SocketAddr::new(collector.address, collector.port)
+    )
 }
 
 /// `show flow template`.
@@ -142,12 +192,19 @@ pub(crate) fn templates(reply: &Ipfix, _screen: &Screen) -> String {
     let mut text = String::new();
     for template in &reply.templates {
         let (records, kind) = (harmless(&template.records), harmless(&template.kind));
-        text += &format!("{} {records} {kind}, {} octets\n", template.id, template.octets);
+        text += &format!(
+            "{} {records} {kind}, {} octets\n",
+            template.id, template.octets
+        );
         for element in &template.elements {
             text += &format!("    {}\n", harmless(element));
         }
     }
-    if text.is_empty() { "no record set is in use\n".to_owned() } else { text }
+    if text.is_empty() {
+        "no record set is in use\n".to_owned()
+    } else {
+        text
+    }
 }
 
 /// `show flow table` and `show flow top`.
@@ -165,7 +222,8 @@ pub(crate) fn flows(reply: &Flows, screen: &Screen) -> String {
     ]);
     for flow in &reply.flows {
         let seconds = flow.end.unix_ms().saturating_sub(flow.start.unix_ms()) as f64 / 1e3;
-        let name = |name: &Option<String>| Cell::from(name.clone().unwrap_or_else(|| "-".to_owned()));
+        let name =
+            |name: &Option<String>| Cell::from(name.clone().unwrap_or_else(|| "-".to_owned()));
         table.row([
             Cell::from(end(&flow.source, flow.source_port, flow)),
             Cell::from(end(&flow.destination, flow.destination_port, flow)),
@@ -223,6 +281,9 @@ fn remarks(flow: &FlowEntry) -> String {
     }));
     remarks.extend(flow.label.map(|label| format!("label {label}")));
     remarks.extend(flow.next_hop.map(|next_hop| format!("via {next_hop}")));
-    remarks.extend(flow.bgp_next_hop.map(|next_hop| format!("towards {next_hop}")));
+    remarks.extend(
+        flow.bgp_next_hop
+            .map(|next_hop| format!("towards {next_hop}")),
+    );
     remarks.join(", ")
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 use weir_api::{
-    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, NextHop, PathReply, Pseudowires, PushMode, Route,
-    RouteGroup, Routes, UpDown,
+    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, NextHop,
+    PathReply, Pseudowires, PushMode, Route, RouteGroup, Routes, UpDown,
 };
 
 use super::{Cell, Column, Screen, Style, Table, units};
@@ -15,13 +15,22 @@ mod tests;
 pub(crate) fn neighbors(reply: &Neighbors, screen: &Screen) -> String {
     let mut crowd = String::new();
     if reply.evicted + reply.refused > 0 {
-        let _ = writeln!(crowd, "{} made room for others, {} refused", reply.evicted, reply.refused);
+        let _ = writeln!(
+            crowd,
+            "{} made room for others, {} refused",
+            reply.evicted, reply.refused
+        );
     }
     if reply.neighbors.is_empty() {
         return format!("no neighbors\n{crowd}");
     }
-    let mut table =
-        Table::new([Column::long("Interface"), Column::text("Address"), Column::text("MAC"), Column::text("State"), Column::number("Age")]);
+    let mut table = Table::new([
+        Column::long("Interface"),
+        Column::text("Address"),
+        Column::text("MAC"),
+        Column::text("State"),
+        Column::number("Age"),
+    ]);
     for neighbor in &reply.neighbors {
         let style = match neighbor.state {
             NeighborState::Reachable | NeighborState::Static => Style::Good,
@@ -55,13 +64,26 @@ pub(crate) fn routes(reply: &Routes, screen: &Screen) -> String {
         Column::text("Adjacency"),
     ]);
     for route in &reply.routes {
-        let own = [Cell::from(route.prefix), route.table.into(), route.source.into()];
+        let own = [
+            Cell::from(route.prefix),
+            route.table.into(),
+            route.source.into(),
+        ];
         if route.paths.is_empty() {
-            let none = [Cell::default(), Cell::default(), Cell::default(), Cell::styled("no path", Style::Bad)];
+            let none = [
+                Cell::default(),
+                Cell::default(),
+                Cell::default(),
+                Cell::styled("no path", Style::Bad),
+            ];
             table.row(own.iter().cloned().chain(none).collect::<Vec<_>>());
         }
         for (place, path) in route.paths.iter().enumerate() {
-            let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
+            let own = if place == 0 {
+                own.to_vec()
+            } else {
+                vec![Cell::default(); own.len()]
+            };
             let mut cells = path_cells(path);
             if let Some(why) = unresolved(&route.next_hops, path) {
                 cells[3] = Cell::styled(format!("{}: {why}", path.adjacency), Style::Warning);
@@ -89,14 +111,25 @@ pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
     ]);
     for entry in &reply.labels {
         let group = Cell::maybe(entry.group.as_ref().map(|group| group.number));
-        let own = [Cell::from(entry.label), entry.source.into(), entry.ttl_mode.into(), group];
-        let deed = entry.lookup.map(|number| format!("lookup in {}", table_name(number, entry.vrf.as_deref())));
+        let own = [
+            Cell::from(entry.label),
+            entry.source.into(),
+            entry.ttl_mode.into(),
+            group,
+        ];
+        let deed = entry
+            .lookup
+            .map(|number| format!("lookup in {}", table_name(number, entry.vrf.as_deref())));
         if let Some(deed) = deed.or(entry.meaning.map(|meaning| meaning.to_string())) {
             let end = [deed.into(), "-".into(), Cell::default(), Cell::default()];
             table.row(own.iter().cloned().chain(end).collect::<Vec<_>>());
         }
         for (place, path) in entry.paths.iter().enumerate() {
-            let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
+            let own = if place == 0 {
+                own.to_vec()
+            } else {
+                vec![Cell::default(); own.len()]
+            };
             table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
         }
     }
@@ -120,8 +153,14 @@ pub(crate) fn pseudowires(reply: &Pseudowires, screen: &Screen) -> String {
         Column::text("Adjacency"),
     ]);
     for pseudowire in &reply.pseudowires {
-        let link = if pseudowire.link == UpDown::Up { Style::Good } else { Style::Bad };
-        let vlan = pseudowire.vlan.map_or_else(String::new, |vlan| format!(" {vlan}"));
+        let link = if pseudowire.link == UpDown::Up {
+            Style::Good
+        } else {
+            Style::Bad
+        };
+        let vlan = pseudowire
+            .vlan
+            .map_or_else(String::new, |vlan| format!(" {vlan}"));
         let own = [
             Cell::from(&pseudowire.interface),
             Cell::styled(pseudowire.link, link),
@@ -130,10 +169,19 @@ pub(crate) fn pseudowires(reply: &Pseudowires, screen: &Screen) -> String {
             if pseudowire.control_word { "yes" } else { "no" }.into(),
         ];
         if pseudowire.paths.is_empty() {
-            table.row(own.iter().cloned().chain(vec![Cell::default(); 4]).collect::<Vec<_>>());
+            table.row(
+                own.iter()
+                    .cloned()
+                    .chain(vec![Cell::default(); 4])
+                    .collect::<Vec<_>>(),
+            );
         }
         for (place, path) in pseudowire.paths.iter().enumerate() {
-            let own = if place == 0 { own.to_vec() } else { vec![Cell::default(); own.len()] };
+            let own = if place == 0 {
+                own.to_vec()
+            } else {
+                vec![Cell::default(); own.len()]
+            };
             table.row(own.into_iter().chain(path_cells(path)).collect::<Vec<_>>());
         }
     }
@@ -142,7 +190,9 @@ pub(crate) fn pseudowires(reply: &Pseudowires, screen: &Screen) -> String {
 
 fn path_cells(path: &PathReply) -> [Cell; 4] {
     let style = style_of(path.adjacency);
-    let next_hop = path.next_hop.map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
+    let next_hop = path
+        .next_hop
+        .map_or_else(|| "-".to_owned(), |next_hop| next_hop.to_string());
     [
         (next_hop + &pushed(path)).into(),
         path.interface.as_deref().unwrap_or("-").into(),
@@ -154,7 +204,11 @@ fn path_cells(path: &PathReply) -> [Cell; 4] {
 /// A stack as iproute2 writes it.
 fn stack(labels: &[u32]) -> String {
     let labels: Vec<String> = labels.iter().map(u32::to_string).collect();
-    if labels.is_empty() { String::new() } else { format!(" label {}", labels.join("/")) }
+    if labels.is_empty() {
+        String::new()
+    } else {
+        format!(" label {}", labels.join("/"))
+    }
 }
 
 /// The labels of a path, and how they are pushed where that is not as usual.
@@ -177,7 +231,9 @@ fn pushed(path: &PathReply) -> String {
 fn style_of(state: Adjacency) -> Style {
     match state {
         Adjacency::Complete | Adjacency::Local => Style::Good,
-        Adjacency::Glean | Adjacency::Drop | Adjacency::Unreachable | Adjacency::Prohibit => Style::Plain,
+        Adjacency::Glean | Adjacency::Drop | Adjacency::Unreachable | Adjacency::Prohibit => {
+            Style::Plain
+        }
         Adjacency::Incomplete => Style::Warning,
         Adjacency::Down => Style::Bad,
     }
@@ -192,22 +248,42 @@ pub(crate) fn chain(reply: &Routes, _: &Screen) -> String {
 }
 
 fn route_chain(route: &Route) -> String {
-    let mut text = format!("{}, {}, {}\n", route.prefix, table_name(route.table, route.vrf.as_deref()), route.source);
+    let mut text = format!(
+        "{}, {}, {}\n",
+        route.prefix,
+        table_name(route.table, route.vrf.as_deref()),
+        route.source
+    );
     next_hop_lines(&mut text, &route.next_hops);
-    group_chain(&mut text, route.group.as_ref(), (&route.paths, &route.next_hops), ("route", "routes"));
+    group_chain(
+        &mut text,
+        route.group.as_ref(),
+        (&route.paths, &route.next_hops),
+        ("route", "routes"),
+    );
     text
 }
 
 /// A table by its number, and its name if it has one.
 fn table_name(number: u32, vrf: Option<&str>) -> String {
-    vrf.map_or_else(|| format!("table {number}"), |vrf| format!("table {number} ({vrf})"))
+    vrf.map_or_else(
+        || format!("table {number}"),
+        |vrf| format!("table {number} ({vrf})"),
+    )
 }
 
 /// Next hops before they are resolved, and why one is not.
 fn next_hop_lines(text: &mut String, next_hops: &[NextHop]) {
     for next_hop in next_hops {
-        let table = next_hop.table.as_ref().map(|table| format!(", by table {table}")).unwrap_or_default();
-        let why = next_hop.unresolved.map(|why| format!(": unresolved, {why}")).unwrap_or_default();
+        let table = next_hop
+            .table
+            .as_ref()
+            .map(|table| format!(", by table {table}"))
+            .unwrap_or_default();
+        let why = next_hop
+            .unresolved
+            .map(|why| format!(": unresolved, {why}"))
+            .unwrap_or_default();
         // Writing to a text does not fail.
         let _ = writeln!(text, "  next hop {}{table}{why}", next_hop.address);
     }
@@ -215,9 +291,15 @@ fn next_hop_lines(text: &mut String, next_hops: &[NextHop]) {
 
 /// Why packets are dropped that take a path, if that is because no next hop is resolved: the only path is none.
 fn unresolved(next_hops: &[NextHop], path: &PathReply) -> Option<String> {
-    let nowhere = path.adjacency == Adjacency::Drop && !next_hops.is_empty() && next_hops.iter().all(|it| it.unresolved.is_some());
+    let nowhere = path.adjacency == Adjacency::Drop
+        && !next_hops.is_empty()
+        && next_hops.iter().all(|it| it.unresolved.is_some());
     let addresses: Vec<String> = next_hops.iter().map(|it| it.address.to_string()).collect();
-    let noun = if addresses.len() == 1 { "next hop" } else { "next hops" };
+    let noun = if addresses.len() == 1 {
+        "next hop"
+    } else {
+        "next hops"
+    };
     nowhere.then(|| format!("unresolved {noun} {}", addresses.join(", ")))
 }
 
@@ -228,40 +310,92 @@ pub(crate) fn label_chain(reply: &MplsFib, _: &Screen) -> String {
     }
     let chain = |entry: &LabelReply| {
         if let Some(meaning) = entry.meaning {
-            return format!("label {}, {meaning}, {}\n  {}\n", entry.label, entry.source, meaning.deed());
+            return format!(
+                "label {}, {meaning}, {}\n  {}\n",
+                entry.label,
+                entry.source,
+                meaning.deed()
+            );
         }
-        let mut text = format!("label {}, {}, {}\n", entry.label, entry.source, entry.ttl_mode);
+        let mut text = format!(
+            "label {}, {}, {}\n",
+            entry.label, entry.source, entry.ttl_mode
+        );
         if let Some(number) = entry.lookup {
             // Writing to a text does not fail.
-            let _ = writeln!(text, "  pop, then lookup in {}", table_name(number, entry.vrf.as_deref()));
+            let _ = writeln!(
+                text,
+                "  pop, then lookup in {}",
+                table_name(number, entry.vrf.as_deref())
+            );
             return text;
         }
-        group_chain(&mut text, entry.group.as_ref(), (&entry.paths, &[]), ("entry", "entries"));
+        group_chain(
+            &mut text,
+            entry.group.as_ref(),
+            (&entry.paths, &[]),
+            ("entry", "entries"),
+        );
         text
     };
     reply.labels.iter().map(chain).collect()
 }
 
 /// Group, paths, adjacencies; `users` is one and several of what leads over the group.
-fn group_chain(text: &mut String, group: Option<&RouteGroup>, (paths, next_hops): (&[PathReply], &[NextHop]), users: (&str, &str)) {
+fn group_chain(
+    text: &mut String,
+    group: Option<&RouteGroup>,
+    (paths, next_hops): (&[PathReply], &[NextHop]),
+    users: (&str, &str),
+) {
     // Writing to a text does not fail.
     if let Some(group) = group {
-        let (buckets, users) =
-            (units::count(group.buckets.into(), "bucket", "buckets"), units::count(group.routes.into(), users.0, users.1));
+        let (buckets, users) = (
+            units::count(group.buckets.into(), "bucket", "buckets"),
+            units::count(group.routes.into(), users.0, users.1),
+        );
         let count = units::count(paths.len() as u64, "path", "paths");
         let resilient = if group.resilient { ", resilient" } else { "" };
-        let _ = writeln!(text, "  group {}: {count} in {buckets}{resilient}, for {users}", group.number);
+        let _ = writeln!(
+            text,
+            "  group {}: {count} in {buckets}{resilient}, for {users}",
+            group.number
+        );
     }
     for path in paths {
-        let on = path.interface.as_ref().map(|interface| format!(" on {interface}")).unwrap_or_default();
-        let via = path.next_hop.map(|next_hop| format!("via {next_hop}")).unwrap_or_else(|| "direct".to_owned());
+        let on = path
+            .interface
+            .as_ref()
+            .map(|interface| format!(" on {interface}"))
+            .unwrap_or_default();
+        let via = path
+            .next_hop
+            .map(|next_hop| format!("via {next_hop}"))
+            .unwrap_or_else(|| "direct".to_owned());
         let labels = pushed(path);
         let buckets = units::count(path.buckets.into(), "bucket", "buckets");
-        let _ = writeln!(text, "    path {via}{on}{labels}, weight {}: {buckets}", path.weight);
-        let mac = path.mac.as_ref().map(|mac| format!(", to {mac}")).unwrap_or_default();
-        let mtu = path.mtu.map(|mtu| format!(", mtu {mtu}")).unwrap_or_default();
-        let why = unresolved(next_hops, path).map(|why| format!(", {why}")).unwrap_or_default();
-        let _ = writeln!(text, "      adjacency {}: {}{mac}{mtu}{why}", path.adjacency_number, path.adjacency);
+        let _ = writeln!(
+            text,
+            "    path {via}{on}{labels}, weight {}: {buckets}",
+            path.weight
+        );
+        let mac = path
+            .mac
+            .as_ref()
+            .map(|mac| format!(", to {mac}"))
+            .unwrap_or_default();
+        let mtu = path
+            .mtu
+            .map(|mtu| format!(", mtu {mtu}"))
+            .unwrap_or_default();
+        let why = unresolved(next_hops, path)
+            .map(|why| format!(", {why}"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "      adjacency {}: {}{mac}{mtu}{why}",
+            path.adjacency_number, path.adjacency
+        );
     }
 }
 
@@ -303,16 +437,35 @@ pub(crate) fn adjacencies(reply: &Adjacencies, screen: &Screen) -> String {
 
 /// `show ip fib summary`: a line a table and source.
 pub(crate) fn summary(reply: &FibSummary, screen: &Screen) -> String {
-    let mut table = Table::new([Column::number("Table"), Column::text("Family"), Column::text("Source"), Column::number("Routes")]);
+    let mut table = Table::new([
+        Column::number("Table"),
+        Column::text("Family"),
+        Column::text("Source"),
+        Column::number("Routes"),
+    ]);
     for fib in &reply.tables {
         let family = fib.family.word();
         for routes in &fib.routes {
-            table.row([Cell::from(fib.table), family.into(), routes.source.into(), routes.count.into()]);
+            table.row([
+                Cell::from(fib.table),
+                family.into(),
+                routes.source.into(),
+                routes.count.into(),
+            ]);
         }
         let all: u64 = fib.routes.iter().map(|routes| routes.count).sum();
-        table.row([Cell::from(fib.table), family.into(), Cell::styled("all", Style::Heading), all.into()]);
+        table.row([
+            Cell::from(fib.table),
+            family.into(),
+            Cell::styled("all", Style::Heading),
+            all.into(),
+        ]);
     }
     let adjacencies = units::count(reply.adjacencies, "next hop", "next hops");
     let groups = units::count(reply.groups, "set of paths", "sets of paths");
-    format!("{}{adjacencies}, {groups}, {} of memory\n", table.draw(screen), units::memory(reply.memory_bytes))
+    format!(
+        "{}{adjacencies}, {groups}, {} of memory\n",
+        table.draw(screen),
+        units::memory(reply.memory_bytes)
+    )
 }

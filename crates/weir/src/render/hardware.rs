@@ -9,16 +9,36 @@ pub(crate) fn hardware(reply: &Hardware, all: bool, screen: &Screen) -> String {
     if reply.ports.is_empty() {
         return "no ports\n".to_owned();
     }
-    reply.ports.iter().map(|port| one(port, all, screen)).collect::<Vec<_>>().join("\n")
+    reply
+        .ports
+        .iter()
+        .map(|port| one(port, all, screen))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn one(port: &HardwarePort, all: bool, screen: &Screen) -> String {
-    let link = screen.styled(&port.link.to_string(), if port.link == UpDown::Up { Style::Good } else { Style::Bad });
-    let mut text = format!("{} on {}, link {link}", screen.styled(&harmless(&port.interface), Style::Heading), harmless(&port.device));
+    let link = screen.styled(
+        &port.link.to_string(),
+        if port.link == UpDown::Up {
+            Style::Good
+        } else {
+            Style::Bad
+        },
+    );
+    let mut text = format!(
+        "{} on {}, link {link}",
+        screen.styled(&harmless(&port.interface), Style::Heading),
+        harmless(&port.device)
+    );
     if port.link == UpDown::Up {
         text += &format!(", {}", units::speed(port.speed));
     }
-    let mode = if port.mode.is_empty() { String::new() } else { format!(" ({})", harmless(&port.mode)) };
+    let mode = if port.mode.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", harmless(&port.mode))
+    };
     text += &format!("\n  driver {}{mode}", harmless(&port.driver));
     if let Some(mac) = &port.mac {
         text += &format!(", mac {}", harmless(mac));
@@ -30,15 +50,45 @@ fn one(port: &HardwarePort, all: bool, screen: &Screen) -> String {
 }
 
 fn counters(port: &HardwarePort, all: bool, screen: &Screen) -> String {
-    let mut table = Table::new([Column::long("Counter"), Column::number("Value"), Column::text("Source")]);
-    for counter in port.counters.iter().filter(|counter| all || counter.value != 0) {
-        table.row([Cell::from(&counter.name), counter.value.into(), counter.source.into()]);
+    let mut table = Table::new([
+        Column::long("Counter"),
+        Column::number("Value"),
+        Column::text("Source"),
+    ]);
+    for counter in port
+        .counters
+        .iter()
+        .filter(|counter| all || counter.value != 0)
+    {
+        table.row([
+            Cell::from(&counter.name),
+            counter.value.into(),
+            counter.source.into(),
+        ]);
     }
-    let inner = Screen { width: screen.width.map(|width| width.saturating_sub(2)), ..*screen };
-    let mut text = if table.is_empty() { String::new() } else { table.draw(&inner).lines().map(|row| format!("  {row}\n")).collect() };
-    let hidden = port.counters.iter().filter(|counter| !all && counter.value == 0).count();
+    let inner = Screen {
+        width: screen.width.map(|width| width.saturating_sub(2)),
+        ..*screen
+    };
+    let mut text = if table.is_empty() {
+        String::new()
+    } else {
+        table
+            .draw(&inner)
+            .lines()
+            .map(|row| format!("  {row}\n"))
+            .collect()
+    };
+    let hidden = port
+        .counters
+        .iter()
+        .filter(|counter| !all && counter.value == 0)
+        .count();
     if hidden > 0 {
-        text += &format!("  {} at 0 not shown (--all shows them)\n", units::count(hidden as u64, "counter", "counters"));
+        text += &format!(
+            "  {} at 0 not shown (--all shows them)\n",
+            units::count(hidden as u64, "counter", "counters")
+        );
     }
     text
 }
@@ -48,10 +98,22 @@ pub(crate) fn rx_placement(reply: &RxPlacement, screen: &Screen) -> String {
     if reply.queues.is_empty() {
         return "no receive queues\n".to_owned();
     }
-    let mut table = Table::new([Column::long("Interface"), Column::number("Queue"), Column::number("Worker"), Column::number("Core")]);
+    let mut table = Table::new([
+        Column::long("Interface"),
+        Column::number("Queue"),
+        Column::number("Worker"),
+        Column::number("Core"),
+    ]);
     for queue in &reply.queues {
-        let core = queue.core.map_or_else(|| "any".to_owned(), |core| core.to_string());
-        table.row([Cell::from(&queue.interface), queue.queue.into(), queue.worker.into(), core.into()]);
+        let core = queue
+            .core
+            .map_or_else(|| "any".to_owned(), |core| core.to_string());
+        table.row([
+            Cell::from(&queue.interface),
+            queue.queue.into(),
+            queue.worker.into(),
+            core.into(),
+        ]);
     }
     table.draw(screen)
 }
@@ -72,7 +134,11 @@ pub(crate) fn buffers(reply: &Buffers, screen: &Screen) -> String {
     ]);
     for pool in &reply.pools {
         let memory = units::memory(pool.buffers.saturating_mul(pool.buffer_bytes.into()));
-        let pages = if pool.hugepages { "on hugepages" } else { "on ordinary pages" };
+        let pages = if pool.hugepages {
+            "on hugepages"
+        } else {
+            "on ordinary pages"
+        };
         table.row([
             Cell::from(pool.pool),
             pool.buffers.into(),
@@ -80,7 +146,14 @@ pub(crate) fn buffers(reply: &Buffers, screen: &Screen) -> String {
             units::percent(pool.buffers.saturating_sub(pool.free), pool.buffers).into(),
             pool.buffer_bytes.into(),
             format!("{memory} {pages}").into(),
-            Cell::styled(pool.failures, if pool.failures == 0 { Style::Plain } else { Style::Bad }),
+            Cell::styled(
+                pool.failures,
+                if pool.failures == 0 {
+                    Style::Plain
+                } else {
+                    Style::Bad
+                },
+            ),
         ]);
     }
     table.draw(screen)

@@ -34,7 +34,14 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
             interface.rx.bytes.into(),
             interface.tx.packets.into(),
             interface.tx.bytes.into(),
-            Cell::styled(interface.drops, if interface.drops == 0 { Style::Plain } else { Style::Warning }),
+            Cell::styled(
+                interface.drops,
+                if interface.drops == 0 {
+                    Style::Plain
+                } else {
+                    Style::Warning
+                },
+            ),
             Cell::maybe(interface.description.as_ref()),
         ]);
     }
@@ -42,7 +49,14 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
 }
 
 pub(super) fn up_down(state: UpDown) -> Cell {
-    Cell::styled(state, if state == UpDown::Up { Style::Good } else { Style::Plain })
+    Cell::styled(
+        state,
+        if state == UpDown::Up {
+            Style::Good
+        } else {
+            Style::Plain
+        },
+    )
 }
 
 /// A link that is down although it is wanted up is bad.
@@ -59,18 +73,34 @@ pub(crate) fn addresses(reply: &Interfaces, screen: &Screen) -> String {
     if reply.interfaces.is_empty() {
         return "no interfaces\n".to_owned();
     }
-    let mut table = Table::new([Column::long("Interface"), Column::text("Link"), Column::long("Address")]);
+    let mut table = Table::new([
+        Column::long("Interface"),
+        Column::text("Link"),
+        Column::long("Address"),
+    ]);
     for interface in &reply.interfaces {
         let mut name = interface.name.as_str();
-        let mut line = |what: String| table.row([Cell::from(std::mem::take(&mut name)), link(interface), what.into()]);
+        let mut line = |what: String| {
+            table.row([
+                Cell::from(std::mem::take(&mut name)),
+                link(interface),
+                what.into(),
+            ])
+        };
         if let Some(peer) = &interface.l2xc {
             line(format!("cross-connected to {peer}"));
         }
         if let Some(lender) = &interface.unnumbered {
             line(format!("unnumbered, as {lender}"));
         }
-        interface.addresses.iter().for_each(|address| line(address_of(interface, address)));
-        if interface.l2xc.is_none() && interface.addresses.is_empty() && interface.unnumbered.is_none() {
+        interface
+            .addresses
+            .iter()
+            .for_each(|address| line(address_of(interface, address)));
+        if interface.l2xc.is_none()
+            && interface.addresses.is_empty()
+            && interface.unnumbered.is_none()
+        {
             line("none".to_owned());
         }
     }
@@ -80,8 +110,12 @@ pub(crate) fn addresses(reply: &Interfaces, screen: &Screen) -> String {
 /// An own address, and why it is not used if it is not (RFC 4862 section 5.4).
 fn address_of(interface: &Interface, net: &IpNet) -> String {
     let why = match net.addr() {
-        address if interface.tentative.contains(&address) => " (tentative: asking whether it is free)",
-        address if interface.duplicate.contains(&address) => " (duplicate: not used, another station has it)",
+        address if interface.tentative.contains(&address) => {
+            " (tentative: asking whether it is free)"
+        }
+        address if interface.duplicate.contains(&address) => {
+            " (duplicate: not used, another station has it)"
+        }
         _ => "",
     };
     format!("{net}{why}")
@@ -89,19 +123,39 @@ fn address_of(interface: &Interface, net: &IpNet) -> String {
 
 /// `show interface NAME`: everything.
 pub(crate) fn detail(reply: &Interfaces, screen: &Screen) -> String {
-    reply.interfaces.iter().map(|interface| one(interface, screen)).collect::<Vec<_>>().join("\n")
+    reply
+        .interfaces
+        .iter()
+        .map(|interface| one(interface, screen))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn one(interface: &Interface, screen: &Screen) -> String {
-    let mut text = format!("{} (index {})\n", screen.styled(&harmless(&interface.name), Style::Heading), interface.index);
-    let mut line = |key: &str, value: String| text += &format!("  {key:<12} {}\n", harmless(&value));
+    let mut text = format!(
+        "{} (index {})\n",
+        screen.styled(&harmless(&interface.name), Style::Heading),
+        interface.index
+    );
+    let mut line =
+        |key: &str, value: String| text += &format!("  {key:<12} {}\n", harmless(&value));
     if let Some(description) = &interface.description {
         line("description", description.clone());
     }
     line("kind", kind(interface));
-    let speed = if interface.link == UpDown::Up { format!(", {}", units::speed(interface.speed)) } else { String::new() };
-    line("state", format!("admin {}, link {}{speed}", interface.admin, interface.link));
-    line("mac", interface.mac.clone().unwrap_or_else(|| "none".to_owned()));
+    let speed = if interface.link == UpDown::Up {
+        format!(", {}", units::speed(interface.speed))
+    } else {
+        String::new()
+    };
+    line(
+        "state",
+        format!("admin {}, link {}{speed}", interface.admin, interface.link),
+    );
+    line(
+        "mac",
+        interface.mac.clone().unwrap_or_else(|| "none".to_owned()),
+    );
     line("mtu", interface.mtu.to_string());
     if let Some(peer) = &interface.l2xc {
         line("l2 xconnect", peer.clone());
@@ -130,12 +184,30 @@ fn one(interface: &Interface, screen: &Screen) -> String {
     for address in &interface.addresses {
         line("address", address_of(interface, address));
     }
-    line("sflow", if interface.sflow { "sampled".to_owned() } else { "not sampled".to_owned() });
-    let inner = Screen { width: screen.width.map(|width| width.saturating_sub(2)), ..*screen };
-    text += &traffic(interface).draw(&inner).lines().map(|row| format!("  {row}\n")).collect::<String>();
+    line(
+        "sflow",
+        if interface.sflow {
+            "sampled".to_owned()
+        } else {
+            "not sampled".to_owned()
+        },
+    );
+    let inner = Screen {
+        width: screen.width.map(|width| width.saturating_sub(2)),
+        ..*screen
+    };
+    text += &traffic(interface)
+        .draw(&inner)
+        .lines()
+        .map(|row| format!("  {row}\n"))
+        .collect::<String>();
     let drops = drops(interface);
     if !drops.is_empty() {
-        text += &drops.draw(&inner).lines().map(|row| format!("  {row}\n")).collect::<String>();
+        text += &drops
+            .draw(&inner)
+            .lines()
+            .map(|row| format!("  {row}\n"))
+            .collect::<String>();
     }
     text
 }
@@ -152,7 +224,9 @@ fn kind(interface: &Interface) -> String {
     };
     match (&interface.parent, &interface.device, &interface.driver) {
         (Some(parent), ..) => format!("{kind} of {parent}"),
-        (None, Some(device), Some(driver)) if device != driver => format!("{kind} on {device}, {driver}"),
+        (None, Some(device), Some(driver)) if device != driver => {
+            format!("{kind} on {device}, {driver}")
+        }
         (None, _, Some(driver)) if driver != kind => format!("{kind}, {driver}"),
         (None, _, Some(_)) => kind.to_owned(),
         (None, Some(device), None) => format!("{kind} on {device}"),
@@ -178,7 +252,14 @@ fn traffic(interface: &Interface) -> Table {
             traffic.unicast.into(),
             traffic.multicast.into(),
             traffic.broadcast.into(),
-            Cell::styled(errors, if errors == 0 { Style::Plain } else { Style::Bad }),
+            Cell::styled(
+                errors,
+                if errors == 0 {
+                    Style::Plain
+                } else {
+                    Style::Bad
+                },
+            ),
         ]);
     };
     row("rx", &interface.rx, interface.rx_errors);
@@ -187,13 +268,28 @@ fn traffic(interface: &Interface) -> Table {
 }
 
 fn drops(interface: &Interface) -> Table {
-    let mut table = Table::new([Column::text("Drops"), Column::number("Count"), Column::text("Node"), Column::text("Reason")]);
+    let mut table = Table::new([
+        Column::text("Drops"),
+        Column::number("Count"),
+        Column::text("Node"),
+        Column::text("Reason"),
+    ]);
     if interface.drops == 0 && interface.drops_by.is_empty() {
         return table;
     }
-    table.row([Cell::from("total"), interface.drops.into(), Cell::default(), Cell::default()]);
+    table.row([
+        Cell::from("total"),
+        interface.drops.into(),
+        Cell::default(),
+        Cell::default(),
+    ]);
     for drop in &interface.drops_by {
-        table.row([Cell::default(), drop.count.into(), Cell::from(&drop.node), Cell::from(&drop.reason)]);
+        table.row([
+            Cell::default(),
+            drop.count.into(),
+            Cell::from(&drop.node),
+            Cell::from(&drop.reason),
+        ]);
     }
     table
 }

@@ -47,21 +47,39 @@ impl Screen {
         if !std::io::stdout().is_terminal() {
             return Self::default();
         }
-        let width = crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0);
+        let width = crossterm::terminal::size()
+            .ok()
+            .map(|(columns, _)| usize::from(columns))
+            .filter(|columns| *columns > 0);
         // https://no-color.org: any value but an empty one.
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { width, colour: !unwanted && !dumb }
+        Self {
+            width,
+            colour: !unwanted && !dumb,
+        }
     }
 
     /// Text in a style, if colours are welcome.
     pub(crate) fn styled(&self, text: &str, style: Style) -> String {
         let code = style.code();
-        if self.colour && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour && !code.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
 /// Text without what would command a terminal: control characters are shown as `\u{1b}` and such.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    text.chars()
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
 }

@@ -41,12 +41,26 @@ pub(crate) fn interfaces(rates: &[Rate], screen: &Screen) -> String {
     for rate in rates {
         table.row([
             Cell::from(&rate.interface),
-            Cell::styled(rate.link, if rate.link == UpDown::Up { Style::Good } else { Style::Plain }),
+            Cell::styled(
+                rate.link,
+                if rate.link == UpDown::Up {
+                    Style::Good
+                } else {
+                    Style::Plain
+                },
+            ),
             units::amount(rate.rx_packets).into(),
             units::amount(rate.rx_bits).into(),
             units::amount(rate.tx_packets).into(),
             units::amount(rate.tx_bits).into(),
-            Cell::styled(units::amount(rate.drops), if rate.drops > 0.0 { Style::Warning } else { Style::Plain }),
+            Cell::styled(
+                units::amount(rate.drops),
+                if rate.drops > 0.0 {
+                    Style::Warning
+                } else {
+                    Style::Plain
+                },
+            ),
         ]);
     }
     table.draw(screen)

@@ -6,7 +6,11 @@ use super::{Cell, Column, Screen, Style, Table, units};
 
 /// `show runtime`: a table a worker.
 pub(crate) fn runtime(reply: &Runtime, screen: &Screen) -> String {
-    let mut text = format!("Since {}, TSC {:.0} MHz\n", units::seconds(reply.seconds), reply.tsc_mhz);
+    let mut text = format!(
+        "Since {}, TSC {:.0} MHz\n",
+        units::seconds(reply.seconds),
+        reply.tsc_mhz
+    );
     for worker in &reply.workers {
         text += &format!("\n{}\n", screen.styled(&about(worker), Style::Heading));
         text += &nodes(worker).draw(screen);
@@ -15,9 +19,16 @@ pub(crate) fn runtime(reply: &Runtime, screen: &Screen) -> String {
 }
 
 fn about(worker: &WorkerRuntime) -> String {
-    let core = worker.core.map_or_else(|| "any core".to_owned(), |core| format!("core {core}"));
+    let core = worker
+        .core
+        .map_or_else(|| "any core".to_owned(), |core| format!("core {core}"));
     let busy = units::percent(worker.busy_turns, worker.turns);
-    format!("Worker {} ({core}, idle: {}): {}, {busy} busy", worker.worker, worker.idle, units::count(worker.turns, "turn", "turns"))
+    format!(
+        "Worker {} ({core}, idle: {}): {}, {busy} busy",
+        worker.worker,
+        worker.idle,
+        units::count(worker.turns, "turn", "turns")
+    )
 }
 
 fn nodes(worker: &WorkerRuntime) -> Table {

@@ -55,17 +55,32 @@ pub(crate) struct Column {
 impl Column {
     /// Text, whole at any width.
     pub(crate) const fn text(title: &'static str) -> Self {
-        Self { title, right: false, shrinks: false, spare: 0 }
+        Self {
+            title,
+            right: false,
+            shrinks: false,
+            spare: 0,
+        }
     }
 
     /// Text that may be cut on a narrow terminal.
     pub(crate) const fn long(title: &'static str) -> Self {
-        Self { title, right: false, shrinks: true, spare: 0 }
+        Self {
+            title,
+            right: false,
+            shrinks: true,
+            spare: 0,
+        }
     }
 
     /// A number.
     pub(crate) const fn number(title: &'static str) -> Self {
-        Self { title, right: true, shrinks: false, spare: 0 }
+        Self {
+            title,
+            right: true,
+            shrinks: false,
+            spare: 0,
+        }
     }
 }
 
@@ -77,7 +92,11 @@ impl Column {
 
     /// What is left of a column that is `width` wide: its title stays whole.
     fn narrowest(self, width: usize) -> usize {
-        if self.shrinks { width.min(NARROWEST.max(self.title.chars().count())) } else { width }
+        if self.shrinks {
+            width.min(NARROWEST.max(self.title.chars().count()))
+        } else {
+            width
+        }
     }
 }
 
@@ -91,7 +110,10 @@ pub(crate) struct Cell {
 impl Cell {
     /// A cell in a style.
     pub(crate) fn styled(text: impl std::fmt::Display, style: Style) -> Self {
-        Self { text: harmless(&text.to_string()), style }
+        Self {
+            text: harmless(&text.to_string()),
+            style,
+        }
     }
 
     /// A cell that is empty when there is nothing to tell.
@@ -116,7 +138,10 @@ pub(crate) struct Table {
 impl Table {
     /// An empty table.
     pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
-        Self { columns: columns.into(), rows: Vec::new() }
+        Self {
+            columns: columns.into(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row; it has a cell for each column.
@@ -134,12 +159,23 @@ impl Table {
     /// The table as text, a line a row, with a heading.
     pub(crate) fn draw(&self, screen: &Screen) -> String {
         let layout = self.layout(screen.width);
-        let heading: Vec<Cell> = self.columns.iter().map(|column| Cell::styled(column.title, Style::Heading)).collect();
+        let heading: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|column| Cell::styled(column.title, Style::Heading))
+            .collect();
         let mut text = String::new();
         for row in std::iter::once(&heading).chain(&self.rows) {
-            let mut cells: Vec<_> = row.iter().zip(&layout).filter_map(|(cell, place)| Some((cell, place.as_ref()?))).collect();
+            let mut cells: Vec<_> = row
+                .iter()
+                .zip(&layout)
+                .filter_map(|(cell, place)| Some((cell, place.as_ref()?)))
+                .collect();
             // No spaces at the end of a line.
-            let end = cells.iter().rposition(|(cell, _)| !cell.text.is_empty()).map_or(0, |last| last + 1);
+            let end = cells
+                .iter()
+                .rposition(|(cell, _)| !cell.text.is_empty())
+                .map_or(0, |last| last + 1);
             cells.truncate(end);
             draw_row(&cells, screen, &mut text);
         }
@@ -148,13 +184,27 @@ impl Table {
 
     /// Where each column stands; none where it is left out.
     fn layout(&self, most: Option<usize>) -> Vec<Option<Place>> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|column| column.title.chars().count()).collect();
+        let mut widths: Vec<usize> = self
+            .columns
+            .iter()
+            .map(|column| column.title.chars().count())
+            .collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.text.chars().count());
             }
         }
-        let mut layout: Vec<_> = self.columns.iter().zip(widths).map(|(column, width)| Some(Place { column: *column, width })).collect();
+        let mut layout: Vec<_> = self
+            .columns
+            .iter()
+            .zip(widths)
+            .map(|(column, width)| {
+                Some(Place {
+                    column: *column,
+                    width,
+                })
+            })
+            .collect();
         if let Some(most) = most {
             leave_out(&mut layout, most);
             shrink(&mut layout, most);
@@ -195,7 +245,8 @@ fn total(layout: &[Option<Place>], width: impl Fn(&Place) -> usize) -> usize {
 /// Leaves out spare columns until the others can shrink to what is there.
 fn leave_out(layout: &mut [Option<Place>], most: usize) {
     while total(layout, |place| place.column.narrowest(place.width)) > most {
-        let spare = |place: &&mut Option<Place>| place.as_ref().map_or(0, |place| place.column.spare);
+        let spare =
+            |place: &&mut Option<Place>| place.as_ref().map_or(0, |place| place.column.spare);
         match layout.iter_mut().max_by_key(spare) {
             Some(place) if spare(&place) > 0 => *place = None,
             _ => return,
@@ -206,8 +257,13 @@ fn leave_out(layout: &mut [Option<Place>], most: usize) {
 /// Takes a character from the widest shrinking column until the row fits, or nothing shrinks.
 fn shrink(layout: &mut [Option<Place>], most: usize) {
     while total(layout, |place| place.width) > most {
-        let may_shrink = layout.iter_mut().flatten().filter(|place| place.column.narrowest(place.width) < place.width);
-        let Some(widest) = may_shrink.max_by_key(|place| place.width) else { return };
+        let may_shrink = layout
+            .iter_mut()
+            .flatten()
+            .filter(|place| place.column.narrowest(place.width) < place.width);
+        let Some(widest) = may_shrink.max_by_key(|place| place.width) else {
+            return;
+        };
         widest.width -= 1;
     }
 }

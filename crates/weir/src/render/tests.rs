@@ -4,16 +4,37 @@ use weir_api::*;
 
 use super::*;
 
-pub(super) const PIPE: Screen = Screen { width: None, colour: false };
+pub(super) const PIPE: Screen = Screen {
+    width: None,
+    colour: false,
+};
 
 fn terminal(width: usize) -> Screen {
-    Screen { width: Some(width), colour: false }
+    Screen {
+        width: Some(width),
+        colour: false,
+    }
 }
 
 fn sample_table() -> Table {
-    let mut table = Table::new([Column::long("Name"), Column::number("Count"), Column::text("State"), Column::long("Meaning")]);
-    table.row([Cell::from("eth0"), 5.into(), Cell::from("up"), Cell::from("a sentence of some length, not short")]);
-    table.row([Cell::from("a-much-longer-name"), 123_456.into(), Cell::default(), Cell::default()]);
+    let mut table = Table::new([
+        Column::long("Name"),
+        Column::number("Count"),
+        Column::text("State"),
+        Column::long("Meaning"),
+    ]);
+    table.row([
+        Cell::from("eth0"),
+        5.into(),
+        Cell::from("up"),
+        Cell::from("a sentence of some length, not short"),
+    ]);
+    table.row([
+        Cell::from("a-much-longer-name"),
+        123_456.into(),
+        Cell::default(),
+        Cell::default(),
+    ]);
     table
 }
 
@@ -40,13 +61,20 @@ a-much-longer-…  123456
         let drawn = sample_table().draw(&terminal(width));
         assert!(drawn.contains("123456") && drawn.contains("up"), "{drawn}");
         // 6 + 6 + 5 + 7 and three gaps: narrower than that nothing shrinks.
-        assert!(drawn.lines().all(|line| line.chars().count() <= width.max(30)), "{width}: {drawn}");
+        assert!(
+            drawn
+                .lines()
+                .all(|line| line.chars().count() <= width.max(30)),
+            "{width}: {drawn}"
+        );
     }
 }
 
 #[test]
 fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
-    let reply = Interfaces { interfaces: vec![interface("wan")] };
+    let reply = Interfaces {
+        interfaces: vec![interface("wan")],
+    };
     let heading = |width| {
         super::interface::list(&reply, &terminal(width))
             .lines()
@@ -59,11 +87,27 @@ fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
             .collect::<Vec<_>>()
     };
     assert_eq!(heading(100).len(), 11);
-    assert_eq!(heading(80), ["Interface", "Idx", "Admin", "Link", "RX packets", "RX bytes", "TX packets", "TX bytes", "Drops"]);
+    assert_eq!(
+        heading(80),
+        [
+            "Interface",
+            "Idx",
+            "Admin",
+            "Link",
+            "RX packets",
+            "RX bytes",
+            "TX packets",
+            "TX bytes",
+            "Drops"
+        ]
+    );
     assert_eq!(heading(20).len(), 6, "what cannot be spared stays");
     for width in [60, 80, 100, 120] {
         let drawn = super::interface::list(&reply, &terminal(width));
-        assert!(drawn.lines().all(|line| line.chars().count() <= width), "{width}: {drawn}");
+        assert!(
+            drawn.lines().all(|line| line.chars().count() <= width),
+            "{width}: {drawn}"
+        );
     }
 }
 
@@ -72,8 +116,14 @@ fn colours_only_where_they_are_welcome() {
     let mut table = Table::new([Column::text("A"), Column::text("B")]);
     table.row([Cell::styled("up", Style::Good), Cell::from("x")]);
     assert_eq!(table.draw(&PIPE), "A   B\nup  x\n");
-    let colour = Screen { width: None, colour: true };
-    assert_eq!(table.draw(&colour), "\x1b[1mA\x1b[0m   \x1b[1mB\x1b[0m\n\x1b[32mup\x1b[0m  x\n");
+    let colour = Screen {
+        width: None,
+        colour: true,
+    };
+    assert_eq!(
+        table.draw(&colour),
+        "\x1b[1mA\x1b[0m   \x1b[1mB\x1b[0m\n\x1b[32mup\x1b[0m  x\n"
+    );
 }
 
 #[test]
@@ -81,10 +131,18 @@ fn names_cannot_command_the_terminal() {
     assert_eq!(harmless("a\x1b[2Jb\n\u{9b}é…"), "a\\u{1b}[2Jb\\n\\u{9b}é…");
     let mut evil = interface("wan\x1b[31m");
     evil.description = Some("x\r\x07".to_owned());
-    let reply = Interfaces { interfaces: vec![evil] };
-    for text in [super::interface::list(&reply, &PIPE), super::interface::detail(&reply, &PIPE), super::interface::addresses(&reply, &PIPE)]
-    {
-        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    let reply = Interfaces {
+        interfaces: vec![evil],
+    };
+    for text in [
+        super::interface::list(&reply, &PIPE),
+        super::interface::detail(&reply, &PIPE),
+        super::interface::addresses(&reply, &PIPE),
+    ] {
+        assert!(
+            text.chars().all(|c| c == '\n' || !c.is_control()),
+            "{text:?}"
+        );
     }
 }
 
@@ -129,18 +187,42 @@ fn interface(name: &str) -> Interface {
         mpls: false,
         urpf: None,
         sflow: true,
-        rx: Traffic { packets: 100, bytes: 6400, unicast: 97, multicast: 1, broadcast: 2 },
-        tx: Traffic { packets: 98, bytes: 6272, unicast: 98, ..Traffic::default() },
+        rx: Traffic {
+            packets: 100,
+            bytes: 6400,
+            unicast: 97,
+            multicast: 1,
+            broadcast: 2,
+        },
+        tx: Traffic {
+            packets: 98,
+            bytes: 6272,
+            unicast: 98,
+            ..Traffic::default()
+        },
         rx_errors: 0,
         tx_errors: 0,
         drops: 2,
-        drops_by: vec![InterfaceDrop { node: "ip4-input".to_owned(), reason: "ttl-expired".to_owned(), count: 2 }],
+        drops_by: vec![InterfaceDrop {
+            node: "ip4-input".to_owned(),
+            reason: "ttl-expired".to_owned(),
+            count: 2,
+        }],
     }
 }
 
 #[test]
 fn interfaces_in_a_list_and_one_by_one() {
-    let reply = Interfaces { interfaces: vec![interface("wan"), Interface { index: 12, l2xc: Some("wan".into()), ..interface("lan") }] };
+    let reply = Interfaces {
+        interfaces: vec![
+            interface("wan"),
+            Interface {
+                index: 12,
+                l2xc: Some("wan".into()),
+                ..interface("lan")
+            },
+        ],
+    };
     let expected = "\
 Interface  Idx  Admin  Link   MTU  RX packets  RX bytes  TX packets  TX bytes  Drops  Description
 wan          1  up     up    1500         100      6400          98      6272      2
@@ -155,14 +237,24 @@ lan        up    cross-connected to wan
 ";
     assert_eq!(super::interface::addresses(&reply, &PIPE), expected);
     let sub = Interface {
-        encapsulation: Some(weir_api::Encapsulation { dot1q: None, dot1ad: Some(100), inner_dot1q: Some(7), exact_match: true }),
+        encapsulation: Some(weir_api::Encapsulation {
+            dot1q: None,
+            dot1ad: Some(100),
+            inner_dot1q: Some(7),
+            exact_match: true,
+        }),
         tag_rewrite: Some("pop 1".to_owned()),
         bridge_domain: Some("bd1".to_owned()),
         mpls: true,
         urpf: Some("strict".to_owned()),
         ..interface("wan.100")
     };
-    let text = super::interface::detail(&Interfaces { interfaces: vec![sub] }, &PIPE);
+    let text = super::interface::detail(
+        &Interfaces {
+            interfaces: vec![sub],
+        },
+        &PIPE,
+    );
     let lines = [
         "tags         dot1ad 100 inner-dot1q 7 exact-match",
         "tag rewrite  pop 1",
@@ -171,7 +263,9 @@ lan        up    cross-connected to wan
         "urpf         strict",
     ];
     assert!(lines.iter().all(|line| text.contains(line)), "{text}");
-    let one = Interfaces { interfaces: vec![interface("wan")] };
+    let one = Interfaces {
+        interfaces: vec![interface("wan")],
+    };
     let expected = "\
 wan (index 1)
   kind         port on veth0, af-xdp
@@ -188,12 +282,19 @@ wan (index 1)
              2  ip4-input  ttl-expired
 ";
     assert_eq!(super::interface::detail(&one, &PIPE), expected);
-    assert_eq!(super::interface::list(&Interfaces::default(), &PIPE), "no interfaces\n");
+    assert_eq!(
+        super::interface::list(&Interfaces::default(), &PIPE),
+        "no interfaces\n"
+    );
 }
 
 #[test]
 fn hardware_hides_zeros_unless_asked() {
-    let counter = |name: &str, value, source| HardwareCounter { name: name.to_owned(), value, source };
+    let counter = |name: &str, value, source| HardwareCounter {
+        name: name.to_owned(),
+        value,
+        source,
+    };
     let port = HardwarePort {
         interface: "wan".to_owned(),
         device: "veth0".to_owned(),
@@ -205,7 +306,10 @@ fn hardware_hides_zeros_unless_asked() {
         rx_queues: 2,
         tx_queues: 1,
         max_frame: 3498,
-        counters: vec![counter("rx_ring_full", 7, CounterSource::Xdp), counter("rx_packets", 0, CounterSource::Kernel)],
+        counters: vec![
+            counter("rx_ring_full", 7, CounterSource::Xdp),
+            counter("rx_packets", 0, CounterSource::Kernel),
+        ],
     };
     let reply = Hardware { ports: vec![port] };
     let expected = "\
@@ -218,10 +322,21 @@ wan on veth0, link up, unknown speed
 ";
     assert_eq!(super::hardware::hardware(&reply, false, &PIPE), expected);
     let all = super::hardware::hardware(&reply, true, &PIPE);
-    assert!(all.contains("rx_packets        0  kernel") && !all.contains("--all"), "{all}");
-    let queues = vec![RxQueuePlacement { interface: "wan".to_owned(), queue: 0, worker: 1, core: None }];
+    assert!(
+        all.contains("rx_packets        0  kernel") && !all.contains("--all"),
+        "{all}"
+    );
+    let queues = vec![RxQueuePlacement {
+        interface: "wan".to_owned(),
+        queue: 0,
+        worker: 1,
+        core: None,
+    }];
     let placement = super::hardware::rx_placement(&RxPlacement { queues }, &PIPE);
-    assert_eq!(placement, "Interface  Queue  Worker  Core\nwan            0       1   any\n");
+    assert_eq!(
+        placement,
+        "Interface  Queue  Worker  Core\nwan            0       1   any\n"
+    );
 }
 
 #[test]
@@ -244,7 +359,11 @@ fn a_memif_tells_who_its_peer_is_and_why_others_went() {
         buffer_bytes: Some(2048),
         region_bytes: vec![24576, 40 << 20],
         last_disconnect: Some("the peer closed the control channel or died".to_owned()),
-        disconnects: vec![MemifDisconnects { reason: "peer_gone".to_owned(), sentence: "it died".to_owned(), count: 1 }],
+        disconnects: vec![MemifDisconnects {
+            reason: "peer_gone".to_owned(),
+            sentence: "it died".to_owned(),
+            count: 1,
+        }],
     };
     let gone = Memif {
         interface: "m1".to_owned(),
@@ -264,7 +383,12 @@ fn a_memif_tells_who_its_peer_is_and_why_others_went() {
         disconnects: Vec::new(),
         ..there.clone()
     };
-    let shown = super::memif::memif(&Memifs { ports: vec![there, gone] }, &PIPE);
+    let shown = super::memif::memif(
+        &Memifs {
+            ports: vec![there, gone],
+        },
+        &PIPE,
+    );
     let expected = "\
 m0 is slave of memif 7 at /run/m.sock, link up
   peer DPDK \\u{1b}[31m22, its interface net_memif0, connected 2 times
@@ -280,15 +404,26 @@ m1 is master of memif 7 at /run/m.sock, link down
   1 queue in each direction, rings of 512 wanted
 ";
     assert_eq!(shown, expected);
-    assert_eq!(super::memif::memif(&Memifs::default(), &PIPE), "no memif ports\n");
+    assert_eq!(
+        super::memif::memif(&Memifs::default(), &PIPE),
+        "no memif ports\n"
+    );
 }
 
 #[test]
 fn a_bridge_domain_tells_who_is_in_it_and_whom_it_knows() {
-    let member = |interface: &str, bvi, group, can_send| BridgeMember { interface: interface.to_owned(), bvi, group, can_send };
+    let member = |interface: &str, bvi, group, can_send| BridgeMember {
+        interface: interface.to_owned(),
+        bvi,
+        group,
+        can_send,
+    };
     let domain = BridgeDomain {
         name: "bd1".to_owned(),
-        members: vec![member("xe0", false, 1, true), member("loop0", true, 0, false)],
+        members: vec![
+            member("xe0", false, 1, true),
+            member("loop0", true, 0, false),
+        ],
         forward: true,
         flood: true,
         age_seconds: Some(300),
@@ -309,8 +444,19 @@ bd1: does not learn, does not flood unknown unicast
   xe0     member      1  yes
   loop0   bvi            no
 ";
-    assert_eq!(super::bridge::domains(&BridgeDomains { bridges: vec![domain] }, &PIPE), expected);
-    assert_eq!(super::bridge::domains(&BridgeDomains::default(), &PIPE), "no bridge domains\n");
+    assert_eq!(
+        super::bridge::domains(
+            &BridgeDomains {
+                bridges: vec![domain]
+            },
+            &PIPE
+        ),
+        expected
+    );
+    assert_eq!(
+        super::bridge::domains(&BridgeDomains::default(), &PIPE),
+        "no bridge domains\n"
+    );
     let station = |mac: &str, age: Option<u32>| L2Station {
         bridge: "bd1".into(),
         mac: mac.into(),
@@ -318,14 +464,22 @@ bd1: does not learn, does not flood unknown unicast
         is_static: age.is_none(),
         age,
     };
-    let l2fib = L2fib { stations: vec![station("02:00:00:00:00:01", None), station("02:00:00:00:00:02", Some(7))] };
+    let l2fib = L2fib {
+        stations: vec![
+            station("02:00:00:00:00:01", None),
+            station("02:00:00:00:00:02", Some(7)),
+        ],
+    };
     let expected = "\
 Bridge  MAC                Interface  Kind     Age
 bd1     02:00:00:00:00:01  xe0        static
 bd1     02:00:00:00:00:02  xe0        learned  7 s
 ";
     assert_eq!(super::bridge::l2fib(&l2fib, &PIPE), expected);
-    assert_eq!(super::bridge::l2fib(&L2fib::default(), &PIPE), "no stations\n");
+    assert_eq!(
+        super::bridge::l2fib(&L2fib::default(), &PIPE),
+        "no stations\n"
+    );
 }
 
 #[test]
@@ -363,14 +517,31 @@ fn a_tunnel_tells_its_ends_and_where_it_leads() {
         l2xc: None,
         route: Some(route),
     };
-    let lost = VxlanTunnel { interface: "vxlan_tunnel2".into(), admin: UpDown::Down, bridge: None, route: None, ..tunnel.clone() };
+    let lost = VxlanTunnel {
+        interface: "vxlan_tunnel2".into(),
+        admin: UpDown::Down,
+        bridge: None,
+        route: None,
+        ..tunnel.clone()
+    };
     let expected = "\
 Tunnel         Index  State  Local      Remote        VNI   MTU  Frames to  Route
 vxlan_tunnel1      7  up     192.0.2.1  198.51.100.1  100  1500  bd1        198.51.100.0/24 by up
 vxlan_tunnel2      7  down   192.0.2.1  198.51.100.1  100  1500
 ";
-    assert_eq!(super::vxlan::tunnels(&VxlanTunnels { tunnels: vec![tunnel, lost] }, &PIPE), expected);
-    assert_eq!(super::vxlan::tunnels(&VxlanTunnels::default(), &PIPE), "no VXLAN tunnels\n");
+    assert_eq!(
+        super::vxlan::tunnels(
+            &VxlanTunnels {
+                tunnels: vec![tunnel, lost]
+            },
+            &PIPE
+        ),
+        expected
+    );
+    assert_eq!(
+        super::vxlan::tunnels(&VxlanTunnels::default(), &PIPE),
+        "no VXLAN tunnels\n"
+    );
 }
 
 #[test]
@@ -402,7 +573,10 @@ fn a_bond_tells_who_carries_frames_and_where_lacp_stands() {
         distributing: carries,
         lacp: Some(lacp),
     };
-    let members = vec![member("xe0", true, port("distributing", Some(far))), member("xe1", false, port("detached", None))];
+    let members = vec![
+        member("xe0", true, port("distributing", Some(far))),
+        member("xe1", false, port("detached", None)),
+    ];
     let bond = Bond {
         interface: "BondEthernet0".to_owned(),
         mode: "lacp".to_owned(),
@@ -419,7 +593,9 @@ fn a_bond_tells_who_carries_frames_and_where_lacp_stands() {
         members: Vec::new(),
         ..bond.clone()
     };
-    let all = Bonds { bonds: vec![bond, other] };
+    let all = Bonds {
+        bonds: vec![bond, other],
+    };
     let expected = "\
 BondEthernet0 lacp by l34, link up, 2 members, 1 in use
   Member  Link  Takes  Sends  LACP
@@ -442,14 +618,31 @@ BondEthernet0
 ";
     assert_eq!(super::bond::lacp(&all, &PIPE), expected);
     assert_eq!(super::bond::bonds(&Bonds::default(), &PIPE), "no bonds\n");
-    assert_eq!(super::bond::lacp(&Bonds::default(), &PIPE), "no bond speaks LACP\n");
+    assert_eq!(
+        super::bond::lacp(&Bonds::default(), &PIPE),
+        "no bond speaks LACP\n"
+    );
 }
 
 #[test]
 fn runtime_looks_as_vpp_users_know_it() {
-    let nodes = vec![NodeRuntime::new("eth-input", 4, 1000, 9000), NodeRuntime::new("ip4-lookup", 3, 0, 0)];
-    let worker = WorkerRuntime { worker: 0, core: Some(1), idle: IdleMode::Sleep, turns: 8, busy_turns: 4, nodes };
-    let reply = Runtime { tsc_mhz: 2600.4, seconds: 12.5, workers: vec![worker] };
+    let nodes = vec![
+        NodeRuntime::new("eth-input", 4, 1000, 9000),
+        NodeRuntime::new("ip4-lookup", 3, 0, 0),
+    ];
+    let worker = WorkerRuntime {
+        worker: 0,
+        core: Some(1),
+        idle: IdleMode::Sleep,
+        turns: 8,
+        busy_turns: 4,
+        nodes,
+    };
+    let reply = Runtime {
+        tsc_mhz: 2600.4,
+        seconds: 12.5,
+        workers: vec![worker],
+    };
     let expected = "\
 Since 12.5 s, TSC 2600 MHz
 
@@ -476,13 +669,40 @@ fn errors_say_what_they_mean() {
 Count  Node       Reason       Severity  Interface  Meaning
    12  ip4-input  ttl-expired  info      own        the packet's TTL ran out
 ";
-    assert_eq!(super::runtime::errors(&Errors { errors: vec![drop.clone()] }, &PIPE), expected);
-    let by_worker = super::runtime::errors(&Errors { errors: vec![DropCounter { worker: Some(3), ..drop }] }, &PIPE);
+    assert_eq!(
+        super::runtime::errors(
+            &Errors {
+                errors: vec![drop.clone()]
+            },
+            &PIPE
+        ),
+        expected
+    );
+    let by_worker = super::runtime::errors(
+        &Errors {
+            errors: vec![DropCounter {
+                worker: Some(3),
+                ..drop
+            }],
+        },
+        &PIPE,
+    );
     assert!(by_worker.starts_with("Worker  Count  Node"), "{by_worker}");
-    assert_eq!(super::runtime::errors(&Errors::default(), &PIPE), "no drops\n");
-    let totals = Totals { packets_in: 5, packets_out: 3, drops: [("tx-full".to_owned(), 1)].into(), ..Totals::default() };
+    assert_eq!(
+        super::runtime::errors(&Errors::default(), &PIPE),
+        "no drops\n"
+    );
+    let totals = Totals {
+        packets_in: 5,
+        packets_out: 3,
+        drops: [("tx-full".to_owned(), 1)].into(),
+        ..Totals::default()
+    };
     let text = super::runtime::totals(&totals, &PIPE);
-    assert!(text.contains("  tx-full       1\n") && text.ends_with("under way       1\n"), "{text}");
+    assert!(
+        text.contains("  tx-full       1\n") && text.ends_with("under way       1\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -499,24 +719,45 @@ fn routes_show_each_path() {
         labels: vec![],
         push: None,
     };
-    let group = Some(RouteGroup { number: 3, routes: 2, buckets: 2, resilient: true });
+    let group = Some(RouteGroup {
+        number: 3,
+        routes: 2,
+        buckets: 2,
+        resilient: true,
+    });
     let route = |prefix: &str, source, paths| Route {
         table: 0,
         vrf: None,
         prefix: prefix.parse().unwrap(),
         source,
-        next_hops: vec![NextHop { address: "10.9.9.9".parse().unwrap(), table: Some("default".to_owned()), unresolved: None }],
+        next_hops: vec![NextHop {
+            address: "10.9.9.9".parse().unwrap(),
+            table: Some("default".to_owned()),
+            unresolved: None,
+        }],
         group: group.clone(),
         paths,
     };
     let mut labelled = path("192.0.2.10", Adjacency::Incomplete);
     labelled.labels = vec![100, 200];
     let (ttl_mode, traffic_class) = (weir_api::PushMode::Pipe, Some(5));
-    labelled.push = Some(weir_api::LabelPush { ttl_mode, traffic_class, entropy_label: true });
+    labelled.push = Some(weir_api::LabelPush {
+        ttl_mode,
+        traffic_class,
+        entropy_label: true,
+    });
     let reply = Routes {
         routes: vec![
-            route("0.0.0.0/0", RouteSource::Static, vec![path("192.0.2.9", Adjacency::Complete), labelled]),
-            route("192.0.2.0/24", RouteSource::Connected, vec![path("", Adjacency::Glean)]),
+            route(
+                "0.0.0.0/0",
+                RouteSource::Static,
+                vec![path("192.0.2.9", Adjacency::Complete), labelled],
+            ),
+            route(
+                "192.0.2.0/24",
+                RouteSource::Connected,
+                vec![path("", Adjacency::Glean)],
+            ),
             route("198.51.100.0/24", RouteSource::Static, vec![]),
         ],
     };
@@ -556,10 +797,16 @@ fn neighbors_without_an_answer_have_no_mac() {
 Interface  Address    MAC  State         Age
 wan        192.0.2.9  -    incomplete  0.5 s
 ";
-    let mut all = Neighbors { neighbors: vec![neighbor], ..Neighbors::default() };
+    let mut all = Neighbors {
+        neighbors: vec![neighbor],
+        ..Neighbors::default()
+    };
     assert_eq!(super::forwarding::neighbors(&all, &PIPE), expected);
     (all.evicted, all.refused) = (7, 1);
-    assert_eq!(super::forwarding::neighbors(&all, &PIPE), format!("{expected}7 made room for others, 1 refused\n"));
+    assert_eq!(
+        super::forwarding::neighbors(&all, &PIPE),
+        format!("{expected}7 made room for others, 1 refused\n")
+    );
 }
 
 #[test]
@@ -571,7 +818,10 @@ fn flows_tell_ends_and_fates() {
     let ping = r#"{"worker": 0, "records": "router", "direction": "tx", "source": "2001:db8::1", "destination": "2001:db8::2", "protocol": 58,
         "destination_port": 32768, "input": "wan", "forwarding_status": 131, "vlan": 100, "customer_vlan": 7, "packets": 1, "octets": 64,
         "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:20.000Z", "tcp_flags": 0}"#;
-    let reply = weir_api::Flows { flows: vec![flow(tcp), flow(ping)], matched: 9 };
+    let reply = weir_api::Flows {
+        flows: vec![flow(tcp), flow(ping)],
+        matched: 9,
+    };
     let expected = "\
 Source           Destination       Proto  In   Out  Packets  Octets  Seconds  Remarks
 192.0.2.1:49152  198.51.100.2:443  tcp    wan  lan        3     300    2.500  via 10.0.0.2
@@ -589,10 +839,27 @@ fn traces_are_paragraphs() {
         description: description.to_owned(),
         verdict: verdict.to_owned(),
     };
-    let steps = vec![step("eth-input", "IP4", "to ip4-input"), step("ip4-input", "ttl 1\nchecksum right", "drop ttl-expired")];
-    let packet = TracedPacket { number: 1, worker: 0, interface: Some("wan".to_owned()), at: 1.25, length: 64, steps };
-    let request = TraceRequest { node: Some("ip4-input".to_owned()), interface: Some("wan".to_owned()), count: 5 };
-    let reply = Trace { filters: vec![TraceFilter { request, left: 4 }], packets: vec![packet] };
+    let steps = vec![
+        step("eth-input", "IP4", "to ip4-input"),
+        step("ip4-input", "ttl 1\nchecksum right", "drop ttl-expired"),
+    ];
+    let packet = TracedPacket {
+        number: 1,
+        worker: 0,
+        interface: Some("wan".to_owned()),
+        at: 1.25,
+        length: 64,
+        steps,
+    };
+    let request = TraceRequest {
+        node: Some("ip4-input".to_owned()),
+        interface: Some("wan".to_owned()),
+        count: 5,
+    };
+    let reply = Trace {
+        filters: vec![TraceFilter { request, left: 4 }],
+        packets: vec![packet],
+    };
     let expected = "\
 Packet 1 from wan, 64 bytes, worker 0, at 1.250000 s
   eth-input  -> to ip4-input
@@ -618,22 +885,50 @@ fn version_is_short() {
         workers: 1,
         config_file: Some("/etc/weir.yaml".to_owned()),
     };
-    let expected = "weir 0.1.0 (abc)\nprocess 7, up 1 min 30 s, 1 worker, configured by /etc/weir.yaml\n";
+    let expected =
+        "weir 0.1.0 (abc)\nprocess 7, up 1 min 30 s, 1 worker, configured by /etc/weir.yaml\n";
     assert_eq!(super::version::version(&version, &PIPE), expected);
 }
 
 #[test]
 fn memory_and_tables_are_summed_up() {
-    let pool = BufferPool { pool: 0, buffers: 16_384, free: 4096, buffer_bytes: 2560, hugepages: true, failures: 3 };
+    let pool = BufferPool {
+        pool: 0,
+        buffers: 16_384,
+        free: 4096,
+        buffer_bytes: 2560,
+        hugepages: true,
+        failures: 3,
+    };
     let expected = "\
 Pool  Buffers  Free  In use  Bytes each  Memory               Failures
    0    16384  4096  75.0 %        2560  40 MiB on hugepages         3
 ";
-    assert_eq!(super::hardware::buffers(&Buffers { pools: vec![pool] }, &PIPE), expected);
-    assert_eq!(super::hardware::buffers(&Buffers::default(), &PIPE), "no packet memory\n");
-    let routes = vec![RouteCount { source: RouteSource::Static, count: 1_000_000 }];
-    let tables = vec![FibTable { table: 0, vrf: None, family: Family::Ipv4, routes, memory_bytes: 0 }];
-    let summary = FibSummary { tables, adjacencies: 1, groups: 2, memory_bytes: 1_610_612_736 };
+    assert_eq!(
+        super::hardware::buffers(&Buffers { pools: vec![pool] }, &PIPE),
+        expected
+    );
+    assert_eq!(
+        super::hardware::buffers(&Buffers::default(), &PIPE),
+        "no packet memory\n"
+    );
+    let routes = vec![RouteCount {
+        source: RouteSource::Static,
+        count: 1_000_000,
+    }];
+    let tables = vec![FibTable {
+        table: 0,
+        vrf: None,
+        family: Family::Ipv4,
+        routes,
+        memory_bytes: 0,
+    }];
+    let summary = FibSummary {
+        tables,
+        adjacencies: 1,
+        groups: 2,
+        memory_bytes: 1_610_612_736,
+    };
     let expected = "\
 Table  Family  Source   Routes
     0  ipv4    static  1000000
@@ -645,15 +940,41 @@ Table  Family  Source   Routes
 
 #[test]
 fn a_change_without_history_or_steps_is_told() {
-    let step =
-        ConfigStep { group: StepGroup::Sync, kind: "k".to_owned(), object: "o".to_owned(), text: "set\x1b[2J".to_owned(), disturbs: None };
-    let applied = Applied { steps: vec![step], ..Applied::default() };
+    let step = ConfigStep {
+        group: StepGroup::Sync,
+        kind: "k".to_owned(),
+        object: "o".to_owned(),
+        text: "set\x1b[2J".to_owned(),
+        disturbs: None,
+    };
+    let applied = Applied {
+        steps: vec![step],
+        ..Applied::default()
+    };
     let said = super::config::applied(&applied, "weir config confirm", &PIPE);
-    assert_eq!(said, "sync\n  ~ set\\u{1b}[2J\ndone: 1 step; this router keeps no history\n");
-    let said = super::config::applied(&Applied { revision: 9, ..Applied::default() }, "weir config confirm", &PIPE);
+    assert_eq!(
+        said,
+        "sync\n  ~ set\\u{1b}[2J\ndone: 1 step; this router keeps no history\n"
+    );
+    let said = super::config::applied(
+        &Applied {
+            revision: 9,
+            ..Applied::default()
+        },
+        "weir config confirm",
+        &PIPE,
+    );
     assert_eq!(said, "nothing to do: the router is so already\n");
-    let colour = Screen { width: Some(80), colour: true };
-    let said = super::config::diff(&ConfigDiff { diff: "-a\n+b\x07\n".to_owned() }, &colour);
+    let colour = Screen {
+        width: Some(80),
+        colour: true,
+    };
+    let said = super::config::diff(
+        &ConfigDiff {
+            diff: "-a\n+b\x07\n".to_owned(),
+        },
+        &colour,
+    );
     assert_eq!(said, "\x1b[31m-a\x1b[0m\n\x1b[32m+b\\u{7}\x1b[0m\n");
 }
 
@@ -661,20 +982,47 @@ fn a_change_without_history_or_steps_is_told() {
 #[test]
 fn a_file_is_a_file() {
     assert_eq!(super::config::file("a: \"\x1b\"", &PIPE), "a: \"\x1b\"\n");
-    assert_eq!(super::config::file("a: \"\x1b\"\nb: 1\n", &terminal(80)), "a: \"\\u{1b}\"\nb: 1\n");
+    assert_eq!(
+        super::config::file("a: \"\x1b\"\nb: 1\n", &terminal(80)),
+        "a: \"\\u{1b}\"\nb: 1\n"
+    );
 }
 
 #[test]
 fn events_are_lines() {
     let time = Timestamp::from_unix_ms(0);
-    let log = LogEvent { time, level: EventLevel::Warn, target: "t".to_owned(), message: "odd\x1b[2J".to_owned() };
-    assert_eq!(super::event::event(&Event::Log(log), &PIPE), "1970-01-01T00:00:00.000Z  warn      odd\\u{1b}[2J\n");
+    let log = LogEvent {
+        time,
+        level: EventLevel::Warn,
+        target: "t".to_owned(),
+        message: "odd\x1b[2J".to_owned(),
+    };
+    assert_eq!(
+        super::event::event(&Event::Log(log), &PIPE),
+        "1970-01-01T00:00:00.000Z  warn      odd\\u{1b}[2J\n"
+    );
     let (author, comment) = ("ada".to_owned(), "uplink".to_owned());
-    let change = ConfigEvent { time, what: ConfigEventKind::Expired, revision: 6, author, comment, confirm_by: None };
+    let change = ConfigEvent {
+        time,
+        what: ConfigEventKind::Expired,
+        revision: 6,
+        author,
+        comment,
+        confirm_by: None,
+    };
     let said = super::event::event(&Event::Config(change), &PIPE);
-    assert_eq!(said, "1970-01-01T00:00:00.000Z  config    not confirmed in time: revision 6 runs again: uplink\n");
-    let lost = LostEvent { topic: Topic::Log, count: 3 };
-    assert_eq!(super::event::event(&Event::Lost(lost), &PIPE), "3 events of log were lost: this reader is too slow\n");
+    assert_eq!(
+        said,
+        "1970-01-01T00:00:00.000Z  config    not confirmed in time: revision 6 runs again: uplink\n"
+    );
+    let lost = LostEvent {
+        topic: Topic::Log,
+        count: 3,
+    };
+    assert_eq!(
+        super::event::event(&Event::Lost(lost), &PIPE),
+        "3 events of log were lost: this reader is too slow\n"
+    );
 }
 
 #[test]

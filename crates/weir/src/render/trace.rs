@@ -6,32 +6,73 @@ use super::{Screen, Style, harmless, units};
 
 /// `trace show`.
 pub(crate) fn trace(reply: &Trace, screen: &Screen) -> String {
-    let armed = reply.filters.iter().map(|filter| format!("{}: {} still to come\n", request(&filter.request), filter.left));
-    let mut parts: Vec<String> = reply.packets.iter().map(|packet| one(packet, screen)).collect();
+    let armed = reply.filters.iter().map(|filter| {
+        format!(
+            "{}: {} still to come\n",
+            request(&filter.request),
+            filter.left
+        )
+    });
+    let mut parts: Vec<String> = reply
+        .packets
+        .iter()
+        .map(|packet| one(packet, screen))
+        .collect();
     let armed: String = armed.collect();
     if !armed.is_empty() {
         parts.push(armed);
     }
-    if parts.is_empty() { "no packets recorded (`weir trace add any` records some)\n".to_owned() } else { parts.join("\n") }
+    if parts.is_empty() {
+        "no packets recorded (`weir trace add any` records some)\n".to_owned()
+    } else {
+        parts.join("\n")
+    }
 }
 
 /// What is recorded, as a sentence without a full stop.
 pub(crate) fn request(request: &TraceRequest) -> String {
     let packets = units::count(request.count.into(), "packet", "packets");
-    let on = request.interface.as_ref().map_or_else(String::new, |interface| format!(" received on {}", harmless(interface)));
-    let from = request.node.as_ref().map_or_else(String::new, |node| format!(" from node {} on", harmless(node)));
+    let on = request
+        .interface
+        .as_ref()
+        .map_or_else(String::new, |interface| {
+            format!(" received on {}", harmless(interface))
+        });
+    let from = request.node.as_ref().map_or_else(String::new, |node| {
+        format!(" from node {} on", harmless(node))
+    });
     format!("recording {packets}{on}{from}")
 }
 
 fn one(packet: &TracedPacket, screen: &Screen) -> String {
-    let from = packet.interface.as_ref().map_or_else(|| "own".to_owned(), |interface| format!("from {}", harmless(interface)));
+    let from = packet.interface.as_ref().map_or_else(
+        || "own".to_owned(),
+        |interface| format!("from {}", harmless(interface)),
+    );
     let title = format!("Packet {}", packet.number);
     let length = units::count(packet.length.into(), "byte", "bytes");
-    let mut text = format!("{} {from}, {length}, worker {}, at {:.6} s\n", screen.styled(&title, Style::Heading), packet.worker, packet.at);
+    let mut text = format!(
+        "{} {from}, {length}, worker {}, at {:.6} s\n",
+        screen.styled(&title, Style::Heading),
+        packet.worker,
+        packet.at
+    );
     for step in &packet.steps {
-        let style = if step.verdict.starts_with("drop") { Style::Bad } else { Style::Plain };
-        text += &format!("  {}  {}\n", harmless(&step.node), screen.styled(&format!("-> {}", harmless(&step.verdict)), style));
-        text += &step.description.lines().map(|line| format!("      {}\n", harmless(line))).collect::<String>();
+        let style = if step.verdict.starts_with("drop") {
+            Style::Bad
+        } else {
+            Style::Plain
+        };
+        text += &format!(
+            "  {}  {}\n",
+            harmless(&step.node),
+            screen.styled(&format!("-> {}", harmless(&step.verdict)), style)
+        );
+        text += &step
+            .description
+            .lines()
+            .map(|line| format!("      {}\n", harmless(line)))
+            .collect::<String>();
     }
     text
 }

@@ -2,7 +2,11 @@
 
 /// Bits per second: `10 Gbit/s`; 0 is nobody's speed.
 pub(crate) fn speed(bits: u64) -> String {
-    const STEPS: [(u64, &str); 3] = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1000, "kbit/s")];
+    const STEPS: [(u64, &str); 3] = [
+        (1_000_000_000, "Gbit/s"),
+        (1_000_000, "Mbit/s"),
+        (1000, "kbit/s"),
+    ];
     if bits == 0 {
         return "unknown speed".to_owned();
     }
@@ -35,12 +39,20 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// `1 packet`, `2 packets`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {many}")
+    }
 }
 
 /// A part of a whole: `12.5 %`; of nothing, 0.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "0.0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+    if whole == 0 {
+        "0.0 %".to_owned()
+    } else {
+        format!("{:.1} %", part as f64 * 100.0 / whole as f64)
+    }
 }
 
 /// A rate: `812`, `12.3 k`, `4.56 M`.

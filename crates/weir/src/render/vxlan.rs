@@ -43,5 +43,9 @@ fn route(tunnel: &VxlanTunnel) -> Option<String> {
     let by = |path: &PathReply| path.interface.clone();
     let mut by: Vec<String> = route.paths.iter().filter_map(by).collect();
     by.dedup();
-    Some(if by.is_empty() { route.prefix.to_string() } else { format!("{} by {}", route.prefix, by.join(", ")) })
+    Some(if by.is_empty() {
+        route.prefix.to_string()
+    } else {
+        format!("{} by {}", route.prefix, by.join(", "))
+    })
 }

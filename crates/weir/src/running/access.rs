@@ -12,7 +12,9 @@ pub(super) fn settings(api: &weir_config::Api, socket: &Path) -> ServerSettings 
         read_only_group: api.read_only_group.clone(),
         listeners: api.listen.iter().map(listener).collect(),
         tokens: api.tokens.iter().map(token).collect(),
-        metrics: api.metrics.map(|metrics| SocketAddr::new(metrics.address, metrics.port)),
+        metrics: api
+            .metrics
+            .map(|metrics| SocketAddr::new(metrics.address, metrics.port)),
         ..ServerSettings::new(socket)
     }
 }
@@ -24,11 +26,18 @@ fn listener(listen: &weir_config::Listen) -> TcpListen {
         client_ca: tls.client_ca.clone(),
         client_role: role(tls.client_role),
     };
-    TcpListen { address: SocketAddr::new(listen.address, listen.port), tls: listen.tls.as_ref().map(tls) }
+    TcpListen {
+        address: SocketAddr::new(listen.address, listen.port),
+        tls: listen.tls.as_ref().map(tls),
+    }
 }
 
 fn token(token: &weir_config::Token) -> Token {
-    Token { name: token.name.clone(), sha256: token.sha256.0, role: role(token.role) }
+    Token {
+        name: token.name.clone(),
+        sha256: token.sha256.0,
+        role: role(token.role),
+    }
 }
 
 fn role(role: weir_config::Role) -> Role {

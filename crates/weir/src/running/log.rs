@@ -35,13 +35,26 @@ impl Log {
 pub(crate) fn start(logging: &Logging) -> Log {
     let given = EnvFilter::try_from_default_env().ok();
     let is_given = given.is_some();
-    let (filter, handle) = reload::Layer::new(given.unwrap_or_else(|| EnvFilter::new(logging.level.word())));
+    let (filter, handle) =
+        reload::Layer::new(given.unwrap_or_else(|| EnvFilter::new(logging.level.word())));
     let lines = match logging.format {
-        LogFormat::Text => fmt::layer().with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr).with_target(false).boxed(),
-        LogFormat::Json => fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed(),
+        LogFormat::Text => fmt::layer()
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .boxed(),
+        LogFormat::Json => fmt::layer()
+            .json()
+            .flatten_event(true)
+            .with_writer(std::io::stderr)
+            .boxed(),
     };
     // A second router in one process logs where the first does.
-    let _ = Registry::default().with(filter).with(lines).with(Teller).try_init();
+    let _ = Registry::default()
+        .with(filter)
+        .with(lines)
+        .with(Teller)
+        .try_init();
     Log((!is_given).then_some(handle))
 }
 
@@ -57,7 +70,9 @@ struct Teller;
 
 impl<S: Subscriber> Layer<S> for Teller {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let Some(bus) = BUS.get().filter(|bus| bus.has_subscribers(Topic::Log)) else { return };
+        let Some(bus) = BUS.get().filter(|bus| bus.has_subscribers(Topic::Log)) else {
+            return;
+        };
         let metadata = event.metadata();
         let mut line = Line(String::new());
         event.record(&mut line);
@@ -85,6 +100,10 @@ struct Line(String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        let _ = if field.name() == "message" { write!(self.0, "{value:?}") } else { write!(self.0, " {}={value:?}", field.name()) };
+        let _ = if field.name() == "message" {
+            write!(self.0, "{value:?}")
+        } else {
+            write!(self.0, " {}={value:?}", field.name())
+        };
     }
 }

@@ -41,9 +41,14 @@ impl Running {
         let name = file.display().to_string();
         let history = history_folder(&from_file.history, &socket);
         let startup = match &history {
-            Some(folder) => {
-                Startup::choose(&name, &text, from_file.clone(), folder, usize::from(from_file.history.keep)).map_err(Failure::said)?
-            }
+            Some(folder) => Startup::choose(
+                &name,
+                &text,
+                from_file.clone(),
+                folder,
+                usize::from(from_file.history.keep),
+            )
+            .map_err(Failure::said)?,
             None => Startup::without_history(from_file, &text),
         };
         let config = startup.config().clone();
@@ -56,8 +61,16 @@ impl Running {
         };
         let router = Router::start_from(startup, &options).map_err(Failure::said)?;
         log::tell(router.events());
-        match weir_api::Server::serve(&access::settings(&config.api, &socket), Arc::new(router.clone())) {
-            Ok(server) => Ok(Running { router, server, socket, file: file.to_owned() }),
+        match weir_api::Server::serve(
+            &access::settings(&config.api, &socket),
+            Arc::new(router.clone()),
+        ) {
+            Ok(server) => Ok(Running {
+                router,
+                server,
+                socket,
+                file: file.to_owned(),
+            }),
             Err(error) => {
                 router.stop();
                 Err(Failure::said(error))
@@ -67,7 +80,9 @@ impl Running {
 
     /// How many interfaces it has.
     pub(crate) fn interfaces(&self) -> usize {
-        self.router.interfaces().map_or(0, |reply| reply.interfaces.len())
+        self.router
+            .interfaces()
+            .map_or(0, |reply| reply.interfaces.len())
     }
 
     /// Applies the file anew. Whatever is wrong with it is said in the log, and nothing is changed.
@@ -75,19 +90,30 @@ impl Running {
         let name = self.file.display().to_string();
         let text = match std::fs::read_to_string(&self.file) {
             Ok(text) => text,
-            Err(error) => return tracing::error!("{name} cannot be read, nothing is changed: {error}"),
+            Err(error) => {
+                return tracing::error!("{name} cannot be read, nothing is changed: {error}");
+            }
         };
         match self.router.reload(&name, &text) {
             Ok(applied) => {
                 let waits = if applied.needs_restart.is_empty() {
                     String::new()
                 } else {
-                    format!("; a restart is needed for {}", applied.needs_restart.join(", "))
+                    format!(
+                        "; a restart is needed for {}",
+                        applied.needs_restart.join(", ")
+                    )
                 };
-                tracing::info!("{name} is applied: {}{waits}", units::count(applied.steps.len() as u64, "step", "steps"));
+                tracing::info!(
+                    "{name} is applied: {}{waits}",
+                    units::count(applied.steps.len() as u64, "step", "steps")
+                );
             }
             Err(error) => {
-                error.findings.iter().for_each(|finding| tracing::error!("{}", finding.rendered));
+                error
+                    .findings
+                    .iter()
+                    .for_each(|finding| tracing::error!("{}", finding.rendered));
                 tracing::error!("{name} is not applied, nothing is changed: {error}");
             }
         }
@@ -109,20 +135,31 @@ fn read(file: &Path) -> Result<(String, Config), Failure> {
             config_file::tell(&checked.warnings);
             Ok((String::from_utf8_lossy(&bytes).into_owned(), checked.config))
         }
-        Err(findings) => Err(config_file::refuse(&name, &findings, false, &mut std::io::sink())),
+        Err(findings) => Err(config_file::refuse(
+            &name,
+            &findings,
+            false,
+            &mut std::io::sink(),
+        )),
     }
 }
 
 /// The name of a router's state: that of its socket.
 fn state_of(socket: &Path) -> PathBuf {
-    let name = socket.file_stem().map_or_else(|| "weir".into(), |stem| stem.to_string_lossy().into_owned());
+    let name = socket
+        .file_stem()
+        .map_or_else(|| "weir".into(), |stem| stem.to_string_lossy().into_owned());
     Path::new(STATE).join(name)
 }
 
 /// Where interface numbers are kept, if they are: with the router's state, or with its history.
 fn index_file(socket: &Path, history: Option<&Path>) -> Option<PathBuf> {
     let usual = socket.parent() == Some(Path::new(RUN));
-    if usual { Some(state_of(socket).with_extension("ifindex")) } else { history.map(|folder| folder.join("ifindex")) }
+    if usual {
+        Some(state_of(socket).with_extension("ifindex"))
+    } else {
+        history.map(|folder| folder.join("ifindex"))
+    }
 }
 
 /// Where applied configurations are kept, if they are.
@@ -144,16 +181,34 @@ mod tests {
     #[test]
     fn each_router_has_a_history_of_its_own() {
         let usual = History::default();
-        let given = History { directory: "/srv/w".into(), ..History::default() };
-        let folder =
-            |history: &History, socket: &str| history_folder(history, Path::new(socket)).map(|folder| folder.display().to_string());
-        assert_eq!(folder(&usual, "/run/weir/api.sock").as_deref(), Some("/var/lib/weir/config"));
-        assert_eq!(folder(&usual, "/run/weir/second.sock").as_deref(), Some("/var/lib/weir/second/config"));
+        let given = History {
+            directory: "/srv/w".into(),
+            ..History::default()
+        };
+        let folder = |history: &History, socket: &str| {
+            history_folder(history, Path::new(socket)).map(|folder| folder.display().to_string())
+        };
+        assert_eq!(
+            folder(&usual, "/run/weir/api.sock").as_deref(),
+            Some("/var/lib/weir/config")
+        );
+        assert_eq!(
+            folder(&usual, "/run/weir/second.sock").as_deref(),
+            Some("/var/lib/weir/second/config")
+        );
         assert_eq!(folder(&usual, "/tmp/x.sock"), None);
         assert_eq!(folder(&given, "/tmp/x.sock").as_deref(), Some("/srv/w"));
-        let numbers = |socket: &str, history| index_file(Path::new(socket), history).map(|file| file.display().to_string());
-        assert_eq!(numbers("/run/weir/api.sock", None).as_deref(), Some("/var/lib/weir/api.ifindex"));
+        let numbers = |socket: &str, history| {
+            index_file(Path::new(socket), history).map(|file| file.display().to_string())
+        };
+        assert_eq!(
+            numbers("/run/weir/api.sock", None).as_deref(),
+            Some("/var/lib/weir/api.ifindex")
+        );
         assert_eq!(numbers("/tmp/x.sock", None), None);
-        assert_eq!(numbers("/tmp/x.sock", Some(Path::new("/srv/w"))).as_deref(), Some("/srv/w/ifindex"));
+        assert_eq!(
+            numbers("/tmp/x.sock", Some(Path::new("/srv/w"))).as_deref(),
+            Some("/srv/w/ifindex")
+        );
     }
 }

@@ -18,12 +18,24 @@ use crate::render::harmless;
 
 /// Does it.
 pub(crate) fn execute(args: &CompleteArgs, at: &Where, to: &mut dyn Write) -> Result<(), Failure> {
-    let Some((mut words, word)) = words(args) else { return Ok(()) };
+    let Some((mut words, word)) = words(args) else {
+        return Ok(());
+    };
     let objects = Objects::new(super::said(&words).unwrap_or_else(|| at.clone()));
     let tree = built(<Cli as clap::CommandFactory>::command());
-    let Ok(position) = Position::after(&tree, &mut words, &objects) else { return Ok(()) };
+    let Ok(position) = Position::after(&tree, &mut words, &objects) else {
+        return Ok(());
+    };
     if let Some(source) = files_may_follow(&position).filter(|_| !word.starts_with('-')) {
-        writeln!(to, "\t{}", if source == Source::Folders { "folders" } else { "files" })?;
+        writeln!(
+            to,
+            "\t{}",
+            if source == Source::Folders {
+                "folders"
+            } else {
+                "files"
+            }
+        )?;
         return Ok(());
     }
     for suggestion in suggest(&position, &word, &objects) {

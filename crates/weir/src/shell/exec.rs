@@ -22,14 +22,30 @@ const LARGEST: u64 = 16 << 20;
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Does it.
-pub(crate) fn execute(args: &ExecArgs, at: &Where, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
-    let name = if args.file == Path::new("-") { "standard input".to_owned() } else { args.file.display().to_string() };
+pub(crate) fn execute(
+    args: &ExecArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
+    let name = if args.file == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        args.file.display().to_string()
+    };
     if args.depth > DEEPEST {
-        return Err(Failure::said(format_args!("{name} is run {DEEPEST} files deep; does it run itself?")));
+        return Err(Failure::said(format_args!(
+            "{name} is run {DEEPEST} files deep; does it run itself?"
+        )));
     }
     let tree = shell_tree();
     let objects = Objects::new(at.clone());
-    let mut script = Script { lines: open(&args.file, &name)?, name, number: 0, in_comment: false };
+    let mut script = Script {
+        lines: open(&args.file, &name)?,
+        name,
+        number: 0,
+        in_comment: false,
+    };
     let mut first_failure = None;
     while let Some(words) = script.next_command()? {
         let outcome = match interpret(&tree, words, &objects, at, json) {
@@ -79,7 +95,8 @@ fn open(file: &Path, name: &str) -> Result<Box<dyn BufRead>, Failure> {
     if file == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin().take(LARGEST))));
     }
-    let file = File::open(file).map_err(|error| Failure::said(format_args!("cannot read {name}: {error}")))?;
+    let file = File::open(file)
+        .map_err(|error| Failure::said(format_args!("cannot read {name}: {error}")))?;
     Ok(Box::new(BufReader::new(file.take(LARGEST))))
 }
 
@@ -103,7 +120,11 @@ impl Script {
                 return Ok(Some(split.words));
             }
         }
-        if self.in_comment { Err(self.wrong("a comment { that nobody closed")) } else { Ok(None) }
+        if self.in_comment {
+            Err(self.wrong("a comment { that nobody closed"))
+        } else {
+            Ok(None)
+        }
     }
 
     fn next_line(&mut self) -> Result<Option<String>, Failure> {
@@ -118,7 +139,9 @@ impl Script {
         if line.len() > LONGEST_LINE {
             return Err(self.wrong("a line of more than 64 KiB is no command"));
         }
-        String::from_utf8(line).map(Some).map_err(|_| self.wrong("not text in UTF-8"))
+        String::from_utf8(line)
+            .map(Some)
+            .map_err(|_| self.wrong("not text in UTF-8"))
     }
 
     /// VPP's comments: `comment { … }` where a command could begin.
@@ -126,10 +149,17 @@ impl Script {
         let mut rest = line;
         loop {
             if self.in_comment {
-                let Some((_, after)) = rest.split_once('}') else { return "" };
+                let Some((_, after)) = rest.split_once('}') else {
+                    return "";
+                };
                 (rest, self.in_comment) = (after, false);
             }
-            match rest.trim_start().strip_prefix("comment").map(str::trim_start).and_then(|after| after.strip_prefix('{')) {
+            match rest
+                .trim_start()
+                .strip_prefix("comment")
+                .map(str::trim_start)
+                .and_then(|after| after.strip_prefix('{'))
+            {
                 Some(inside) => (rest, self.in_comment) = (inside, true),
                 None => return rest,
             }

@@ -55,17 +55,32 @@ pub(crate) fn written_out(arguments: Vec<OsString>) -> Result<Vec<OsString>, Amb
             None => return Ok(arguments),
         }
     }
-    let of_environment = || Where { socket: std::env::var_os("WEIR_SOCKET").map(PathBuf::from), ..Where::default() };
+    let of_environment = || Where {
+        socket: std::env::var_os("WEIR_SOCKET").map(PathBuf::from),
+        ..Where::default()
+    };
     let router = said(&words).unwrap_or_else(of_environment);
     Position::after(&built(Cli::command()), &mut words, &Objects::new(router))?;
-    Ok(arguments.into_iter().take(1).chain(words.into_iter().map(OsString::from)).collect())
+    Ok(arguments
+        .into_iter()
+        .take(1)
+        .chain(words.into_iter().map(OsString::from))
+        .collect())
 }
 
 /// The router that words say, if they do; words that are not whole yet, so that clap cannot tell.
 fn said(words: &[String]) -> Option<Where> {
     let option = |name: &str| {
-        let next = words.iter().position(|word| word == name).and_then(|place| words.get(place + 1)).map(String::as_str);
-        next.or_else(|| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')))
+        let next = words
+            .iter()
+            .position(|word| word == name)
+            .and_then(|place| words.get(place + 1))
+            .map(String::as_str);
+        next.or_else(|| {
+            words
+                .iter()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        })
     };
     let path = |name: &str| option(name).map(PathBuf::from);
     let at = Where {
@@ -90,7 +105,10 @@ fn shell_tree() -> Command {
         tree = tree.mut_subcommand(elsewhere, |command| command.hide(true));
     }
     let help = Command::new("help").about("List what may be said here, as ? does at any place");
-    let quit = Command::new("quit").about("Leave the shell, as Ctrl-D does").visible_alias("exit").alias("q");
+    let quit = Command::new("quit")
+        .about("Leave the shell, as Ctrl-D does")
+        .visible_alias("exit")
+        .alias("q");
     // Which router is decided when the shell is opened.
     for option in ["socket", "router", "ca", "token_file"] {
         tree = tree.mut_arg(option, |option| option.hide(true));
@@ -104,7 +122,9 @@ const ELSEWHERE: [&str; 4] = ["run", "demo", "completions", "man"];
 /// Reads and does commands until there are no more; the exit code.
 pub(crate) fn interactive(cli: &Cli) -> u8 {
     let at = cli.at.clone();
-    let signals = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let signals = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let interrupts = signals.and_then(|runtime| {
         let interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
         Ok(Interrupts { runtime, interrupt })
@@ -112,7 +132,14 @@ pub(crate) fn interactive(cli: &Cli) -> u8 {
     let opened = interrupts.map_err(Failure::said).and_then(|interrupts| {
         let objects = Objects::new(at.clone());
         let editor = Editor::open(shell_tree(), objects.clone()).map_err(Failure::said)?;
-        Ok(Shell { tree: shell_tree(), objects, at, json: cli.json, interrupts, editor })
+        Ok(Shell {
+            tree: shell_tree(),
+            objects,
+            at,
+            json: cli.json,
+            interrupts,
+            editor,
+        })
     });
     match opened.and_then(Shell::talk) {
         Ok(()) => 0,
@@ -140,7 +167,11 @@ struct Interrupts {
 impl Shell {
     fn talk(mut self) -> Result<(), Failure> {
         let mut to = io::stdout();
-        writeln!(to, "weir {}: ? lists what may be said, Tab completes, quit leaves", env!("CARGO_PKG_VERSION"))?;
+        writeln!(
+            to,
+            "weir {}: ? lists what may be said, Tab completes, quit leaves",
+            env!("CARGO_PKG_VERSION")
+        )?;
         if let Err(failure) = self.at.client().and_then(|client| Ok(client.version()?)) {
             failure.tell("weir");
         }
@@ -153,7 +184,11 @@ impl Shell {
                     }
                 }
                 Typed::Question(before) => {
-                    write!(to, "{}", help::help(&self.tree, &before, &self.objects, &Screen::of_stdout()))?;
+                    write!(
+                        to,
+                        "{}",
+                        help::help(&self.tree, &before, &self.objects, &Screen::of_stdout())
+                    )?;
                 }
                 Typed::Nothing => {}
                 Typed::End => return Ok(()),
@@ -173,13 +208,20 @@ impl Shell {
         }
         match interpret(&self.tree, split.words, &self.objects, &self.at, self.json) {
             Ok(Meaning::Quit) => return Ok(false),
-            Ok(Meaning::Help) => io::stdout().write_all(help::help(&self.tree, "", &self.objects, &Screen::of_stdout()).as_bytes())?,
+            Ok(Meaning::Help) => io::stdout().write_all(
+                help::help(&self.tree, "", &self.objects, &Screen::of_stdout()).as_bytes(),
+            )?,
             Ok(Meaning::Command(cli)) => self.interrupts.run(*cli),
-            Err(NotUnderstood::Ambiguous(ambiguous)) => Failure::Coded(USAGE, ambiguous.to_string()).tell("weir"),
+            Err(NotUnderstood::Ambiguous(ambiguous)) => {
+                Failure::Coded(USAGE, ambiguous.to_string()).tell("weir")
+            }
             Err(NotUnderstood::Usage(error)) => {
                 let _ = error.print();
             }
-            Err(NotUnderstood::Elsewhere(word)) => Failure::said(format_args!("`weir {word}` is said outside of this shell")).tell("weir"),
+            Err(NotUnderstood::Elsewhere(word)) => {
+                Failure::said(format_args!("`weir {word}` is said outside of this shell"))
+                    .tell("weir")
+            }
         }
         Ok(true)
     }
@@ -203,16 +245,25 @@ enum NotUnderstood {
 }
 
 /// What words mean in a shell that talks to a router; words may say another one.
-fn interpret(tree: &Command, mut words: Vec<String>, objects: &Objects, at: &Where, json: bool) -> Result<Meaning, NotUnderstood> {
+fn interpret(
+    tree: &Command,
+    mut words: Vec<String>,
+    objects: &Objects,
+    at: &Where,
+    json: bool,
+) -> Result<Meaning, NotUnderstood> {
     Position::after(tree, &mut words, objects).map_err(NotUnderstood::Ambiguous)?;
     match words.first().map(String::as_str) {
         Some("quit") if words.len() == 1 => return Ok(Meaning::Quit),
         Some("help") if words.len() == 1 => return Ok(Meaning::Help),
-        Some(word) if ELSEWHERE.contains(&word) => return Err(NotUnderstood::Elsewhere(word.to_owned())),
+        Some(word) if ELSEWHERE.contains(&word) => {
+            return Err(NotUnderstood::Elsewhere(word.to_owned()));
+        }
         _ => {}
     }
     let another = said(&words);
-    let arguments = std::iter::once(OsString::from("weir")).chain(words.into_iter().map(OsString::from));
+    let arguments =
+        std::iter::once(OsString::from("weir")).chain(words.into_iter().map(OsString::from));
     let mut cli = Cli::try_parse_from(arguments).map_err(NotUnderstood::Usage)?;
     cli.at = another.unwrap_or_else(|| at.clone());
     cli.json |= json;
@@ -224,7 +275,9 @@ impl Interrupts {
     fn run(&mut self, cli: Cli) {
         let given_up = Arc::new(AtomicBool::new(false));
         let (end, mut ended) = tokio::sync::oneshot::channel();
-        let mut output = BufWriter::new(Output { given_up: Arc::clone(&given_up) });
+        let mut output = BufWriter::new(Output {
+            given_up: Arc::clone(&given_up),
+        });
         let work = move || {
             let outcome = dispatch::execute(&cli, &mut output);
             let flushed = output.flush().map_err(Failure::from);
@@ -232,7 +285,10 @@ impl Interrupts {
             // Nobody waits any more: nobody is to be told.
             let _ = end.send(outcome.and(flushed));
         };
-        if let Err(error) = thread::Builder::new().name("command".to_owned()).spawn(work) {
+        if let Err(error) = thread::Builder::new()
+            .name("command".to_owned())
+            .spawn(work)
+        {
             return Failure::said(error).tell("weir");
         }
         let interrupt = &mut self.interrupt;
@@ -247,7 +303,9 @@ impl Interrupts {
                 given_up.store(true, Ordering::Release);
                 Failure::said("not waited for any longer").tell("\nweir");
             }
-            Some(Err(_)) => Failure::said("this command failed inside; that is a fault of weir").tell("weir"),
+            Some(Err(_)) => {
+                Failure::said("this command failed inside; that is a fault of weir").tell("weir")
+            }
             Some(Ok(Err(failure))) => failure.tell("weir"),
             Some(Ok(Ok(()))) => {}
         }
@@ -261,7 +319,11 @@ struct Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.given_up.load(Ordering::Acquire) { Err(ErrorKind::BrokenPipe.into()) } else { io::stdout().write(bytes) }
+        if self.given_up.load(Ordering::Acquire) {
+            Err(ErrorKind::BrokenPipe.into())
+        } else {
+            io::stdout().write(bytes)
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -272,9 +334,19 @@ impl Write for Output {
 /// The router's address; without one, this machine's name, with the socket's when it is not the
 /// usual one, since there may be several.
 fn router_name(at: &Where) -> String {
-    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let machine = machine.split('.').next().filter(|name| !name.is_empty()).unwrap_or("weir");
-    let stem = at.socket().file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let machine = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let machine = machine
+        .split('.')
+        .next()
+        .filter(|name| !name.is_empty())
+        .unwrap_or("weir");
+    let stem = at
+        .socket()
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
     let name = match (&at.router, stem) {
         (Some(address), _) => address.clone(),
         (None, Some(stem)) if !at.options().is_empty() => format!("{machine}:{stem}"),

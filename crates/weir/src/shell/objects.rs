@@ -37,7 +37,10 @@ pub(crate) struct Object {
 
 impl Object {
     fn new(name: impl Into<String>, about: impl Into<String>) -> Self {
-        Self { name: name.into(), about: about.into() }
+        Self {
+            name: name.into(),
+            about: about.into(),
+        }
     }
 }
 
@@ -66,46 +69,71 @@ fn locked(answers: &Mutex<HashMap<Source, Answer>>) -> MutexGuard<'_, HashMap<So
 impl Objects {
     /// Those of a router. Nothing is asked before the first question.
     pub(crate) fn new(router: Where) -> Self {
-        Self { router, asking: Arc::default(), answers: Answers::default() }
+        Self {
+            router,
+            asking: Arc::default(),
+            answers: Answers::default(),
+        }
     }
 
     /// What exists at a source; nothing when the router does not answer in time.
     pub(crate) fn list(&self, source: Source) -> Vec<Object> {
         match source {
-            Source::Interfaces | Source::Nodes | Source::AccessLists | Source::Prefixes | Source::Revisions => self.ask_router(source),
-            Source::BenchCases => weir_bench::Case::ALL.iter().map(|case| Object::new(case.name(), case.about())).collect(),
-            Source::Reasons => weir_graph::DropReason::ALL.iter().map(|it| Object::new(it.name(), it.sentence())).collect(),
+            Source::Interfaces
+            | Source::Nodes
+            | Source::AccessLists
+            | Source::Prefixes
+            | Source::Revisions => self.ask_router(source),
+            Source::BenchCases => weir_bench::Case::ALL
+                .iter()
+                .map(|case| Object::new(case.name(), case.about()))
+                .collect(),
+            Source::Reasons => weir_graph::DropReason::ALL
+                .iter()
+                .map(|it| Object::new(it.name(), it.sentence()))
+                .collect(),
             Source::Files | Source::Folders | Source::Nothing => Vec::new(),
         }
     }
 
     fn ask_router(&self, source: Source) -> Vec<Object> {
         // A question without an answer counts, too: the next key shall not wait again.
-        let lately = locked(&self.answers).get(&source).and_then(|answer| answer.asked).is_some_and(|asked| asked.elapsed() < FRESH);
+        let lately = locked(&self.answers)
+            .get(&source)
+            .and_then(|answer| answer.asked)
+            .is_some_and(|asked| asked.elapsed() < FRESH);
         if !lately {
             self.ask(source);
         }
         let answers = locked(&self.answers);
-        let told = answers.get(&source).and_then(|answer| answer.told.as_ref()).filter(|(when, _)| when.elapsed() < STALE);
+        let told = answers
+            .get(&source)
+            .and_then(|answer| answer.told.as_ref())
+            .filter(|(when, _)| when.elapsed() < STALE);
         told.map(|(_, objects)| objects.clone()).unwrap_or_default()
     }
 
     /// Asks, and waits a little.
     fn ask(&self, source: Source) {
-        let Ok(client) = self.router.client() else { return };
+        let Ok(client) = self.router.client() else {
+            return;
+        };
         if self.asking.swap(true, Ordering::AcqRel) {
             return;
         }
         locked(&self.answers).entry(source).or_default().asked = Some(Instant::now());
         let (done, finished) = mpsc::channel::<()>();
         let (asking, answers) = (Arc::clone(&self.asking), Arc::clone(&self.answers));
-        let asked = thread::Builder::new().name("names".to_owned()).spawn(move || {
-            let objects = read(&client, source).ok();
-            // A router that does not answer has no names, whatever it had.
-            locked(&answers).entry(source).or_default().told = objects.map(|objects| (Instant::now(), objects));
-            asking.store(false, Ordering::Release);
-            drop(done);
-        });
+        let asked = thread::Builder::new()
+            .name("names".to_owned())
+            .spawn(move || {
+                let objects = read(&client, source).ok();
+                // A router that does not answer has no names, whatever it had.
+                locked(&answers).entry(source).or_default().told =
+                    objects.map(|objects| (Instant::now(), objects));
+                asking.store(false, Ordering::Release);
+                drop(done);
+            });
         match asked {
             // The end of the thread is the message.
             Ok(_) => drop(finished.recv_timeout(PATIENCE)),
@@ -116,12 +144,20 @@ impl Objects {
 
 impl Known for Objects {
     fn exists(&self, argument: &Arg, value: &str) -> bool {
-        Kind::of(argument).is_some_and(|kind| self.list(kind.source).iter().any(|object| object.name == value))
+        Kind::of(argument).is_some_and(|kind| {
+            self.list(kind.source)
+                .iter()
+                .any(|object| object.name == value)
+        })
     }
 }
 
 fn is_large(summary: &FibSummary) -> bool {
-    let counts = summary.tables.iter().flat_map(|table| &table.routes).map(|routes| routes.count);
+    let counts = summary
+        .tables
+        .iter()
+        .flat_map(|table| &table.routes)
+        .map(|routes| routes.count);
     counts.sum::<u64>() > MOST as u64
 }
 
@@ -129,34 +165,66 @@ fn read(client: &Client, source: Source) -> Result<Vec<Object>, ClientError> {
     let mut objects: Vec<Object> = match source {
         Source::Interfaces => {
             let interfaces = client.interfaces(None)?.interfaces;
-            interfaces.into_iter().map(|interface| Object::new(interface.name, interface.description.unwrap_or_default())).collect()
+            interfaces
+                .into_iter()
+                .map(|interface| {
+                    Object::new(interface.name, interface.description.unwrap_or_default())
+                })
+                .collect()
         }
         Source::AccessLists => {
-            let mut names: Vec<String> = client.acls(None, None)?.terms.into_iter().map(|term| term.acl).collect();
+            let mut names: Vec<String> = client
+                .acls(None, None)?
+                .terms
+                .into_iter()
+                .map(|term| term.acl)
+                .collect();
             names.dedup();
-            names.into_iter().map(|name| Object::new(name, "")).collect()
+            names
+                .into_iter()
+                .map(|name| Object::new(name, ""))
+                .collect()
         }
         Source::Nodes => {
             let workers = client.runtime()?.workers;
-            let mut names: Vec<String> = workers.into_iter().flat_map(|worker| worker.nodes).map(|node| node.name).collect();
+            let mut names: Vec<String> = workers
+                .into_iter()
+                .flat_map(|worker| worker.nodes)
+                .map(|node| node.name)
+                .collect();
             // A router tells the nodes that did something; those of this version may be waited for.
             let graph = weir_nodes::graph(weir_nodes::IcmpLimit::default());
             names.extend(graph.specs().iter().map(|spec| spec.name.to_owned()));
             names.sort_unstable();
             names.dedup();
             let nodes = names.into_iter().map(|name| Object::new(name, ""));
-            std::iter::once(Object::new("any", "from reception on")).chain(nodes).collect()
+            std::iter::once(Object::new("any", "from reception on"))
+                .chain(nodes)
+                .collect()
         }
         // A full table is nothing to choose from, and too much to ask for at a key.
-        Source::Prefixes if client.fib_summary().is_ok_and(|summary| is_large(&summary)) => Vec::new(),
+        Source::Prefixes if client.fib_summary().is_ok_and(|summary| is_large(&summary)) => {
+            Vec::new()
+        }
         Source::Prefixes => {
             let routes = client.routes(None, None)?.routes;
-            routes.into_iter().take(MOST).map(|route| Object::new(route.prefix.to_string(), route.source.to_string())).collect()
+            routes
+                .into_iter()
+                .take(MOST)
+                .map(|route| Object::new(route.prefix.to_string(), route.source.to_string()))
+                .collect()
         }
         Source::Revisions => {
             let revisions = client.config_history(None, None)?.revisions;
-            let about = |revision: &Revision| format!("{} {} {}", revision.time, revision.author, revision.comment);
-            revisions.iter().map(|revision| Object::new(revision.revision.to_string(), about(revision).trim_end())).collect()
+            let about = |revision: &Revision| {
+                format!("{} {} {}", revision.time, revision.author, revision.comment)
+            };
+            revisions
+                .iter()
+                .map(|revision| {
+                    Object::new(revision.revision.to_string(), about(revision).trim_end())
+                })
+                .collect()
         }
         _ => Vec::new(),
     };

@@ -34,7 +34,9 @@ impl Split {
     pub(crate) fn unfinished(&self, line: &str) -> Option<(&[String], &str, usize)> {
         match (self.end, self.words.split_last(), self.starts.last()) {
             (End::Comment, ..) => None,
-            (End::InWord | End::Open, Some((last, before)), Some(start)) => Some((before, last, *start)),
+            (End::InWord | End::Open, Some((last, before)), Some(start)) => {
+                Some((before, last, *start))
+            }
             _ => Some((&self.words, "", line.len())),
         }
     }
@@ -59,7 +61,9 @@ pub(crate) fn split(line: &str) -> Split {
             split.starts.push(at);
             split.end = End::InWord;
         }
-        let Some(word) = split.words.last_mut() else { continue };
+        let Some(word) = split.words.last_mut() else {
+            continue;
+        };
         match (quote, c) {
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), _) if c == open => quote = None,
@@ -97,7 +101,11 @@ pub(crate) fn quoted(word: &str) -> String {
         }
         text.push(c);
     }
-    if text.is_empty() { "''".to_owned() } else { text }
+    if text.is_empty() {
+        "''".to_owned()
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -112,8 +120,14 @@ mod tests {
 
     #[test]
     fn words_quotes_and_comments() {
-        assert_eq!(words("  show   interface\twan "), ["show", "interface", "wan"]);
-        assert_eq!(words(r#"a "b c" 'd "e' f\ g "h\"i\\j\k""#), ["a", "b c", "d \"e", "f g", "h\"i\\j\\k"]);
+        assert_eq!(
+            words("  show   interface\twan "),
+            ["show", "interface", "wan"]
+        );
+        assert_eq!(
+            words(r#"a "b c" 'd "e' f\ g "h\"i\\j\k""#),
+            ["a", "b c", "d \"e", "f g", "h\"i\\j\\k"]
+        );
         assert_eq!(words("a#b #c d"), ["a#b"]);
         assert_eq!(words("'' \"\""), ["", ""]);
         assert_eq!(words(r"\# x"), ["#", "x"]);
@@ -134,9 +148,15 @@ mod tests {
             assert_eq!(split(line).end, end, "{line}");
         }
         let line = "show int w";
-        assert_eq!(split(line).unfinished(line), Some((["show".to_owned(), "int".to_owned()].as_slice(), "w", 9)));
+        assert_eq!(
+            split(line).unfinished(line),
+            Some((["show".to_owned(), "int".to_owned()].as_slice(), "w", 9))
+        );
         let line = "show ";
-        assert_eq!(split(line).unfinished(line), Some((["show".to_owned()].as_slice(), "", 5)));
+        assert_eq!(
+            split(line).unfinished(line),
+            Some((["show".to_owned()].as_slice(), "", 5))
+        );
         assert_eq!(split("show # x").unfinished("show # x"), None);
     }
 

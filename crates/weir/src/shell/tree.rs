@@ -40,7 +40,12 @@ pub(crate) struct Ambiguous {
 
 impl std::fmt::Display for Ambiguous {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "\"{}\" is not clear: {}", self.word, self.candidates.join(", "))
+        write!(
+            f,
+            "\"{}\" is not clear: {}",
+            self.word,
+            self.candidates.join(", ")
+        )
     }
 }
 
@@ -64,11 +69,22 @@ pub(crate) struct Position<'t> {
 impl<'t> Position<'t> {
     /// Before the first word. The tree must have been built ([`Command::build`]).
     pub(crate) fn start(tree: &'t Command) -> Self {
-        Self { command: tree, awaited: None, only_values: false, given: Vec::new(), values: 0, lost: false }
+        Self {
+            command: tree,
+            awaited: None,
+            only_values: false,
+            given: Vec::new(),
+            values: 0,
+            lost: false,
+        }
     }
 
     /// After `words`, which are replaced by what they stand for.
-    pub(crate) fn after(tree: &'t Command, words: &mut [String], known: &dyn Known) -> Result<Self, Ambiguous> {
+    pub(crate) fn after(
+        tree: &'t Command,
+        words: &mut [String],
+        known: &dyn Known,
+    ) -> Result<Self, Ambiguous> {
         let mut position = Self::start(tree);
         for word in words {
             if let Some(whole) = position.take(word, known)? {
@@ -83,7 +99,10 @@ impl<'t> Position<'t> {
         let mut passed = 0;
         self.command.get_positionals().find(|argument| {
             passed += 1;
-            passed > self.values || argument.get_num_args().is_some_and(|range| range.max_values() > 1)
+            passed > self.values
+                || argument
+                    .get_num_args()
+                    .is_some_and(|range| range.max_values() > 1)
         })
     }
 
@@ -98,7 +117,8 @@ impl<'t> Position<'t> {
     pub(crate) fn options(&self) -> impl Iterator<Item = &'t Arg> {
         let possible = !(self.lost || self.only_values);
         self.command.get_arguments().filter(move |argument| {
-            let again = !self.given.contains(&argument.get_id()) || matches!(argument.get_action(), clap::ArgAction::Append);
+            let again = !self.given.contains(&argument.get_id())
+                || matches!(argument.get_action(), clap::ArgAction::Append);
             possible && again && !argument.is_positional() && !argument.is_hide_set()
         })
     }
@@ -106,9 +126,16 @@ impl<'t> Position<'t> {
     /// Whether the line may end here.
     pub(crate) fn is_complete(&self) -> bool {
         let missing = |argument: &&Arg| argument.is_required_set();
-        let values_missing = self.command.get_positionals().skip(self.values).any(|argument| missing(&argument));
+        let values_missing = self
+            .command
+            .get_positionals()
+            .skip(self.values)
+            .any(|argument| missing(&argument));
         let options_missing = self.options().any(|argument| missing(&argument));
-        self.awaited.is_none() && !self.command.is_subcommand_required_set() && !values_missing && !options_missing
+        self.awaited.is_none()
+            && !self.command.is_subcommand_required_set()
+            && !values_missing
+            && !options_missing
     }
 
     /// Goes on by a word; tells the whole word when it was a shortened one or another spelling.
@@ -137,13 +164,29 @@ impl<'t> Position<'t> {
     fn take_option(&mut self, word: &str) {
         let (argument, has_value) = match word.strip_prefix("--") {
             Some(long) => {
-                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                (self.command.get_arguments().find(|argument| is_long(argument, name)), value.is_some())
+                let (name, value) = long
+                    .split_once('=')
+                    .map_or((long, None), |(name, value)| (name, Some(value)));
+                (
+                    self.command
+                        .get_arguments()
+                        .find(|argument| is_long(argument, name)),
+                    value.is_some(),
+                )
             }
             // Of several short options in one word only the last may wait for its value.
             None => {
-                let shorts = word.char_indices().skip(1).map(|(at, c)| (self.short(c), at + c.len_utf8() < word.len()));
-                shorts.fold((None, false), |seen: (Option<&Arg>, bool), next| if seen.0.is_some_and(takes_value) { seen } else { next })
+                let shorts = word
+                    .char_indices()
+                    .skip(1)
+                    .map(|(at, c)| (self.short(c), at + c.len_utf8() < word.len()));
+                shorts.fold((None, false), |seen: (Option<&Arg>, bool), next| {
+                    if seen.0.is_some_and(takes_value) {
+                        seen
+                    } else {
+                        next
+                    }
+                })
             }
         };
         let Some(argument) = argument else { return };
@@ -152,19 +195,36 @@ impl<'t> Position<'t> {
     }
 
     fn short(&self, c: char) -> Option<&'t Arg> {
-        self.command.get_arguments().find(|argument| argument.get_short_and_visible_aliases().is_some_and(|shorts| shorts.contains(&c)))
+        self.command.get_arguments().find(|argument| {
+            argument
+                .get_short_and_visible_aliases()
+                .is_some_and(|shorts| shorts.contains(&c))
+        })
     }
 
     /// The command that a word stands for.
     fn subcommand(&self, word: &str, known: &dyn Known) -> Result<Option<&'t Command>, Ambiguous> {
-        let is_name = |command: &&Command| command.get_name() == word || command.get_all_aliases().any(|alias| alias == word);
+        let is_name = |command: &&Command| {
+            command.get_name() == word || command.get_all_aliases().any(|alias| alias == word)
+        };
         if let Some(command) = self.subcommands().find(is_name) {
             return Ok(Some(command));
         }
-        let visible = || self.subcommands().filter(|command| !command.is_hide_set() && !word.is_empty());
-        let mut candidates: Vec<&Command> = visible().filter(|command| command.get_name().starts_with(word)).collect();
+        let visible = || {
+            self.subcommands()
+                .filter(|command| !command.is_hide_set() && !word.is_empty())
+        };
+        let mut candidates: Vec<&Command> = visible()
+            .filter(|command| command.get_name().starts_with(word))
+            .collect();
         if candidates.is_empty() {
-            candidates = visible().filter(|command| command.get_all_aliases().any(|alias| alias.starts_with(word))).collect();
+            candidates = visible()
+                .filter(|command| {
+                    command
+                        .get_all_aliases()
+                        .any(|alias| alias.starts_with(word))
+                })
+                .collect();
         }
         let value = self.next_value();
         if candidates.is_empty() || value.is_some_and(|argument| known.exists(argument, word)) {
@@ -174,18 +234,30 @@ impl<'t> Position<'t> {
             ([only], _) => Ok(Some(only)),
             (_, Some(_)) => Ok(None),
             (several, None) => {
-                let names = several.iter().map(|command| command.get_name().to_owned()).collect();
-                Err(Ambiguous { word: word.to_owned(), candidates: names })
+                let names = several
+                    .iter()
+                    .map(|command| command.get_name().to_owned())
+                    .collect();
+                Err(Ambiguous {
+                    word: word.to_owned(),
+                    candidates: names,
+                })
             }
         }
     }
 }
 
 fn is_long(argument: &Arg, name: &str) -> bool {
-    argument.get_long() == Some(name) || argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+    argument.get_long() == Some(name)
+        || argument
+            .get_all_aliases()
+            .is_some_and(|aliases| aliases.contains(&name))
 }
 
 /// Whether an option is followed by a value.
 pub(crate) fn takes_value(argument: &Arg) -> bool {
-    argument.get_num_args().unwrap_or(ValueRange::EMPTY).takes_values()
+    argument
+        .get_num_args()
+        .unwrap_or(ValueRange::EMPTY)
+        .takes_values()
 }

@@ -26,12 +26,25 @@ fn missing(parts: &[&str]) -> Option<String> {
     if let Err(why) = preflight() {
         return Some(why);
     }
-    if let Some(program) = ["ip", "ethtool", "ping", "traceroute"].into_iter().find(|program| !has_program(program)) {
+    if let Some(program) = ["ip", "ethtool", "ping", "traceroute"]
+        .into_iter()
+        .find(|program| !has_program(program))
+    {
         return Some(format!("no {program}"));
     }
     let namespace = NetNs::new().unwrap();
-    let ip = |line: &str| namespace.command("ip").args(line.split_whitespace()).output().is_ok_and(|it| it.status.success());
-    for line in ["link add base type veth peer name other", "link set base up", "address add 10.98.0.2/24 dev base"] {
+    let ip = |line: &str| {
+        namespace
+            .command("ip")
+            .args(line.split_whitespace())
+            .output()
+            .is_ok_and(|it| it.status.success())
+    };
+    for line in [
+        "link add base type veth peer name other",
+        "link set base up",
+        "address add 10.98.0.2/24 dev base",
+    ] {
         ip(line);
     }
     let part = parts.iter().find(|part| !ip(part))?;
@@ -69,16 +82,27 @@ impl Bed {
             lab.add_host(host).unwrap();
             for number in 0..*cables {
                 let (near, far) = (format!("{host}-{number}"), format!("eth{number}"));
-                lab.connect(&Cable::new(Port::new(ROUTER, &near), Port::new(host, &far))).unwrap();
+                lab.connect(&Cable::new(Port::new(ROUTER, &near), Port::new(host, &far)))
+                    .unwrap();
             }
         }
-        let folder = std::env::temp_dir().join(format!("weir-kernel-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-kernel-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let bed = Bed { router: None, lab, folder };
+        let bed = Bed {
+            router: None,
+            lab,
+            folder,
+        };
         for (host, cables) in hosts {
             for number in 0..*cables {
                 // What the kernel would leave to a device's hands never reaches a program that reads raw frames.
-                bed.on(host, &format!("ethtool -K eth{number} tx off txvlan off tx-vlan-stag-hw-insert off gro on"));
+                bed.on(
+                    host,
+                    &format!(
+                        "ethtool -K eth{number} tx off txvlan off tx-vlan-stag-hw-insert off gro on"
+                    ),
+                );
             }
         }
         bed
@@ -88,10 +112,22 @@ impl Bed {
     pub(crate) fn start(&mut self, config: &str) {
         let history = self.folder.join("history").display().to_string();
         let file = self.folder.join("weir.yaml");
-        std::fs::write(&file, format!("{config}history: {{directory: {history}}}\nbuffers: {{per-numa: 8192}}\n")).unwrap();
+        std::fs::write(
+            &file,
+            format!("{config}history: {{directory: {history}}}\nbuffers: {{per-numa: 8192}}\n"),
+        )
+        .unwrap();
         let (file, socket) = (file.display().to_string(), self.socket());
-        let router = self.lab.host(ROUTER).unwrap().spawn(&weir(), &["run", "-c", &file, "--socket", &socket]).unwrap();
-        self.router.insert(router).wait_for_output("runs:", LIMIT).unwrap();
+        let router = self
+            .lab
+            .host(ROUTER)
+            .unwrap()
+            .spawn(&weir(), &["run", "-c", &file, "--socket", &socket])
+            .unwrap();
+        self.router
+            .insert(router)
+            .wait_for_output("runs:", LIMIT)
+            .unwrap();
     }
 
     fn socket(&self) -> String {
@@ -101,14 +137,27 @@ impl Bed {
     /// What `weir ARGUMENTS --json` says.
     pub(crate) fn ask(&self, arguments: &str) -> Value {
         let mut command = std::process::Command::new(weir());
-        let output = command.args(["--socket", &self.socket()]).args(arguments.split_whitespace()).arg("--json").output().unwrap();
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = command
+            .args(["--socket", &self.socket()])
+            .args(arguments.split_whitespace())
+            .arg("--json")
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// Sets a kernel parameter below `/proc/sys/net` on a host.
     pub(crate) fn set(&self, host: &str, name: &str, value: &str) {
-        self.lab.host(host).unwrap().set_parameter(name, value).unwrap();
+        self.lab
+            .host(host)
+            .unwrap()
+            .set_parameter(name, value)
+            .unwrap();
     }
 
     /// Runs a command on a host; what it says.
@@ -124,7 +173,12 @@ impl Bed {
         let mut words = line.split_whitespace();
         let arguments: Vec<&str> = words.by_ref().skip(1).collect();
         let program = line.split_whitespace().next().unwrap();
-        let done = self.lab.host(host).unwrap().run(program, &arguments, LIMIT).unwrap();
+        let done = self
+            .lab
+            .host(host)
+            .unwrap()
+            .run(program, &arguments, LIMIT)
+            .unwrap();
         let success = done.success();
         (done.stdout + &done.stderr, success)
     }
@@ -132,7 +186,11 @@ impl Bed {
     /// Starts a program on a host, which ends with what this gives.
     pub(crate) fn spawn(&self, host: &str, line: &str) -> Running {
         let words: Vec<&str> = line.split_whitespace().collect();
-        self.lab.host(host).unwrap().spawn(words[0], &words[1..]).unwrap()
+        self.lab
+            .host(host)
+            .unwrap()
+            .spawn(words[0], &words[1..])
+            .unwrap()
     }
 
     /// A file of this bed's.
@@ -147,7 +205,11 @@ impl Bed {
         let (first, answered) = self.try_on(from, &line);
         if !answered {
             let (second, answered) = self.try_on(from, &line);
-            assert!(answered, "{from} to {to}, {size} bytes: {first}\n{second}\n{}", self.story());
+            assert!(
+                answered,
+                "{from} to {to}, {size} bytes: {first}\n{second}\n{}",
+                self.story()
+            );
         }
     }
 
@@ -158,7 +220,11 @@ impl Bed {
 
     fn interface(&self, name: &str) -> Value {
         let all = self.ask("show interface");
-        let one = all["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name);
+        let one = all["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["name"] == name);
         one.unwrap_or_else(|| panic!("{all}")).clone()
     }
 
@@ -171,14 +237,25 @@ impl Bed {
 
     /// What the router has to say when something went wrong.
     pub(crate) fn story(&self) -> String {
-        let said = self.router.as_ref().map(|it| it.stderr_so_far()).unwrap_or_default();
-        format!("{}\n{}\n{said}", self.ask("show errors"), self.ask("show interface"))
+        let said = self
+            .router
+            .as_ref()
+            .map(|it| it.stderr_so_far())
+            .unwrap_or_default();
+        format!(
+            "{}\n{}\n{said}",
+            self.ask("show errors"),
+            self.ask("show interface")
+        )
     }
 
     /// Packets from and to one station that came in and left by an interface: without LACP's.
     pub(crate) fn packets(&self, interface: &str) -> (u64, u64) {
         let one = self.interface(interface);
-        (one["rx"]["unicast"].as_u64().unwrap(), one["tx"]["unicast"].as_u64().unwrap())
+        (
+            one["rx"]["unicast"].as_u64().unwrap(),
+            one["tx"]["unicast"].as_u64().unwrap(),
+        )
     }
 
     /// Ends the router: all packets are accounted for, as it says itself.

@@ -6,14 +6,20 @@ const BOND: [&str; 1] = ["link add bond9 type bond mode 802.3ad"];
 
 /// The far end's bond of two ports with an address, `ARGUMENTS` as for `ip link add … type bond`.
 fn kernel_bond(bed: &Bed, arguments: &str) {
-    bed.on("peer", &format!("ip link add bond9 type bond miimon 50 {arguments}"));
+    bed.on(
+        "peer",
+        &format!("ip link add bond9 type bond miimon 50 {arguments}"),
+    );
     for port in ["eth0", "eth1"] {
         bed.on("peer", &format!("ip link set {port} down"));
         bed.on("peer", &format!("ip link set {port} master bond9"));
     }
     bed.on("peer", "ip link set bond9 up");
     for number in 2..10 {
-        bed.on("peer", &format!("ip address add 10.1.0.{number}/24 dev bond9"));
+        bed.on(
+            "peer",
+            &format!("ip address add 10.1.0.{number}/24 dev bond9"),
+        );
     }
     bed.on("peer", "ip route add 10.2.0.0/24 via 10.1.0.1");
 }
@@ -46,13 +52,18 @@ fn sending(bed: &Bed) -> Vec<String> {
     let bonds = bed.ask("show bond");
     let members = bonds["bonds"][0]["members"].as_array().unwrap().clone();
     let uses = members.iter().filter(|it| it["distributing"] == true);
-    uses.map(|it| it["interface"].as_str().unwrap().to_owned()).collect()
+    uses.map(|it| it["interface"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn wait_sending(bed: &Bed, wanted: &[&str]) {
     wait(&format!("the router sends by {wanted:?}"), || {
         let now = sending(bed);
-        if now == wanted { Ok(()) } else { Err(format!("{now:?}, {}", bed.ask("show lacp"))) }
+        if now == wanted {
+            Ok(())
+        } else {
+            Err(format!("{now:?}, {}", bed.ask("show lacp")))
+        }
     });
 }
 
@@ -60,19 +71,35 @@ fn wait_sending(bed: &Bed, wanted: &[&str]) {
 /// 0x38 are synchronisation, collecting and distributing.
 fn kernel_states(bed: &Bed) -> Vec<(u8, u8)> {
     let said = bed.on("peer", "cat /proc/net/bonding/bond9");
-    let states: Vec<u8> =
-        said.lines().filter_map(|line| line.trim().strip_prefix("port state: ")).filter_map(|state| state.parse().ok()).collect();
-    states.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+    let states: Vec<u8> = said
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("port state: "))
+        .filter_map(|state| state.parse().ok())
+        .collect();
+    states
+        .chunks_exact(2)
+        .map(|pair| (pair[0], pair[1]))
+        .collect()
 }
 
 const IN_USE: u8 = 0x38;
 
 fn wait_kernel(bed: &Bed, in_use: &[bool]) {
-    wait(&format!("the kernel collects and distributes: {in_use:?}"), || {
-        let states = kernel_states(bed);
-        let now: Vec<bool> = states.iter().map(|(actor, partner)| actor & partner & IN_USE == IN_USE).collect();
-        if now == in_use { Ok(()) } else { Err(bed.on("peer", "cat /proc/net/bonding/bond9")) }
-    });
+    wait(
+        &format!("the kernel collects and distributes: {in_use:?}"),
+        || {
+            let states = kernel_states(bed);
+            let now: Vec<bool> = states
+                .iter()
+                .map(|(actor, partner)| actor & partner & IN_USE == IN_USE)
+                .collect();
+            if now == in_use {
+                Ok(())
+            } else {
+                Err(bed.on("peer", "cat /proc/net/bonding/bond9"))
+            }
+        },
+    );
 }
 
 /// Packets of many flows in both directions; each is answered.
@@ -93,7 +120,14 @@ fn assert_spread(bed: &Bed) {
         let after = (bed.packets("xe0"), bed.packets("xe1"));
         let received = after.0.0 > before.0.0 && after.1.0 > before.1.0;
         let sent = after.0.1 > before.0.1 && after.1.1 > before.1.1;
-        if received && sent { Ok(()) } else { Err(format!("{before:?} {after:?}\n{}", bed.on("peer", "cat /proc/net/bonding/bond9"))) }
+        if received && sent {
+            Ok(())
+        } else {
+            Err(format!(
+                "{before:?} {after:?}\n{}",
+                bed.on("peer", "cat /proc/net/bonding/bond9")
+            ))
+        }
     });
 }
 
@@ -102,7 +136,10 @@ fn lacp_agrees_with_the_kernels_and_leaves_a_link_that_goes() {
     if !kernel_has(&BOND) {
         return;
     }
-    for (name, rate, weir) in [("lacp-fast", "fast", "mode: lacp, lacp-rate: fast"), ("lacp-slow", "slow", "mode: lacp")] {
+    for (name, rate, weir) in [
+        ("lacp-fast", "fast", "mode: lacp, lacp-rate: fast"),
+        ("lacp-slow", "slow", "mode: lacp"),
+    ] {
         let kernel = format!("mode 802.3ad lacp_rate {rate} xmit_hash_policy layer3+4");
         let bed = bed(name, &kernel, weir);
         wait_sending(&bed, &["xe0", "xe1"]);
@@ -110,13 +147,27 @@ fn lacp_agrees_with_the_kernels_and_leaves_a_link_that_goes() {
         let lacp = bed.ask("show lacp");
         for member in lacp["bonds"][0]["members"].as_array().unwrap() {
             let machines = (&member["lacp"]["receive"], &member["lacp"]["mux"]);
-            assert_eq!(machines, (&"current".into(), &"distributing".into()), "{lacp}");
+            assert_eq!(
+                machines,
+                (&"current".into(), &"distributing".into()),
+                "{lacp}"
+            );
         }
         // Each end calls the other what that calls itself.
-        let system = lacp["bonds"][0]["members"][0]["lacp"]["actor"]["system"].as_str().unwrap().to_owned();
+        let system = lacp["bonds"][0]["members"][0]["lacp"]["actor"]["system"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let said = bed.on("peer", "cat /proc/net/bonding/bond9");
-        let told = said.lines().find_map(|line| line.trim().strip_prefix("Partner Mac Address: ").map(str::to_owned));
-        assert!(system.contains(&told.clone().unwrap()), "{system}, {told:?}");
+        let told = said.lines().find_map(|line| {
+            line.trim()
+                .strip_prefix("Partner Mac Address: ")
+                .map(str::to_owned)
+        });
+        assert!(
+            system.contains(&told.clone().unwrap()),
+            "{system}, {told:?}"
+        );
         assert_spread(&bed);
 
         bed.on("peer", "ip link set eth0 down");
@@ -135,11 +186,19 @@ fn a_far_end_that_speaks_no_lacp_is_not_used() {
     if !kernel_has(&BOND) {
         return;
     }
-    let bed = bed("wrong-mode", "mode balance-xor", "mode: lacp, lacp-rate: fast");
+    let bed = bed(
+        "wrong-mode",
+        "mode balance-xor",
+        "mode: lacp, lacp-rate: fast",
+    );
     // The kernel sends by both, whatever the router says; the router has sent several PDUs to nobody.
     wait("PDUs are sent", || {
         let sent = bed.sent("xe0").min(bed.sent("xe1"));
-        if sent >= 4 { Ok(()) } else { Err(format!("{sent}")) }
+        if sent >= 4 {
+            Ok(())
+        } else {
+            Err(format!("{sent}"))
+        }
     });
     assert_eq!(sending(&bed), [""; 0]);
     bed.no_ping("peer", "10.1.0.1");
@@ -151,8 +210,15 @@ fn flows_spread_without_a_protocol() {
     if !kernel_has(&BOND) {
         return;
     }
-    for (name, policy, layers) in [("xor-l34", "layer3+4", "l34"), ("xor-l23", "layer2+3", "l23")] {
-        let bed = bed(name, &format!("mode balance-xor xmit_hash_policy {policy}"), &format!("mode: xor, load-balance: {layers}"));
+    for (name, policy, layers) in [
+        ("xor-l34", "layer3+4", "l34"),
+        ("xor-l23", "layer2+3", "l23"),
+    ] {
+        let bed = bed(
+            name,
+            &format!("mode balance-xor xmit_hash_policy {policy}"),
+            &format!("mode: xor, load-balance: {layers}"),
+        );
         wait_sending(&bed, &["xe0", "xe1"]);
         assert_spread(&bed);
         bed.on("peer", "ip link set eth1 down");
@@ -170,7 +236,11 @@ fn both_ends_keep_one_active_and_change_to_the_other() {
     if !kernel_has(&BOND) {
         return;
     }
-    let bed = bed("backup", "mode active-backup primary eth0", "mode: active-backup");
+    let bed = bed(
+        "backup",
+        "mode active-backup primary eth0",
+        "mode: active-backup",
+    );
     wait_sending(&bed, &["xe0"]);
     many_flows(&bed);
     bed.on("peer", "ip link set eth0 down");

@@ -16,8 +16,15 @@ pub(crate) struct FirstNamespace {
 
 impl FirstNamespace {
     pub(crate) fn new() -> FirstNamespace {
-        let first = FirstNamespace { name: format!("weir-first-{}", std::process::id()), children: Vec::new() };
-        run(&format!("ip netns attach {} {}", first.name, std::process::id()));
+        let first = FirstNamespace {
+            name: format!("weir-first-{}", std::process::id()),
+            children: Vec::new(),
+        };
+        run(&format!(
+            "ip netns attach {} {}",
+            first.name,
+            std::process::id()
+        ));
         run("ip link add weir-monitor type nlmon");
         run("ip link set weir-monitor up");
         run("ip link set lo up");
@@ -26,13 +33,31 @@ impl FirstNamespace {
 
     /// Starts a program whose output goes to a file, and waits for a word in it.
     pub(crate) fn spawn(&mut self, line: &str, file: &str, word: &str) {
-        let to = || std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        let to = || {
+            std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(file)
+                .unwrap()
+        };
         let mut words = line.split_whitespace();
         let mut command = Command::new(words.next().unwrap());
-        self.children.push(command.args(words).stdin(Stdio::null()).stdout(to()).stderr(to()).spawn().unwrap());
+        self.children.push(
+            command
+                .args(words)
+                .stdin(Stdio::null())
+                .stdout(to())
+                .stderr(to())
+                .spawn()
+                .unwrap(),
+        );
         wait(line, || {
             let said = std::fs::read_to_string(file).unwrap();
-            if said.contains(word) { Ok(()) } else { Err(said) }
+            if said.contains(word) {
+                Ok(())
+            } else {
+                Err(said)
+            }
         });
     }
 }
@@ -43,7 +68,10 @@ impl Drop for FirstNamespace {
             let _ = child.kill();
             let _ = child.wait();
         }
-        for line in [format!("ip netns delete {}", self.name), "ip link delete weir-monitor".to_owned()] {
+        for line in [
+            format!("ip netns delete {}", self.name),
+            "ip link delete weir-monitor".to_owned(),
+        ] {
             let _ = Command::new("sh").args(["-c", &line]).status();
         }
     }
@@ -52,14 +80,25 @@ impl Drop for FirstNamespace {
 /// What a command in the first namespace says.
 pub(crate) fn run(line: &str) -> String {
     let mut words = line.split_whitespace();
-    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(words.next().unwrap())
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{line}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// The interface's number, as the router says it.
 pub(crate) fn index(bed: &Bed, name: &str) -> u64 {
     let all = bed.ask("show interface");
-    let one = all["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name);
+    let one = all["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["name"] == name);
     one.unwrap()["index"].as_u64().unwrap()
 }

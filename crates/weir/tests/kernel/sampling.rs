@@ -16,14 +16,22 @@ const LIMIT: Duration = Duration::from_secs(90);
 
 /// Messages of a kind.
 fn of<'a>(messages: &'a [Value], family: &'a str) -> impl Iterator<Item = &'a Value> {
-    messages.iter().filter(move |message| message["family"] == family)
+    messages
+        .iter()
+        .filter(move |message| message["family"] == family)
 }
 
 /// Every line is a message, but for one that is being written.
 fn heard(file: &str) -> Vec<Value> {
     let said = std::fs::read_to_string(file).unwrap();
     let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("a message was not what it should be: {said}"))).collect()
+    whole
+        .lines()
+        .map(|line| {
+            serde_json::from_str(line)
+                .unwrap_or_else(|_| panic!("a message was not what it should be: {said}"))
+        })
+        .collect()
 }
 
 #[test]
@@ -37,9 +45,17 @@ fn a_listener_on_the_kernels_groups_hears_samples_drops_and_counters() {
     bed.on("near", "ip route add default via 10.1.0.1");
     bed.on("far", "ip route add default via 10.2.0.1");
     let mut first = FirstNamespace::new();
-    let (script, messages, capture) = (bed.file("listen.py"), bed.file("messages"), bed.file("netlink.pcap"));
+    let (script, messages, capture) = (
+        bed.file("listen.py"),
+        bed.file("messages"),
+        bed.file("netlink.pcap"),
+    );
     std::fs::write(&script, LISTENER).unwrap();
-    first.spawn(&format!("tcpdump -i weir-monitor -U -s 0 -w {capture}"), &bed.file("tcpdump"), "listening on");
+    first.spawn(
+        &format!("tcpdump -i weir-monitor -U -s 0 -w {capture}"),
+        &bed.file("tcpdump"),
+        "listening on",
+    );
     first.spawn(&format!("python3 {script}"), &messages, "listening");
     let config = "interfaces:
   near: {device: {driver: af-xdp, name: near-0}, addresses: [10.1.0.1/24], sflow: true}
@@ -58,49 +74,129 @@ sflow:
     bed.no_ping("near", "10.99.0.1");
     let all = || heard(&messages);
     let echo = |message: &Value| {
-        message["origsize"] == 142 && (message["iifindex"].as_u64(), message["oifindex"].as_u64()) == (Some(near), Some(far))
+        message["origsize"] == 142
+            && (message["iifindex"].as_u64(), message["oifindex"].as_u64())
+                == (Some(near), Some(far))
     };
     wait("samples of both directions", || {
         let all = all();
-        let groups: Vec<u64> = of(&all, "psample").filter(|it| echo(it)).filter_map(|it| it["group"].as_u64()).collect();
-        if groups.contains(&3) && groups.contains(&4) { Ok(()) } else { Err(format!("{all:?}")) }
+        let groups: Vec<u64> = of(&all, "psample")
+            .filter(|it| echo(it))
+            .filter_map(|it| it["group"].as_u64())
+            .collect();
+        if groups.contains(&3) && groups.contains(&4) {
+            Ok(())
+        } else {
+            Err(format!("{all:?}"))
+        }
     });
     wait("a drop, counters and states", || {
         let all = all();
-        let dropped = of(&all, "NET_DM").any(|it| it["trap"] == "vpp_no-route" && it["in_port"]["netdev_ifindex"] == OFFSET + near);
-        let counted = |name: &str| of(&all, "counters").filter(|it| it["portname"] == name && it["rx_pkts"].as_u64() > Some(0)).count() > 1;
-        if dropped && counted("near") && counted("far") && of(&all, "status").count() > 1 { Ok(()) } else { Err(format!("{all:?}")) }
+        let dropped = of(&all, "NET_DM").any(|it| {
+            it["trap"] == "vpp_no-route" && it["in_port"]["netdev_ifindex"] == OFFSET + near
+        });
+        let counted = |name: &str| {
+            of(&all, "counters")
+                .filter(|it| it["portname"] == name && it["rx_pkts"].as_u64() > Some(0))
+                .count()
+                > 1
+        };
+        if dropped && counted("near") && counted("far") && of(&all, "status").count() > 1 {
+            Ok(())
+        } else {
+            Err(format!("{all:?}"))
+        }
     });
     let all = all();
     for group in [3, 4] {
-        let numbers: Vec<u64> = of(&all, "psample").filter(|it| it["group"] == group).map(|it| it["seq"].as_u64().unwrap()).collect();
-        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "group {group}: {numbers:?}");
+        let numbers: Vec<u64> = of(&all, "psample")
+            .filter(|it| it["group"] == group)
+            .map(|it| it["seq"].as_u64().unwrap())
+            .collect();
+        assert!(
+            numbers.iter().copied().eq(1..=numbers.len() as u64),
+            "group {group}: {numbers:?}"
+        );
     }
     for sample in of(&all, "psample") {
-        assert_eq!((&sample["rate"], &sample["proto"]), (&1.into(), &1.into()), "{sample}");
-        assert!(sample["data"].as_str().unwrap().len() as u64 / 2 <= sample["origsize"].as_u64().unwrap().min(128), "{sample}");
+        assert_eq!(
+            (&sample["rate"], &sample["proto"]),
+            (&1.into(), &1.into()),
+            "{sample}"
+        );
+        assert!(
+            sample["data"].as_str().unwrap().len() as u64 / 2
+                <= sample["origsize"].as_u64().unwrap().min(128),
+            "{sample}"
+        );
     }
     // The header bytes are those of ingress: they begin with the router's address there.
     let macs = bed.ask("show interface");
     let mac_of = |name: &str| {
-        let one = macs["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+        let one = macs["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["name"] == name)
+            .unwrap();
         one["mac"].as_str().unwrap().replace(':', "")
     };
-    let ingress = of(&all, "psample").find(|it| it["group"] == 3 && echo(it)).unwrap();
-    assert!(ingress["data"].as_str().unwrap().starts_with(&mac_of("near")), "{ingress}");
-    let egress = of(&all, "psample").find(|it| it["group"] == 4 && echo(it)).unwrap();
-    assert_eq!(egress["data"].as_str().unwrap()[12..24], mac_of("far"), "{egress}");
-    let dropped = of(&all, "NET_DM").find(|it| it["trap"] == "vpp_no-route").unwrap();
-    assert_eq!((&dropped["origin"], &dropped["proto"], &dropped["orig_len"]), (&0.into(), &0x0800.into(), &98.into()), "{dropped}");
-    assert_eq!((&dropped["group"], &dropped["reason"]), (&"vpp_icmp4-error".into(), &"IP_INNOROUTES".into()), "{dropped}");
-    let counters = |name: &'static str| of(&all, "counters").filter(move |it| it["portname"] == name).last().unwrap();
-    assert_eq!((&counters("near")["ifindex"], &counters("near")["osindex"]), (&near.into(), &4321.into()));
-    assert_eq!((&counters("far")["ifindex"], &counters("far")["osindex"]), (&far.into(), &(OFFSET + far).into()));
+    let ingress = of(&all, "psample")
+        .find(|it| it["group"] == 3 && echo(it))
+        .unwrap();
+    assert!(
+        ingress["data"]
+            .as_str()
+            .unwrap()
+            .starts_with(&mac_of("near")),
+        "{ingress}"
+    );
+    let egress = of(&all, "psample")
+        .find(|it| it["group"] == 4 && echo(it))
+        .unwrap();
+    assert_eq!(
+        egress["data"].as_str().unwrap()[12..24],
+        mac_of("far"),
+        "{egress}"
+    );
+    let dropped = of(&all, "NET_DM")
+        .find(|it| it["trap"] == "vpp_no-route")
+        .unwrap();
+    assert_eq!(
+        (&dropped["origin"], &dropped["proto"], &dropped["orig_len"]),
+        (&0.into(), &0x0800.into(), &98.into()),
+        "{dropped}"
+    );
+    assert_eq!(
+        (&dropped["group"], &dropped["reason"]),
+        (&"vpp_icmp4-error".into(), &"IP_INNOROUTES".into()),
+        "{dropped}"
+    );
+    let counters = |name: &'static str| {
+        of(&all, "counters")
+            .filter(move |it| it["portname"] == name)
+            .last()
+            .unwrap()
+    };
+    assert_eq!(
+        (&counters("near")["ifindex"], &counters("near")["osindex"]),
+        (&near.into(), &4321.into())
+    );
+    assert_eq!(
+        (&counters("far")["ifindex"], &counters("far")["osindex"]),
+        (&far.into(), &(OFFSET + far).into())
+    );
     assert_eq!(counters("near")["hw_address"], mac_of("near"));
     tshark_reads_the_same(&capture, near, far);
     let told = bed.ask("show sflow");
-    assert!(told["kernel"]["lacking"].as_array().unwrap().is_empty(), "{told}");
-    assert!(told["kernel"]["samples"].as_u64() >= Some(of(&all, "psample").count() as u64), "{told}");
+    assert!(
+        told["kernel"]["lacking"].as_array().unwrap().is_empty(),
+        "{told}"
+    );
+    assert!(
+        told["kernel"]["samples"].as_u64() >= Some(of(&all, "psample").count() as u64),
+        "{told}"
+    );
     assert_eq!(told["kernel"]["failed"], 0);
     bed.stop();
 }
@@ -111,11 +207,19 @@ fn tshark_reads_the_same(file: &str, near: u64, far: u64) {
         "tshark -n -r {file} -Y psample.sample_group -T fields -e psample.iifindex -e psample.oifindex -e psample.origsize -e psample.sample_group"
     ));
     let line = |group: u64| format!("{near:#06x}\t{far:#06x}\t{:#010x}\t{group}", 142);
-    assert!(samples.lines().any(|it| it == line(3)) && samples.lines().any(|it| it == line(4)), "{samples}");
+    assert!(
+        samples.lines().any(|it| it == line(3)) && samples.lines().any(|it| it == line(4)),
+        "{samples}"
+    );
     let drops = run(&format!(
         "tshark -n -r {file} -Y net_dm.hw_trap_name -T fields -e net_dm.port.netdev_index -e net_dm.hw_trap_group_name -e net_dm.hw_trap_name -e net_dm.orig_len"
     ));
-    assert!(drops.lines().any(|it| it == format!("{}\tvpp_icmp4-error\tvpp_no-route\t98", OFFSET + near)), "{drops}");
+    assert!(
+        drops
+            .lines()
+            .any(|it| it == format!("{}\tvpp_icmp4-error\tvpp_no-route\t98", OFFSET + near)),
+        "{drops}"
+    );
 }
 
 #[test]
@@ -136,7 +240,10 @@ fn a_collector_behind_a_vrf_is_reached_by_its_device() {
     }
     bed.on("collector", "ip address add 10.50.0.2/24 dev eth0");
     bed.on("near", "ip address add 10.1.0.2/24 dev eth0");
-    let mut tshark = bed.spawn("collector", "tshark -l -n -i eth0 -c 1 -f udp -T fields -E occurrence=f -e ip.src -e ip.dsfield.dscp");
+    let mut tshark = bed.spawn(
+        "collector",
+        "tshark -l -n -i eth0 -c 1 -f udp -T fields -E occurrence=f -e ip.src -e ip.dsfield.dscp",
+    );
     tshark.wait_for_output("Capturing on", LIMIT).unwrap();
     bed.start(
         "interfaces:
@@ -154,6 +261,12 @@ sflow:
     // Without the device there is no way.
     let told = bed.ask("show sflow collector");
     assert!(told[0]["sent"].as_u64() > Some(0), "{told}");
-    assert!(told[1]["sent"] == 0 && told[1]["last_error"].as_str().is_some_and(|it| it.contains("unreachable")), "{told}");
+    assert!(
+        told[1]["sent"] == 0
+            && told[1]["last_error"]
+                .as_str()
+                .is_some_and(|it| it.contains("unreachable")),
+        "{told}"
+    );
     bed.stop();
 }

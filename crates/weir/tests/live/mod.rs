@@ -20,7 +20,11 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 impl Folder {
     pub(crate) fn new(name: &str) -> Folder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("weir-{name}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "weir-{name}-{}-{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
@@ -54,7 +58,11 @@ impl Router {
     pub(crate) fn start(folder: Folder, more: &str) -> Router {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         let config = folder.file("weir.yaml");
-        std::fs::write(&config, configuration(&folder, collector.local_addr().unwrap().port(), more)).unwrap();
+        std::fs::write(
+            &config,
+            configuration(&folder, collector.local_addr().unwrap().port(), more),
+        )
+        .unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
             .args(["run", "-c"])
             .arg(&config)
@@ -66,7 +74,11 @@ impl Router {
             .spawn()
             .unwrap();
         let said = lines(child.stdout.take().unwrap());
-        let router = Router { folder, child, _collector: collector };
+        let router = Router {
+            folder,
+            child,
+            _collector: collector,
+        };
         let until = Instant::now() + LIMIT;
         loop {
             match said.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -144,7 +156,10 @@ history: {{directory: {history}}}
 }
 
 /// A token, and what a configuration says of it.
-pub(crate) const TOKEN: (&str, &str) = ("correct horse battery staple", "c4bbcb1fbec99d65bf59d85c8cb62ee2db963f0fe106f483d9afa73bd4e39a8a");
+pub(crate) const TOKEN: (&str, &str) = (
+    "correct horse battery staple",
+    "c4bbcb1fbec99d65bf59d85c8cb62ee2db963f0fe106f483d9afa73bd4e39a8a",
+);
 
 /// The lines of a stream, read by a thread of their own until its end.
 fn lines(stream: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
@@ -159,7 +174,12 @@ fn lines(stream: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> 
 
 /// Whether a program can be started; says in one line when not.
 pub(crate) fn has_program(name: &str) -> bool {
-    let has = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+    let has = Command::new(name)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|it| it.success());
     if !has {
         eprintln!("skipped: no {name}");
     }
@@ -173,16 +193,29 @@ pub(crate) fn python_environment(folder: &Folder, packages: &[&str]) -> Option<P
     }
     let home = folder.file("venv");
     let python = home.join("bin/python");
-    let made = Command::new("python3").args(["-m", "venv"]).arg(&home).output().unwrap();
+    let made = Command::new("python3")
+        .args(["-m", "venv"])
+        .arg(&home)
+        .output()
+        .unwrap();
     if !made.status.success() {
-        eprintln!("skipped: no Python environment can be made: {}", String::from_utf8_lossy(&made.stdout).trim());
+        eprintln!(
+            "skipped: no Python environment can be made: {}",
+            String::from_utf8_lossy(&made.stdout).trim()
+        );
         return None;
     }
-    let installed =
-        Command::new(&python).args(["-m", "pip", "install", "-q", "--disable-pip-version-check"]).args(packages).output().unwrap();
+    let installed = Command::new(&python)
+        .args(["-m", "pip", "install", "-q", "--disable-pip-version-check"])
+        .args(packages)
+        .output()
+        .unwrap();
     if !installed.status.success() {
         let why = String::from_utf8_lossy(&installed.stderr);
-        eprintln!("skipped: {packages:?} cannot be installed: {}", why.lines().last().unwrap_or_default());
+        eprintln!(
+            "skipped: {packages:?} cannot be installed: {}",
+            why.lines().last().unwrap_or_default()
+        );
         return None;
     }
     Some(home.join("bin"))
@@ -190,7 +223,11 @@ pub(crate) fn python_environment(folder: &Folder, packages: &[&str]) -> Option<P
 
 /// A TCP port of this machine that nobody listens on now.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// The repository.

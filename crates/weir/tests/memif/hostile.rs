@@ -7,7 +7,8 @@ use rustix::fs::SealFlags;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, connect, listen};
 
 use crate::raw::{
-    ACK, ADD_REGION, ADD_RING, CONNECT, CONNECTED, HELLO, INIT, RawRing, Talk, add_region, add_ring, event, memory, message, seqpacket,
+    ACK, ADD_REGION, ADD_RING, CONNECT, CONNECTED, HELLO, INIT, RawRing, Talk, add_region,
+    add_ring, event, memory, message, seqpacket,
 };
 use crate::router::{Folder, Weir, wait_for};
 
@@ -41,7 +42,9 @@ fn router(folder: &Folder, role: &str) -> (Weir, SocketAddrUnix) {
 /// The other ports go on, and lose nothing that came in.
 fn others_go_on(weir: &Weir) {
     let before = weir.packets("out").1;
-    wait_for("the other ports go on", || weir.packets("out").1 > before + 200);
+    wait_for("the other ports go on", || {
+        weir.packets("out").1 > before + 200
+    });
     weir.assert_nothing_dropped();
 }
 
@@ -51,7 +54,10 @@ fn parted(weir: &Weir, talk: Talk, reason: &str, round: u64) {
     let told = talk.farewell();
     assert!(!told.is_empty(), "{reason}");
     wait_for("the link is down", || !weir.link_is_up("m0"));
-    assert_eq!(weir.memif("m0")["last_disconnect"].as_str(), Some(told.as_str()));
+    assert_eq!(
+        weir.memif("m0")["last_disconnect"].as_str(),
+        Some(told.as_str())
+    );
     assert!(weir.shown("memif").contains(reason) && weir.shown("memif").contains(&told));
 }
 
@@ -60,23 +66,49 @@ fn as_slave(weir: &Weir, address: &SocketAddrUnix) -> (Talk, File) {
     let talk = Talk(seqpacket());
     wait_for("the router listens", || connect(&talk.0, address).is_ok());
     talk.expect(HELLO);
-    talk.say(&message(INIT, &[&0x0200u16.to_le_bytes(), &5u32.to_le_bytes(), &[0], &[0; 24], b"hostile"]), &[]);
+    talk.say(
+        &message(
+            INIT,
+            &[
+                &0x0200u16.to_le_bytes(),
+                &5u32.to_le_bytes(),
+                &[0],
+                &[0; 24],
+                b"hostile",
+            ],
+        ),
+        &[],
+    );
     talk.expect(ACK);
     let file = memory(REGION, SealFlags::SHRINK);
     for offset in [TO_MASTER, TO_SLAVE] {
-        RawRing { file: &file, offset, size: SIZE }.initialise();
+        RawRing {
+            file: &file,
+            offset,
+            size: SIZE,
+        }
+        .initialise();
     }
     talk.say(&add_region(0, REGION), &[file.as_fd()]);
     talk.expect(ACK);
     let events = [event(), event()];
     for (to_master, offset) in [(true, TO_MASTER), (false, TO_SLAVE)] {
-        talk.say(&add_ring(to_master, 0, 0, offset as u32, LOG2), &[events[usize::from(to_master)].as_fd()]);
+        talk.say(
+            &add_ring(to_master, 0, 0, offset as u32, LOG2),
+            &[events[usize::from(to_master)].as_fd()],
+        );
         talk.expect(ACK);
     }
     talk.say(&message(CONNECT, &[b"evil0"]), &[]);
     talk.expect(CONNECTED);
     wait_for("the link is up", || weir.link_is_up("m0"));
-    assert_eq!((weir.memif("m0")["peer"].as_str(), weir.memif("m0")["peer_interface"].as_str()), (Some("hostile"), Some("evil0")));
+    assert_eq!(
+        (
+            weir.memif("m0")["peer"].as_str(),
+            weir.memif("m0")["peer_interface"].as_str()
+        ),
+        (Some("hostile"), Some("evil0"))
+    );
     (talk, file)
 }
 
@@ -105,20 +137,32 @@ fn slaves_that_write_nonsense_are_sent_away() {
     ];
     for (reason, round, lie) in lies {
         let (talk, file) = as_slave(&weir, &address);
-        lie(&RawRing { file: &file, offset: TO_MASTER, size: SIZE });
+        lie(&RawRing {
+            file: &file,
+            offset: TO_MASTER,
+            size: SIZE,
+        });
         parted(&weir, talk, reason, round);
         others_go_on(&weir);
     }
     // An honest one is served, and nothing of the others came in.
     let (talk, file) = as_slave(&weir, &address);
-    let ring = RawRing { file: &file, offset: TO_MASTER, size: SIZE };
+    let ring = RawRing {
+        file: &file,
+        offset: TO_MASTER,
+        size: SIZE,
+    };
     ring.set(0, 0, 0, 100, BUFFERS);
     ring.set_head(1);
     wait_for("its frame arrives", || weir.packets("sink").1 == 1);
     assert_eq!(weir.packets("m0"), (1, 0));
     drop(talk);
     let log = weir.stop();
-    assert!(log.contains("m0: no peer: \"an index in a ring is out of range\"") && !log.contains("panic"), "{log}");
+    assert!(
+        log.contains("m0: no peer: \"an index in a ring is out of range\"")
+            && !log.contains("panic"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -130,11 +174,17 @@ fn a_peer_that_goes_and_comes_between_two_looks_is_told_of_as_both() {
         // Mostly faster than anybody looks.
         drop(before);
         before = as_slave(&weir, &address);
-        wait_for("the other one is seen", || weir.memif("m0")["connects"] == round + 1);
+        wait_for("the other one is seen", || {
+            weir.memif("m0")["connects"] == round + 1
+        });
         wait_for("both are told of", || {
             let log = weir.log();
             let count = |line: &str| log.matches(line).count() as u64;
-            (count("m0: the peer is "), count("m0: link is down"), count("m0: link is up")) == (round + 1, round, round + 1)
+            (
+                count("m0: the peer is "),
+                count("m0: link is down"),
+                count("m0: link is up"),
+            ) == (round + 1, round, round + 1)
         });
         assert!(weir.link_is_up("m0"));
     }
@@ -169,7 +219,11 @@ fn as_master(weir: &Weir, listener: &OwnedFd) -> Lent {
     talk.expect(CONNECT);
     talk.say(&message(CONNECTED, &[b"evil0"]), &[]);
     wait_for("the link is up", || weir.link_is_up("m0"));
-    Lent { talk, rings, to_slave }
+    Lent {
+        talk,
+        rings,
+        to_slave,
+    }
 }
 
 #[test]
@@ -194,8 +248,16 @@ fn masters_that_write_nonsense_are_left() {
         }),
     ];
     for (reason, round, lie) in lies {
-        let Lent { talk, rings, to_slave } = as_master(&weir, &listener);
-        let ring = RawRing { file: &rings, offset: to_slave, size: SIZE };
+        let Lent {
+            talk,
+            rings,
+            to_slave,
+        } = as_master(&weir, &listener);
+        let ring = RawRing {
+            file: &rings,
+            offset: to_slave,
+            size: SIZE,
+        };
         wait_for("buffers are offered", || ring.head() > 0);
         lie(&ring);
         parted(&weir, talk, reason, round);
@@ -210,17 +272,31 @@ fn who_lacks_the_secret_is_refused_and_both_sides_can_see_it() {
     let folder = Folder::new();
     let socket = folder.file("memif.sock");
     let text = |role: &str, secret: &str| {
-        format!("interfaces:\n  m0: {{ device: {{ driver: memif, socket: {socket}, role: {role}, secret: {secret} }} }}\n")
+        format!(
+            "interfaces:\n  m0: {{ device: {{ driver: memif, socket: {socket}, role: {role}, secret: {secret} }} }}\n"
+        )
     };
     let master = Weir::start(&folder, "master", &text("master", "sesame"));
     let slave = Weir::start(&folder, "slave", &text("slave", "barley"));
-    wait_for("it tries more than once", || master.disconnects("m0", "wrong_secret") > 2);
+    wait_for("it tries more than once", || {
+        master.disconnects("m0", "wrong_secret") > 2
+    });
     assert!(!master.link_is_up("m0") && !slave.link_is_up("m0"));
-    assert_eq!(slave.memif("m0")["last_disconnect"], "the peer took its leave: the secret is wrong");
+    assert_eq!(
+        slave.memif("m0")["last_disconnect"],
+        "the peer took its leave: the secret is wrong"
+    );
     // However often it happens, it is told once.
-    assert_eq!(slave.log().matches("the secret is wrong").count(), 1, "{}", slave.log());
+    assert_eq!(
+        slave.log().matches("the secret is wrong").count(),
+        1,
+        "{}",
+        slave.log()
+    );
     slave.change("barley", "sesame");
-    wait_for("they meet", || master.link_is_up("m0") && slave.link_is_up("m0"));
+    wait_for("they meet", || {
+        master.link_is_up("m0") && slave.link_is_up("m0")
+    });
     for log in [master.stop(), slave.stop()] {
         assert!(!log.contains("sesame") && !log.contains("barley"), "{log}");
     }

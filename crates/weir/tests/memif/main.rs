@@ -6,7 +6,10 @@
 
 mod hostile;
 #[path = "../../../drivers/memif/tests/hostile/raw.rs"]
-#[allow(dead_code, reason = "written for the driver's own tests, which use all of it")]
+#[allow(
+    dead_code,
+    reason = "written for the driver's own tests, which use all of it"
+)]
 mod raw;
 mod router;
 mod testpmd;

@@ -16,7 +16,10 @@ pub(crate) const LONG: Duration = Duration::from_secs(40);
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !done() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {LONG:?}");
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not happen within {LONG:?}"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -30,7 +33,11 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     pub(crate) fn new() -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("weir-memif-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "weir-memif-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         Folder(folder)
@@ -58,7 +65,10 @@ pub(crate) struct Weir {
 impl Weir {
     pub(crate) fn start(folder: &Folder, name: &str, config: &str) -> Weir {
         let file = |ending: &str| folder.file(&format!("{name}.{ending}"));
-        let config = format!("{config}\nlogging: {{ level: info }}\nhistory: {{ directory: {} }}\n", file("history"));
+        let config = format!(
+            "{config}\nlogging: {{ level: info }}\nhistory: {{ directory: {} }}\n",
+            file("history")
+        );
         std::fs::write(file("yaml"), config).unwrap();
         let (socket, log) = (file("api.sock"), file("log"));
         let mut child = Command::new(WEIR)
@@ -69,8 +79,15 @@ impl Weir {
             .spawn()
             .unwrap();
         let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        let weir = Weir { child, socket, log, config: file("yaml") };
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        let weir = Weir {
+            child,
+            socket,
+            log,
+            config: file("yaml"),
+        };
         assert!(said.contains("runs:"), "{said}{}", weir.log());
         weir
     }
@@ -80,8 +97,17 @@ impl Weir {
     }
 
     fn output(&self, arguments: &[&str]) -> String {
-        let output = Command::new(WEIR).args(["--socket", &self.socket]).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}\n{}", String::from_utf8_lossy(&output.stderr), self.log());
+        let output = Command::new(WEIR)
+            .args(["--socket", &self.socket])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}\n{}",
+            String::from_utf8_lossy(&output.stderr),
+            self.log()
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -106,13 +132,22 @@ impl Weir {
     /// The row of an interface.
     pub(crate) fn interface(&self, name: &str) -> Value {
         let all = self.show("interface");
-        all["interfaces"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap_or_else(|| panic!("no {name}: {all}")).clone()
+        all["interfaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["name"] == name)
+            .unwrap_or_else(|| panic!("no {name}: {all}"))
+            .clone()
     }
 
     /// Packets of an interface, received and sent.
     pub(crate) fn packets(&self, name: &str) -> (u64, u64) {
         let row = self.interface(name);
-        (row["rx"]["packets"].as_u64().unwrap(), row["tx"]["packets"].as_u64().unwrap())
+        (
+            row["rx"]["packets"].as_u64().unwrap(),
+            row["tx"]["packets"].as_u64().unwrap(),
+        )
     }
 
     pub(crate) fn link_is_up(&self, name: &str) -> bool {
@@ -122,14 +157,23 @@ impl Weir {
     /// The memif port of an interface.
     pub(crate) fn memif(&self, name: &str) -> Value {
         let all = self.show("memif");
-        all["ports"].as_array().unwrap().iter().find(|it| it["interface"] == name).unwrap_or_else(|| panic!("no {name}: {all}")).clone()
+        all["ports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["interface"] == name)
+            .unwrap_or_else(|| panic!("no {name}: {all}"))
+            .clone()
     }
 
     /// How often peers were parted from for this reason.
     pub(crate) fn disconnects(&self, name: &str, reason: &str) -> u64 {
         let port = self.memif(name);
         let reasons = port["disconnects"].as_array().unwrap();
-        reasons.iter().find(|it| it["reason"] == reason).map_or(0, |it| it["count"].as_u64().unwrap())
+        reasons
+            .iter()
+            .find(|it| it["reason"] == reason)
+            .map_or(0, |it| it["count"].as_u64().unwrap())
     }
 
     /// Drops by reason, those that are not 0.
@@ -161,7 +205,15 @@ impl Weir {
     pub(crate) fn follow(&self, folder: &Folder) -> Follower {
         let file = folder.file("events");
         let child = Command::new(WEIR)
-            .args(["--socket", &self.socket, "--json", "monitor", "events", "config", "link"])
+            .args([
+                "--socket",
+                &self.socket,
+                "--json",
+                "monitor",
+                "events",
+                "config",
+                "link",
+            ])
             .stdin(Stdio::null())
             .stdout(std::fs::File::create(&file).unwrap())
             .spawn()
@@ -170,7 +222,11 @@ impl Weir {
         let mut turn = false;
         wait_for("somebody listens", || {
             turn = !turn;
-            let (from, to) = if turn { ("level: info", "level: debug") } else { ("level: debug", "level: info") };
+            let (from, to) = if turn {
+                ("level: info", "level: debug")
+            } else {
+                ("level: debug", "level: info")
+            };
             self.change(from, to);
             !follower.told().is_empty()
         });
@@ -208,10 +264,20 @@ impl Follower {
         let told = self.told();
         // The last line may be half written.
         let whole = told.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let events = whole.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let of_this = events.map(|event| if event["data"].is_object() { event["data"].clone() } else { event });
+        let events = whole
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_this = events.map(|event| {
+            if event["data"].is_object() {
+                event["data"].clone()
+            } else {
+                event
+            }
+        });
         let links = of_this.filter(|event| event["interface"] == interface);
-        links.filter_map(|event| event["link"].as_str().map(str::to_owned)).collect()
+        links
+            .filter_map(|event| event["link"].as_str().map(str::to_owned))
+            .collect()
     }
 }
 

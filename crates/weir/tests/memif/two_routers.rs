@@ -42,7 +42,9 @@ fn generator(other: u8) -> String {
 }
 
 fn meet(one: &Weir, other: &Weir) {
-    wait_for("both ends are up", || one.link_is_up("m0") && other.link_is_up("m0"));
+    wait_for("both ends are up", || {
+        one.link_is_up("m0") && other.link_is_up("m0")
+    });
 }
 
 #[test]
@@ -57,25 +59,59 @@ fn routed_both_ways_nothing_is_lost() {
     slave.change("interfaces:\n", &generator(1));
     for (from, to) in [(&master, &slave), (&slave, &master)] {
         wait_for("all that was made is sent", || from.has_sent("m0", PACKETS));
-        wait_for("all that was sent arrives", || to.packets("m0").0 == from.packets("m0").1);
-        wait_for("all that arrives is routed", || to.packets("sink").1 == from.packets("m0").1);
+        wait_for("all that was sent arrives", || {
+            to.packets("m0").0 == from.packets("m0").1
+        });
+        wait_for("all that arrives is routed", || {
+            to.packets("sink").1 == from.packets("m0").1
+        });
         println!("{} packets routed over memif, 0 lost", to.packets("sink").1);
     }
     let (one, other) = (master.memif("m0"), slave.memif("m0"));
     for (port, role) in [(&one, "master"), (&other, "slave")] {
-        assert_eq!((port["role"].as_str(), port["id"].as_u64(), port["socket"].as_str()), (Some(role), Some(3), Some(socket.as_str())));
-        assert_eq!((port["rx_rings"].as_u64(), port["tx_rings"].as_u64(), port["ring_size"].as_u64()), (Some(2), Some(2), Some(8192)));
-        assert!(port["peer"].as_str().unwrap().starts_with("weir ") && port["zero_copy"] == (role == "slave"), "{port}");
+        assert_eq!(
+            (
+                port["role"].as_str(),
+                port["id"].as_u64(),
+                port["socket"].as_str()
+            ),
+            (Some(role), Some(3), Some(socket.as_str()))
+        );
+        assert_eq!(
+            (
+                port["rx_rings"].as_u64(),
+                port["tx_rings"].as_u64(),
+                port["ring_size"].as_u64()
+            ),
+            (Some(2), Some(2), Some(8192))
+        );
+        assert!(
+            port["peer"].as_str().unwrap().starts_with("weir ")
+                && port["zero_copy"] == (role == "slave"),
+            "{port}"
+        );
         // Both see the same two regions: the slave's rings and its packet memory.
         assert_eq!(port["region_bytes"], one["region_bytes"]);
     }
     assert_eq!(one["region_bytes"].as_array().unwrap().len(), 2);
     assert!(slave.shown("memif").contains("zero-copy") && master.shown("memif").contains("copy"));
     let hardware = slave.show("hardware").to_string();
-    assert!(hardware.contains("slave, zero-copy") && hardware.contains("rx_packets_q1"), "{hardware}");
+    assert!(
+        hardware.contains("slave, zero-copy") && hardware.contains("rx_packets_q1"),
+        "{hardware}"
+    );
     let placement = slave.show("rx-placement");
-    let queues = placement["queues"].as_array().unwrap().iter().filter(|queue| queue["interface"] == "m0");
-    assert_eq!(queues.map(|queue| queue["worker"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+    let queues = placement["queues"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|queue| queue["interface"] == "m0");
+    assert_eq!(
+        queues
+            .map(|queue| queue["worker"].as_u64().unwrap())
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
     assert!(!slave.stop().contains("sesame") && !master.stop().contains("sesame"));
 }
 
@@ -93,7 +129,10 @@ fn what_is_cross_connected_arrives_as_it_was_also_in_pieces() {
             folder.file(&format!("{role}.pcap"))
         )
     };
-    let (master, slave) = (Weir::start(&folder, "master", &text("master")), Weir::start(&folder, "slave", &text("slave")));
+    let (master, slave) = (
+        Weir::start(&folder, "master", &text("master")),
+        Weir::start(&folder, "slave", &text("slave")),
+    );
     meet(&master, &slave);
     for weir in [&master, &slave] {
         weir.change(
@@ -111,7 +150,9 @@ fn what_is_cross_connected_arrives_as_it_was_also_in_pieces() {
         wait_for("all frames are sent", || weir.has_sent("m0", 1000));
     }
     for (from, to) in [(&master, &slave), (&slave, &master)] {
-        wait_for("all frames arrive", || to.packets("out").1 == from.packets("m0").1);
+        wait_for("all frames arrive", || {
+            to.packets("out").1 == from.packets("m0").1
+        });
     }
     for (role, weir) in [("master", master), ("slave", slave)] {
         let frames = weir.packets("out").1 as usize;
@@ -148,28 +189,45 @@ fn a_router_that_dies_and_returns_is_met_again_and_nothing_leaks() {
             let peer = Weir::start(&folder, &format!("{dying}{round}"), &text(dying));
             wait_for("the peer is there", || weir.link_is_up("m0"));
             let (before, _) = weir.packets("m0");
-            wait_for("traffic flows", || weir.packets("m0").0 > before + 300 && peer.packets("m0").0 > 300);
+            wait_for("traffic flows", || {
+                weir.packets("m0").0 > before + 300 && peer.packets("m0").0 > 300
+            });
             assert_eq!(weir.memif("m0")["connects"], round);
             peer.kill();
             wait_for("its death is noticed", || !weir.link_is_up("m0"));
             assert_eq!(weir.disconnects("m0", "peer_gone"), round);
-            assert_eq!(weir.memif("m0")["last_disconnect"], "the peer closed the control channel or died");
+            assert_eq!(
+                weir.memif("m0")["last_disconnect"],
+                "the peer closed the control channel or died"
+            );
         }
         wait_for("all links are told", || events.links("m0").len() >= 6);
         assert_eq!(events.links("m0"), ["up", "down"].repeat(3));
         // Once each: who came, why it went, and what became of the link.
         let log = weir.log();
-        for line in ["m0: the peer is ", "m0: link is up", "m0: no peer: ", "m0: link is down"] {
+        for line in [
+            "m0: the peer is ",
+            "m0: link is up",
+            "m0: no peer: ",
+            "m0: link is down",
+        ] {
             assert_eq!(log.matches(line).count(), 3, "{line}: {log}");
         }
         // What was dropped meanwhile has a reason, and that is all that was.
         let drops = weir.drops();
         assert!(
-            drops.as_object().unwrap().keys().all(|reason| ["tx-down", "tx-full", "interface-down"].contains(&reason.as_str())),
+            drops.as_object().unwrap().keys().all(|reason| [
+                "tx-down",
+                "tx-full",
+                "interface-down"
+            ]
+            .contains(&reason.as_str())),
             "{drops}"
         );
         weir.change("rate: 3000", "rate: 1, limit: 1");
-        wait_for("what the peers had is home", || weir.buffers_in_use() <= AT_HAND);
+        wait_for("what the peers had is home", || {
+            weir.buffers_in_use() <= AT_HAND
+        });
     }
 }
 
@@ -198,21 +256,47 @@ history: {{ directory: {} }}
         );
         std::fs::write(folder.file(role), config).unwrap();
         let (file, api) = (folder.file(role), folder.file(&format!("{role}.sock")));
-        let mut running = lab.host(ROUTER).unwrap().spawn(WEIR, &["run", "-c", &file, "--socket", &api]).unwrap();
+        let mut running = lab
+            .host(ROUTER)
+            .unwrap()
+            .spawn(WEIR, &["run", "-c", &file, "--socket", &api])
+            .unwrap();
         running.wait_for_output("runs:", LONG).unwrap();
         running
     };
     let (master, slave) = (run("master", "port-a", 1, 2), run("slave", "port-b", 2, 1));
-    let near = |program: &str, arguments: &[&str]| lab.host(NEAR).unwrap().run(program, arguments, LONG).unwrap();
-    wait_for("the first answer", || near("ping", &["-c", "1", "-W", "1", "10.2.0.2"]).success());
-    let ping = near("ping", &["-c", "20", "-i", "0.05", "-W", "2", "-s", "1400", "10.2.0.2"]);
+    let near = |program: &str, arguments: &[&str]| {
+        lab.host(NEAR)
+            .unwrap()
+            .run(program, arguments, LONG)
+            .unwrap()
+    };
+    wait_for("the first answer", || {
+        near("ping", &["-c", "1", "-W", "1", "10.2.0.2"]).success()
+    });
+    let ping = near(
+        "ping",
+        &[
+            "-c", "20", "-i", "0.05", "-W", "2", "-s", "1400", "10.2.0.2",
+        ],
+    );
     // Two routers on the way.
-    assert!(ping.stdout.contains(" 0% packet loss") && ping.stdout.contains("ttl=62"), "{}", ping.stdout);
-    let mut server = lab.host(FAR).unwrap().spawn("iperf3", &["-s", "-1", "--forceflush"]).unwrap();
+    assert!(
+        ping.stdout.contains(" 0% packet loss") && ping.stdout.contains("ttl=62"),
+        "{}",
+        ping.stdout
+    );
+    let mut server = lab
+        .host(FAR)
+        .unwrap()
+        .spawn("iperf3", &["-s", "-1", "--forceflush"])
+        .unwrap();
     server.wait_for_output("listening", LONG).unwrap();
     let report = near("iperf3", &["-c", "10.2.0.2", "-t", "2", "-J"]);
     let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
+    let rate = report["end"]["sum_received"]["bits_per_second"]
+        .as_f64()
+        .unwrap_or(0.0);
     assert!(rate > 1e6, "{report}");
     println!("iperf3 over two routers: {:.0} Mbit/s", rate / 1e6);
     for running in [slave, master] {

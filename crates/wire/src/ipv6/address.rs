@@ -75,7 +75,11 @@ pub const fn is_multicast(address: &[u8; 16]) -> bool {
 #[inline]
 #[must_use]
 pub const fn scope(address: &[u8; 16]) -> Option<Scope> {
-    if is_multicast(address) { Some(Scope(address[1] & 15)) } else { None }
+    if is_multicast(address) {
+        Some(Scope(address[1] & 15))
+    } else {
+        None
+    }
 }
 
 /// Whether it is of one link only: `fe80::/10`.
@@ -88,7 +92,24 @@ pub const fn is_link_local(address: &[u8; 16]) -> bool {
 /// The group in which whoever has this address listens (RFC 4291 section 2.7.1).
 #[must_use]
 pub const fn solicited_node(address: &[u8; 16]) -> [u8; 16] {
-    [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, address[13], address[14], address[15]]
+    [
+        0xff,
+        2,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        0xff,
+        address[13],
+        address[14],
+        address[15],
+    ]
 }
 
 /// The MAC address of a group (RFC 2464 section 7).
@@ -101,7 +122,24 @@ pub const fn multicast_mac(group: &[u8; 16]) -> MacAddr {
 #[must_use]
 pub const fn link_local(mac: MacAddr) -> [u8; 16] {
     let MacAddr([a, b, c, d, e, f]) = mac;
-    [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f]
+    [
+        0xfe,
+        0x80,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        a ^ 2,
+        b,
+        c,
+        0xff,
+        0xfe,
+        d,
+        e,
+        f,
+    ]
 }
 
 /// The IPv4 address within `::ffff:0:0/96`.
@@ -125,7 +163,9 @@ pub fn is_forbidden_source(address: &[u8; 16]) -> bool {
 #[inline]
 #[must_use]
 pub fn is_forbidden_destination(address: &[u8; 16]) -> bool {
-    *address == super::UNSPECIFIED || is_nowhere(address) || (is_multicast(address) && address[1] & 15 < 2)
+    *address == super::UNSPECIFIED
+        || is_nowhere(address)
+        || (is_multicast(address) && address[1] & 15 < 2)
 }
 
 #[inline]

@@ -20,7 +20,19 @@ pub const MAX_HEADERS: usize = 8;
 pub const MAX_BYTES: usize = 512;
 
 /// A fragment header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct FragmentHeader {
     next_header: u8,
@@ -33,9 +45,19 @@ header!(FragmentHeader, 8);
 impl FragmentHeader {
     /// A header of these fields; the offset counts units of 8 bytes.
     #[must_use]
-    pub const fn new(next: IpProtocol, offset: u16, more: bool, identification: u32) -> FragmentHeader {
+    pub const fn new(
+        next: IpProtocol,
+        offset: u16,
+        more: bool,
+        identification: u32,
+    ) -> FragmentHeader {
         let offset = U16::new(offset << 3 | more as u16);
-        FragmentHeader { next_header: next.0, reserved: 0, offset, identification: U32::new(identification) }
+        FragmentHeader {
+            next_header: next.0,
+            reserved: 0,
+            offset,
+            identification: U32::new(identification),
+        }
     }
 
     /// What follows; of a later piece, what the first one begins with.
@@ -142,35 +164,71 @@ pub struct ChainError {
 /// # Errors
 /// What was wrong, and where. Whatever it was, the fixed header may still be believed, if there is one.
 pub fn walk(packet: &[u8], headers: usize, bytes: usize) -> Result<Chain, ChainError> {
-    let Some((fixed, _)) = Ipv6Header::read(packet) else { return Err(ChainError { fault: Fault::Truncated, at: packet.len() }) };
+    let Some((fixed, _)) = Ipv6Header::read(packet) else {
+        return Err(ChainError {
+            fault: Fault::Truncated,
+            at: packet.len(),
+        });
+    };
     let (offset, named_at) = (Ipv6Header::LEN, 6);
-    let mut chain = Chain { protocol: fixed.next_header(), offset, named_at, fragment: None, hop_by_hop: false, headers: 0 };
+    let mut chain = Chain {
+        protocol: fixed.next_header(),
+        offset,
+        named_at,
+        fragment: None,
+        hop_by_hop: false,
+        headers: 0,
+    };
     loop {
         let at = chain.offset;
         let misplaced = chain.protocol == IpProtocol::HOP_BY_HOP && chain.headers > 0;
         let again = chain.protocol == IpProtocol::FRAGMENT && chain.fragment.is_some();
         if misplaced || again {
-            let fault = if misplaced { Fault::Misplaced } else { Fault::Refragmented };
-            return Err(ChainError { fault, at: chain.named_at });
+            let fault = if misplaced {
+                Fault::Misplaced
+            } else {
+                Fault::Refragmented
+            };
+            return Err(ChainError {
+                fault,
+                at: chain.named_at,
+            });
         }
-        let Some(unit) = unit(chain.protocol) else { return Ok(chain) };
+        let Some(unit) = unit(chain.protocol) else {
+            return Ok(chain);
+        };
         if chain.headers == headers {
-            return Err(ChainError { fault: Fault::TooMany, at: chain.named_at });
+            return Err(ChainError {
+                fault: Fault::TooMany,
+                at: chain.named_at,
+            });
         }
         let Some(&[next, length]) = packet.get(at..).and_then(<[u8]>::first_chunk) else {
-            return Err(ChainError { fault: Fault::Truncated, at: packet.len() });
+            return Err(ChainError {
+                fault: Fault::Truncated,
+                at: packet.len(),
+            });
         };
         let length = unit.bytes(length);
         let end = at + length;
         if end - Ipv6Header::LEN > bytes {
-            return Err(ChainError { fault: Fault::TooLong, at: at + 1 });
+            return Err(ChainError {
+                fault: Fault::TooLong,
+                at: at + 1,
+            });
         }
         if end > packet.len() {
-            return Err(ChainError { fault: Fault::Truncated, at: packet.len() });
+            return Err(ChainError {
+                fault: Fault::Truncated,
+                at: packet.len(),
+            });
         }
         chain.hop_by_hop |= chain.protocol == IpProtocol::HOP_BY_HOP;
         if chain.protocol == IpProtocol::FRAGMENT {
-            chain.fragment = packet.get(at..).and_then(FragmentHeader::read).map(|(fragment, _)| *fragment);
+            chain.fragment = packet
+                .get(at..)
+                .and_then(FragmentHeader::read)
+                .map(|(fragment, _)| *fragment);
         }
         (chain.protocol, chain.offset, chain.named_at) = (IpProtocol(next), end, at);
         chain.headers += 1;
@@ -202,7 +260,9 @@ impl Unit {
 
 const fn unit(protocol: IpProtocol) -> Option<Unit> {
     match protocol {
-        IpProtocol::HOP_BY_HOP | IpProtocol::ROUTING | IpProtocol::DESTINATION_OPTIONS => Some(Unit::Eight),
+        IpProtocol::HOP_BY_HOP | IpProtocol::ROUTING | IpProtocol::DESTINATION_OPTIONS => {
+            Some(Unit::Eight)
+        }
         IpProtocol::AUTHENTICATION => Some(Unit::Four),
         IpProtocol::FRAGMENT => Some(Unit::Fixed),
         _ => None,

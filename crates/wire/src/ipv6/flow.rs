@@ -30,13 +30,24 @@ impl Flow {
     pub fn read(packet: &[u8]) -> Option<Flow> {
         let (header, _) = Ipv6Header::read(packet)?;
         let (source, destination, label) = (header.source, header.destination, header.flow_label());
-        let mut flow = Flow { source, destination, label, protocol: IpProtocol(0), ports: 0 };
+        let mut flow = Flow {
+            source,
+            destination,
+            label,
+            protocol: IpProtocol(0),
+            ports: 0,
+        };
         if label != 0 {
             return Some(flow);
         }
-        let Ok(chain) = walk(packet, MAX_HEADERS, MAX_BYTES) else { return Some(flow) };
+        let Ok(chain) = walk(packet, MAX_HEADERS, MAX_BYTES) else {
+            return Some(flow);
+        };
         flow.protocol = chain.protocol;
-        let has_ports = matches!(chain.protocol, IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP);
+        let has_ports = matches!(
+            chain.protocol,
+            IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP
+        );
         if has_ports && !chain.is_fragment() {
             let ports = packet.get(chain.offset..).and_then(<[u8]>::first_chunk);
             flow.ports = ports.map_or(0, |ports| u32::from_be_bytes(*ports));
@@ -48,10 +59,24 @@ impl Flow {
     /// other need different seeds, or the second chooses as the first did.
     #[must_use]
     pub fn hash(&self, seed: u64) -> u32 {
-        let (from, to) = (u128::from_be_bytes(self.source), u128::from_be_bytes(self.destination));
-        let rest = u64::from(self.ports) << 32 | u64::from(self.label) << 8 | u64::from(self.protocol.0);
-        let words = [(from >> 64) as u64, from as u64, (to >> 64) as u64, to as u64, rest];
-        let sum = words.into_iter().fold(seed ^ 0x9e37_79b9_7f4a_7c15, |sum, word| fold(sum ^ word, 0xa076_1d64_78bd_642f));
+        let (from, to) = (
+            u128::from_be_bytes(self.source),
+            u128::from_be_bytes(self.destination),
+        );
+        let rest =
+            u64::from(self.ports) << 32 | u64::from(self.label) << 8 | u64::from(self.protocol.0);
+        let words = [
+            (from >> 64) as u64,
+            from as u64,
+            (to >> 64) as u64,
+            to as u64,
+            rest,
+        ];
+        let sum = words
+            .into_iter()
+            .fold(seed ^ 0x9e37_79b9_7f4a_7c15, |sum, word| {
+                fold(sum ^ word, 0xa076_1d64_78bd_642f)
+            });
         (fold(sum, 0xe703_7ed1_a0b4_28db) >> 32) as u32
     }
 }

@@ -8,7 +8,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::{IpProtocol, header};
 
 /// The 40 bytes of every IPv6 header; extension headers are the bytes behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct Ipv6Header {
     version_class_flow: U32,
@@ -27,7 +39,13 @@ impl Ipv6Header {
     /// A header of these fields, class and flow label 0.
     #[inline]
     #[must_use]
-    pub const fn new(source: [u8; 16], destination: [u8; 16], next: IpProtocol, hop_limit: u8, payload_len: u16) -> Ipv6Header {
+    pub const fn new(
+        source: [u8; 16],
+        destination: [u8; 16],
+        next: IpProtocol,
+        hop_limit: u8,
+        payload_len: u16,
+    ) -> Ipv6Header {
         Ipv6Header {
             version_class_flow: U32::new(6 << 28),
             payload_len: U16::new(payload_len),
@@ -94,13 +112,15 @@ impl Ipv6Header {
     /// Sets differentiated services and congestion.
     #[inline(always)]
     pub fn set_traffic_class(&mut self, class: u8) {
-        self.version_class_flow = U32::new((self.version_class_flow.get() & 0xf00f_ffff) | u32::from(class) << 20);
+        self.version_class_flow =
+            U32::new((self.version_class_flow.get() & 0xf00f_ffff) | u32::from(class) << 20);
     }
 
     /// Sets the flow label; what is over 20 bits is cut off.
     #[inline(always)]
     pub fn set_flow_label(&mut self, label: u32) {
-        self.version_class_flow = U32::new((self.version_class_flow.get() & 0xfff0_0000) | (label & 0xf_ffff));
+        self.version_class_flow =
+            U32::new((self.version_class_flow.get() & 0xfff0_0000) | (label & 0xf_ffff));
     }
 
     /// Says what follows.

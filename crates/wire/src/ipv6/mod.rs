@@ -6,8 +6,8 @@ mod flow;
 mod header;
 
 pub use address::{
-    Class, Scope, class, is_forbidden_destination, is_forbidden_source, is_link_local, is_multicast, link_local, mapped_ipv4,
-    multicast_mac, scope, solicited_node,
+    Class, Scope, class, is_forbidden_destination, is_forbidden_source, is_link_local,
+    is_multicast, link_local, mapped_ipv4, multicast_mac, scope, solicited_node,
 };
 pub use chain::{Chain, ChainError, Fault, FragmentHeader, MAX_BYTES, MAX_HEADERS, walk};
 pub use flow::Flow;

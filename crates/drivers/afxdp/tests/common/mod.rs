@@ -30,14 +30,21 @@ pub(crate) fn can_run() -> bool {
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while !done() {
-        assert!(Instant::now() < deadline, "{what} did not happen within 5 s");
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not happen within 5 s"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
 /// A pool on ordinary pages.
 pub(crate) fn pool(chunks: usize) -> Pool {
-    Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap()
+    Pool::new(PoolConfig {
+        chunks,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap()
 }
 
 /// A lab of a router with the devices `p0`, `p1`, …, each with a cable to `eth0` of a host `h0`, `h1`,
@@ -63,7 +70,11 @@ pub(crate) fn lab_of(ports: usize, queues: u32, mtu: u32) -> Lab {
 
 /// Opens a port in the lab's router.
 pub(crate) fn open(lab: &Lab, config: &AfxdpConfig, pool: &Pool) -> Result<AfxdpPort, OpenError> {
-    lab.host("router").unwrap().namespace().run(|| AfxdpPort::open(config, pool)).unwrap()
+    lab.host("router")
+        .unwrap()
+        .namespace()
+        .run(|| AfxdpPort::open(config, pool))
+        .unwrap()
 }
 
 /// A port with its queues and a worker's stock of packets.
@@ -78,7 +89,12 @@ impl Running {
     pub(crate) fn open(lab: &Lab, config: &AfxdpConfig, pool: &Pool) -> Running {
         let mut port = open(lab, config, pool).unwrap();
         let queues = port.take_queues();
-        Running { port, queues, cache: PktCache::new(pool), vector: Vector::with_capacity(256) }
+        Running {
+            port,
+            queues,
+            cache: PktCache::new(pool),
+            vector: Vector::with_capacity(256),
+        }
     }
 
     pub(crate) fn rx(&mut self, queue: usize) -> &mut dyn RxQueue {
@@ -91,19 +107,33 @@ impl Running {
 
     /// Receives what is there on one queue, as bytes.
     pub(crate) fn receive(&mut self, queue: usize) -> Vec<Vec<u8>> {
-        let Running { queues, cache, vector, .. } = self;
+        let Running {
+            queues,
+            cache,
+            vector,
+            ..
+        } = self;
         let rx = queues[queue].rx.as_deref_mut().unwrap();
         rx.recv(vector, cache, 256);
-        let frames = vector.iter().map(|packet| packet.segments().collect::<Vec<_>>().concat()).collect();
+        let frames = vector
+            .iter()
+            .map(|packet| packet.segments().collect::<Vec<_>>().concat())
+            .collect();
         cache.free_all(vector.drain());
         frames
     }
 
     /// Sends frames on one queue; returns how many were taken.
     pub(crate) fn send(&mut self, queue: usize, frames: &[Vec<u8>]) -> usize {
-        let Running { queues, cache, vector, .. } = self;
+        let Running {
+            queues,
+            cache,
+            vector,
+            ..
+        } = self;
         for frame in frames {
-            let fill = |at: usize, room: &mut [u8]| room.copy_from_slice(&frame[at..at + room.len()]);
+            let fill =
+                |at: usize, room: &mut [u8]| room.copy_from_slice(&frame[at..at + room.len()]);
             vector.push(Pkt::gather(frame.len(), || cache.alloc(), fill).unwrap());
         }
         let tx = queues[queue].tx.as_deref_mut().unwrap();
@@ -115,7 +145,11 @@ impl Running {
 
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let counters = self.port.counters();
-        counters.iter().find(|counter| counter.name == name).unwrap_or_else(|| panic!("no counter {name}")).value
+        counters
+            .iter()
+            .find(|counter| counter.name == name)
+            .unwrap_or_else(|| panic!("no counter {name}"))
+            .value
     }
 }
 
@@ -143,13 +177,26 @@ impl Raw {
 
     /// As [`Raw::open`], for frames of another type.
     pub(crate) fn open_for(namespace: &NetNs, device: &str, ethertype: u16) -> Raw {
-        let index = namespace.route().unwrap().link_by_name(device).unwrap().index;
-        namespace.run(|| Raw::open_here(index, ethertype.to_be())).unwrap()
+        let index = namespace
+            .route()
+            .unwrap()
+            .link_by_name(device)
+            .unwrap()
+            .index;
+        namespace
+            .run(|| Raw::open_here(index, ethertype.to_be()))
+            .unwrap()
     }
 
     fn open_here(index: u32, ethertype: u16) -> Raw {
         // SAFETY: an ordinary call without pointers.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, i32::from(ethertype)) };
+        let fd = unsafe {
+            libc::socket(
+                libc::AF_PACKET,
+                libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+                i32::from(ethertype),
+            )
+        };
         assert!(fd >= 0, "{}", io::Error::last_os_error());
         // SAFETY: `fd` was just opened and belongs to nobody else.
         let raw = Raw(unsafe { OwnedFd::from_raw_fd(fd) });
@@ -165,8 +212,23 @@ impl Raw {
         let room: i32 = 32 << 20;
         // SAFETY: both calls read structs of the lengths given.
         unsafe {
-            assert_eq!(libc::bind(fd, (&raw const address).cast(), size_of_val(&address) as u32), 0, "{}", io::Error::last_os_error());
-            libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const room).cast(), 4);
+            assert_eq!(
+                libc::bind(
+                    fd,
+                    (&raw const address).cast(),
+                    size_of_val(&address) as u32
+                ),
+                0,
+                "{}",
+                io::Error::last_os_error()
+            );
+            libc::setsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_RCVBUFFORCE,
+                (&raw const room).cast(),
+                4,
+            );
         }
         raw
     }
@@ -181,7 +243,14 @@ impl Raw {
     pub(crate) fn receive(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 65_536];
         // SAFETY: pointer and length are those of the vector.
-        let got = unsafe { libc::recv(self.0.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        let got = unsafe {
+            libc::recv(
+                self.0.as_raw_fd(),
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+                0,
+            )
+        };
         (got >= 0).then(|| {
             bytes.truncate(got as usize);
             bytes

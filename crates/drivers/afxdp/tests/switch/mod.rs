@@ -27,15 +27,33 @@ pub(crate) fn assert_whole(pool: &Pool) {
 }
 
 /// Opens a device in the lab's router with the usual settings.
-pub(crate) fn open(lab: &Lab, device: &str, mode: Mode, pool: &Pool) -> Result<AfxdpPort, OpenError> {
-    crate::common::open(lab, &AfxdpConfig { mode, ..AfxdpConfig::new(device) }, pool)
+pub(crate) fn open(
+    lab: &Lab,
+    device: &str,
+    mode: Mode,
+    pool: &Pool,
+) -> Result<AfxdpPort, OpenError> {
+    crate::common::open(
+        lab,
+        &AfxdpConfig {
+            mode,
+            ..AfxdpConfig::new(device)
+        },
+        pool,
+    )
 }
 
 /// The value of the port's counters whose names begin with `name`, all queues together.
 pub(crate) fn counter(port: &dyn Port, name: &str, source: Source) -> u64 {
     let counters = port.counters();
-    let matching: Vec<_> = counters.iter().filter(|counter| counter.source == source && counter.name.starts_with(name)).collect();
-    assert!(!matching.is_empty(), "no counter {name} of {source:?} in {counters:?}");
+    let matching: Vec<_> = counters
+        .iter()
+        .filter(|counter| counter.source == source && counter.name.starts_with(name))
+        .collect();
+    assert!(
+        !matching.is_empty(),
+        "no counter {name} of {source:?} in {counters:?}"
+    );
     matching.iter().map(|counter| counter.value).sum()
 }
 
@@ -66,12 +84,21 @@ impl Switch {
     pub(crate) fn start(one: &mut AfxdpPort, other: &mut AfxdpPort, pool: &Pool) -> Switch {
         let mut ways = Vec::new();
         for (near, far) in one.take_queues().into_iter().zip(other.take_queues()) {
-            ways.push(Way { rx: near.rx.unwrap(), tx: far.tx.unwrap() });
-            ways.push(Way { rx: far.rx.unwrap(), tx: near.tx.unwrap() });
+            ways.push(Way {
+                rx: near.rx.unwrap(),
+                tx: far.tx.unwrap(),
+            });
+            ways.push(Way {
+                rx: far.rx.unwrap(),
+                tx: near.tx.unwrap(),
+            });
         }
         let stop = Arc::new(AtomicBool::new(false));
         let (told, pool) = (stop.clone(), pool.clone());
-        Switch { stop, thread: std::thread::spawn(move || run(ways, &pool, &told)) }
+        Switch {
+            stop,
+            thread: std::thread::spawn(move || run(ways, &pool, &told)),
+        }
     }
 
     /// Ends the thread; its queues are dropped in it.
@@ -101,14 +128,24 @@ fn run(mut ways: Vec<Way>, pool: &Pool, stop: &AtomicBool) -> Switched {
             sleep(&mut ways);
         }
     }
-    Switched { refused, cpu: thread_cpu(), dead }
+    Switched {
+        refused,
+        cpu: thread_cpu(),
+        dead,
+    }
 }
 
 fn sleep(ways: &mut [Way]) {
     ways.iter_mut().for_each(|way| way.rx.before_sleep());
     let readable: Vec<BorrowedFd<'_>> = ways.iter().filter_map(|way| way.rx.readable()).collect();
-    let mut fds: Vec<PollFd<'_>> = readable.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    let limit = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    let mut fds: Vec<PollFd<'_>> = readable
+        .iter()
+        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+        .collect();
+    let limit = Timespec {
+        tv_sec: 0,
+        tv_nsec: 10_000_000,
+    };
     let _ = poll(&mut fds, Some(&limit));
 }
 
@@ -120,8 +157,16 @@ pub(crate) fn thread_cpu() -> Duration {
 
 /// A UDP socket in a host of the lab.
 pub(crate) fn udp(lab: &Lab, host: &str, port: u16) -> UdpSocket {
-    let socket = lab.host(host).unwrap().namespace().run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))).unwrap().unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let socket = lab
+        .host(host)
+        .unwrap()
+        .namespace()
+        .run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)))
+        .unwrap()
+        .unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
     // On a busy machine the receiving thread may not run for longer than the usual buffer lasts, and
     // the loss would be the test's own.
     set_socket_recv_buffer_size_force(&socket, 64 << 20).unwrap();
@@ -131,10 +176,19 @@ pub(crate) fn udp(lab: &Lab, host: &str, port: u16) -> UdpSocket {
 /// Datagrams that a host's sockets had no room for: lost by the test, not on the way to it.
 pub(crate) fn no_room(lab: &Lab, host: &str) -> u64 {
     let namespace = lab.host(host).unwrap().namespace();
-    let text = namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp")).unwrap().unwrap();
-    let mut rows = text.lines().filter_map(|line| line.strip_prefix("Udp: ")).map(str::split_whitespace);
+    let text = namespace
+        .run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))
+        .unwrap()
+        .unwrap();
+    let mut rows = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("Udp: "))
+        .map(str::split_whitespace);
     let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
-    let (_, value) = names.zip(values).find(|(name, _)| *name == "RcvbufErrors").unwrap();
+    let (_, value) = names
+        .zip(values)
+        .find(|(name, _)| *name == "RcvbufErrors")
+        .unwrap();
     value.parse().unwrap()
 }
 
@@ -166,7 +220,13 @@ const WINDOW: u32 = 200;
 
 /// Sends `count` numbered datagrams of 64-byte frames from each socket in turn to `to`, and tells what
 /// arrived at `sink`.
-pub(crate) fn traffic(from: &[UdpSocket], to: Ipv4Addr, sink: &UdpSocket, count: u32, pace: Pace) -> Arrived {
+pub(crate) fn traffic(
+    from: &[UdpSocket],
+    to: Ipv4Addr,
+    sink: &UdpSocket,
+    count: u32,
+    pace: Pace,
+) -> Arrived {
     let received = AtomicU32::new(0);
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(sink, count, &received));
@@ -207,7 +267,10 @@ fn wait_for_window(sent: u32, received: &AtomicU32) -> u32 {
 fn payload(number: u32) -> [u8; 18] {
     let mut bytes = [0; 18];
     bytes[..4].copy_from_slice(&number.to_be_bytes());
-    bytes[4..].iter_mut().zip(0..).for_each(|(byte, place)| *byte = (number as u8).wrapping_mul(31).wrapping_add(place));
+    bytes[4..]
+        .iter_mut()
+        .zip(0..)
+        .for_each(|(byte, place)| *byte = (number as u8).wrapping_mul(31).wrapping_add(place));
     bytes
 }
 
@@ -216,7 +279,9 @@ fn receive(sink: &UdpSocket, count: u32, received: &AtomicU32) -> Arrived {
     let mut seen = vec![false; count as usize];
     let mut bytes = [0; 100];
     while arrived.numbers < count as usize {
-        let Ok(len) = sink.recv(&mut bytes) else { break };
+        let Ok(len) = sink.recv(&mut bytes) else {
+            break;
+        };
         received.fetch_add(1, Ordering::Relaxed);
         let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
         if number >= count || bytes[..len] != payload(number) {
@@ -233,28 +298,60 @@ fn receive(sink: &UdpSocket, count: u32, received: &AtomicU32) -> Arrived {
 /// Socket pairs both ways: who sends, where to, who receives.
 pub(crate) fn both_ways(lab: &Lab, flows: u16) -> [(Vec<UdpSocket>, Ipv4Addr, UdpSocket); 2] {
     let senders = |host| (0..flows).map(|flow| udp(lab, host, 6000 + flow)).collect();
-    [(senders(NEAR), Ipv4Addr::new(10, 0, 0, 2), udp(lab, FAR, TARGET)), (senders(FAR), Ipv4Addr::new(10, 0, 0, 1), udp(lab, NEAR, TARGET))]
+    [
+        (
+            senders(NEAR),
+            Ipv4Addr::new(10, 0, 0, 2),
+            udp(lab, FAR, TARGET),
+        ),
+        (
+            senders(FAR),
+            Ipv4Addr::new(10, 0, 0, 1),
+            udp(lab, NEAR, TARGET),
+        ),
+    ]
 }
 
 /// What every hop between the hosts counted, for the message of a test that misses frames: devices,
 /// sockets, and the two ports.
 pub(crate) fn account(lab: &Lab, ports: [&AfxdpPort; 2]) -> String {
     let mut lines = Vec::new();
-    for (host, device) in [(NEAR, "eth0"), (ROUTER, ENDS[0]), (ROUTER, ENDS[1]), (FAR, "eth0")] {
+    for (host, device) in [
+        (NEAR, "eth0"),
+        (ROUTER, ENDS[0]),
+        (ROUTER, ENDS[1]),
+        (FAR, "eth0"),
+    ] {
         let host = lab.host(host).unwrap();
         let statistics = host.link(device).unwrap().statistics;
         let mut driver = host.ethtool().unwrap().statistics(device).unwrap();
         driver.retain(|(name, value)| *value != 0 && name != "peer_ifindex");
-        let (packets, dropped) = ((statistics.rx_packets, statistics.tx_packets), (statistics.rx_dropped, statistics.tx_dropped));
-        lines.push(format!("{}/{device}: rx, tx {packets:?}, dropped {dropped:?}, driver {driver:?}", host.name()));
+        let (packets, dropped) = (
+            (statistics.rx_packets, statistics.tx_packets),
+            (statistics.rx_dropped, statistics.tx_dropped),
+        );
+        lines.push(format!(
+            "{}/{device}: rx, tx {packets:?}, dropped {dropped:?}, driver {driver:?}",
+            host.name()
+        ));
     }
     for port in ports {
-        let ours = |counter: &weir_port::HardwareCounter| matches!(counter.source, Source::Driver | Source::Xdp) && counter.value != 0;
-        let counters: Vec<_> =
-            port.counters().into_iter().filter(ours).map(|counter| format!("{}={}", counter.name, counter.value)).collect();
+        let ours = |counter: &weir_port::HardwareCounter| {
+            matches!(counter.source, Source::Driver | Source::Xdp) && counter.value != 0
+        };
+        let counters: Vec<_> = port
+            .counters()
+            .into_iter()
+            .filter(ours)
+            .map(|counter| format!("{}={}", counter.name, counter.value))
+            .collect();
         lines.push(format!("weir {}: {}", port.device(), counters.join(" ")));
     }
-    lines.push(format!("sockets without room: {} and {}", no_room(lab, NEAR), no_room(lab, FAR)));
+    lines.push(format!(
+        "sockets without room: {} and {}",
+        no_room(lab, NEAR),
+        no_room(lab, FAR)
+    ));
     lines.join("\n")
 }
 
@@ -265,6 +362,8 @@ pub(crate) fn greet(lab: &Lab) {
     {
         let mut route = lab.host(host).unwrap().route().unwrap();
         let index = route.link_by_name("eth0").unwrap().index;
-        route.add_neighbour(index, other.into(), [2, 0, 0, 0, 0, mac]).unwrap();
+        route
+            .add_neighbour(index, other.into(), [2, 0, 0, 0, 0, mac])
+            .unwrap();
     }
 }

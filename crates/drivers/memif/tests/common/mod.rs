@@ -10,20 +10,31 @@ use weir_port::{Port, QueuePair, RxQueue, TxQueue};
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 pub(crate) fn pool(chunks: usize) -> Pool {
-    Pool::new(PoolConfig { chunks, hugepages: Hugepages::Off }).unwrap()
+    Pool::new(PoolConfig {
+        chunks,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap()
 }
 
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !done() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {LONG:?}");
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not happen within {LONG:?}"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 pub(crate) fn counter(port: &MemifPort, name: &str) -> u64 {
-    port.counters().iter().find(|counter| counter.name == name).unwrap_or_else(|| panic!("no counter {name}")).value
+    port.counters()
+        .iter()
+        .find(|counter| counter.name == name)
+        .unwrap_or_else(|| panic!("no counter {name}"))
+        .value
 }
 
 /// A port with its queues and the memory they work on.
@@ -39,11 +50,21 @@ impl End {
     pub(crate) fn open(config: &MemifConfig, pool: &Pool) -> End {
         let mut port = MemifPort::open(config, pool).unwrap();
         let (mut rx, mut tx) = (Vec::new(), Vec::new());
-        for QueuePair { rx: receiver, tx: sender } in port.take_queues() {
+        for QueuePair {
+            rx: receiver,
+            tx: sender,
+        } in port.take_queues()
+        {
             rx.push(receiver.unwrap());
             tx.push(sender.unwrap());
         }
-        End { port, rx, tx, cache: PktCache::new(pool), pool: pool.clone() }
+        End {
+            port,
+            rx,
+            tx,
+            cache: PktCache::new(pool),
+            pool: pool.clone(),
+        }
     }
 
     /// One turn without traffic, so that the queues notice what changed.
@@ -80,8 +101,15 @@ impl End {
         let got = self.rx[queue].recv(&mut vector, &mut self.cache, 256);
         assert_eq!(got, vector.len());
         // Whatever pieces the other end made, headers are in the first chunk.
-        assert!(vector.iter().all(|packet| packet.len() >= packet.total_len().min(256)));
-        let bytes = vector.iter().map(|packet| packet.segments().flatten().copied().collect()).collect();
+        assert!(
+            vector
+                .iter()
+                .all(|packet| packet.len() >= packet.total_len().min(256))
+        );
+        let bytes = vector
+            .iter()
+            .map(|packet| packet.segments().flatten().copied().collect())
+            .collect();
         self.cache.free_vector(&mut vector);
         bytes
     }
@@ -96,7 +124,13 @@ impl End {
 
     /// Ends everything; the pool must then be whole.
     pub(crate) fn close(self) {
-        let End { port, rx, tx, cache, pool } = self;
+        let End {
+            port,
+            rx,
+            tx,
+            cache,
+            pool,
+        } = self;
         drop((rx, tx));
         drop(port);
         drop(cache);
@@ -107,7 +141,9 @@ impl End {
 
 /// A frame that tells its number.
 pub(crate) fn frame(number: u32, length: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..length).map(|place| (place as u32 ^ number) as u8).collect();
+    let mut bytes: Vec<u8> = (0..length)
+        .map(|place| (place as u32 ^ number) as u8)
+        .collect();
     bytes[..4].copy_from_slice(&number.to_be_bytes());
     bytes
 }

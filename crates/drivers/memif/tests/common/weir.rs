@@ -9,7 +9,11 @@ use crate::common::{End, pool, wait_for};
 /// A socket name that nobody else uses.
 pub(crate) fn socket() -> Socket {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    Socket::Abstract(format!("weir-memif-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+    Socket::Abstract(format!(
+        "weir-memif-test-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ))
 }
 
 /// Both ends, connected.
@@ -18,7 +22,13 @@ pub(crate) fn connected(change: impl Fn(&mut MemifConfig)) -> (End, End) {
     config.ring_size = 256;
     change(&mut config);
     let mut master = End::open(&config, &pool(4096));
-    let mut slave = End::open(&MemifConfig { role: Role::Slave, ..config }, &pool(4096));
+    let mut slave = End::open(
+        &MemifConfig {
+            role: Role::Slave,
+            ..config
+        },
+        &pool(4096),
+    );
     meet(&mut master, &mut slave);
     (master, slave)
 }

@@ -11,18 +11,28 @@ use rustix::net::{SocketFlags, accept_with, bind, listen};
 use weir_memif::{MemifConfig, Role, Socket};
 
 use crate::common::{End, frame, pool, wait_for};
-use crate::raw::{ACK, ADD_REGION, ADD_RING, CONNECT, CONNECTED, HELLO, INIT, RawRing, Talk, address, message, seqpacket};
+use crate::raw::{
+    ACK, ADD_REGION, ADD_RING, CONNECT, CONNECTED, HELLO, INIT, RawRing, Talk, address, message,
+    seqpacket,
+};
 
 const SIZE: u16 = 32;
 
 /// A slave, and the socket that it calls.
 fn slave() -> (End, OwnedFd) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("weir-hostile-master-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "weir-hostile-master-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
     let listener = seqpacket();
     bind(&listener, &address(&name)).unwrap();
     listen(&listener, 4).unwrap();
-    let config = MemifConfig { ring_size: usize::from(SIZE), ..MemifConfig::new(Role::Slave, Socket::Abstract(name), 5) };
+    let config = MemifConfig {
+        ring_size: usize::from(SIZE),
+        ..MemifConfig::new(Role::Slave, Socket::Abstract(name), 5)
+    };
     (End::open(&config, &pool(512)), listener)
 }
 
@@ -31,7 +41,9 @@ fn answer(listener: &OwnedFd) -> Talk {
 }
 
 fn hello(versions: (u16, u16), regions: u16, rings: (u16, u16), log2_size: u8) -> [u8; 128] {
-    let words = [versions.0, versions.1, regions, rings.0, rings.1].map(u16::to_le_bytes).concat();
+    let words = [versions.0, versions.1, regions, rings.0, rings.1]
+        .map(u16::to_le_bytes)
+        .concat();
     message(HELLO, &[&[b'x'; 32], &words, &[log2_size]])
 }
 
@@ -46,11 +58,19 @@ struct Shared {
 
 impl Shared {
     fn to_master(&self) -> RawRing<'_> {
-        RawRing { file: &self.rings, offset: self.offsets.0, size: SIZE }
+        RawRing {
+            file: &self.rings,
+            offset: self.offsets.0,
+            size: SIZE,
+        }
     }
 
     fn to_slave(&self) -> RawRing<'_> {
-        RawRing { file: &self.rings, offset: self.offsets.1, size: SIZE }
+        RawRing {
+            file: &self.rings,
+            offset: self.offsets.1,
+            size: SIZE,
+        }
     }
 }
 
@@ -72,13 +92,26 @@ fn take_all(listener: &OwnedFd) -> Shared {
         let (bytes, event) = talk.expect(ADD_RING);
         assert!(event.is_some());
         let offset = u64::from(u32::from_le_bytes(bytes[8..12].try_into().unwrap()));
-        assert_eq!((bytes[2] == 1, bytes[12]), (index == 0, 5), "first the ring to the master");
-        if index == 0 { offsets.0 = offset } else { offsets.1 = offset }
+        assert_eq!(
+            (bytes[2] == 1, bytes[12]),
+            (index == 0, 5),
+            "first the ring to the master"
+        );
+        if index == 0 {
+            offsets.0 = offset
+        } else {
+            offsets.1 = offset
+        }
     }
     talk.say(&message(ACK, &[]), &[]);
     talk.expect(CONNECT);
     let pool = regions.pop().unwrap();
-    Shared { rings: regions.pop().unwrap(), pool, offsets, talk }
+    Shared {
+        rings: regions.pop().unwrap(),
+        pool,
+        offsets,
+        talk,
+    }
 }
 
 fn connect(slave: &mut End, listener: &OwnedFd) -> Shared {
@@ -109,7 +142,10 @@ fn parted(mut slave: End, listener: &OwnedFd, talk: Talk, reason: &str) {
     let ring = again.to_slave();
     let (_, region, _, offset) = ring.get(0);
     assert_eq!(region, 1);
-    again.pool.write_all_at(&frame(1, 100), u64::from(offset)).unwrap();
+    again
+        .pool
+        .write_all_at(&frame(1, 100), u64::from(offset))
+        .unwrap();
     ring.set(0, 0, 1, 100, offset);
     ring.set_tail(1);
     assert_eq!(slave.receive(0), [frame(1, 100)]);
@@ -145,9 +181,15 @@ fn masters_that_cannot_be_served() {
 fn answers_out_of_turn() {
     let lies: [&[[u8; 128]]; 4] = [
         // CONNECTED before anything was given.
-        &[hello((0x0200, 0x0200), 1, (0, 0), 14), message(CONNECTED, &[])],
+        &[
+            hello((0x0200, 0x0200), 1, (0, 0), 14),
+            message(CONNECTED, &[]),
+        ],
         // HELLO twice.
-        &[hello((0x0200, 0x0200), 1, (0, 0), 14), hello((0x0200, 0x0200), 1, (0, 0), 14)],
+        &[
+            hello((0x0200, 0x0200), 1, (0, 0), 14),
+            hello((0x0200, 0x0200), 1, (0, 0), 14),
+        ],
         // One acknowledgement too many: INIT, two regions, two rings, and CONNECT has none.
         &[
             hello((0x0200, 0x0200), 1, (0, 0), 14),
@@ -158,7 +200,10 @@ fn answers_out_of_turn() {
             message(ACK, &[]),
             message(ACK, &[]),
         ],
-        &[hello((0x0200, 0x0200), 1, (0, 0), 14), message(ADD_REGION, &[])],
+        &[
+            hello((0x0200, 0x0200), 1, (0, 0), 14),
+            message(ADD_REGION, &[]),
+        ],
     ];
     for says in lies {
         let (slave, listener) = slave();
@@ -204,12 +249,16 @@ fn nonsense_in_the_rings() {
         // More was read than was sent.
         ("bad_index", |shared| shared.to_master().set_tail(4)),
         ("bad_index", |shared| shared.to_master().set_tail(u16::MAX)),
-        ("unexpected_message", |shared| shared.talk.say(&message(ACK, &[]), &[])),
+        ("unexpected_message", |shared| {
+            shared.talk.say(&message(ACK, &[]), &[])
+        }),
     ];
     for (reason, lie) in lies {
         let (mut slave, listener) = slave();
         let shared = connect(&mut slave, &listener);
-        let packets: Vec<_> = (0..3).map(|number| slave.packet(&frame(number, 200))).collect();
+        let packets: Vec<_> = (0..3)
+            .map(|number| slave.packet(&frame(number, 200)))
+            .collect();
         assert_eq!(slave.send(0, packets), 3);
         let lent = slave.pool.usage().lent;
         assert_eq!(lent, usize::from(SIZE) + 3);
@@ -223,7 +272,10 @@ fn nonsense_in_the_rings() {
         // The master has not closed its end: what it may still write to is not used again yet, but
         // for a second at most.
         let still = slave.pool.usage().lent;
-        assert!(still > 0 || before.elapsed() > Duration::from_millis(900), "{reason}: {still} of {lent}");
+        assert!(
+            still > 0 || before.elapsed() > Duration::from_millis(900),
+            "{reason}: {still} of {lent}"
+        );
         parted(slave, &listener, shared.talk, reason);
     }
 }
@@ -235,14 +287,28 @@ fn a_master_cannot_move_what_it_was_lent() {
     let ring = shared.to_slave();
     for slot in 0..4 {
         let (_, _, _, offset) = ring.get(slot);
-        shared.pool.write_all_at(&frame(u32::from(slot), 100), u64::from(offset)).unwrap();
+        shared
+            .pool
+            .write_all_at(&frame(u32::from(slot), 100), u64::from(offset))
+            .unwrap();
         // Length and chain are the master's to say; region and offset are not.
-        ring.set(slot, 0, 9, 100, [0, u32::MAX, 7, 0x8000_0000][usize::from(slot)]);
+        ring.set(
+            slot,
+            0,
+            9,
+            100,
+            [0, u32::MAX, 7, 0x8000_0000][usize::from(slot)],
+        );
     }
     ring.set_tail(4);
-    assert_eq!(slave.receive(0), [frame(0, 100), frame(1, 100), frame(2, 100), frame(3, 100)]);
+    assert_eq!(
+        slave.receive(0),
+        [frame(0, 100), frame(1, 100), frame(2, 100), frame(3, 100)]
+    );
     // The same of what it reads: nonsense there changes nothing about what comes home.
-    let packets: Vec<_> = (0..4).map(|number| slave.packet(&frame(number, 100))).collect();
+    let packets: Vec<_> = (0..4)
+        .map(|number| slave.packet(&frame(number, 100)))
+        .collect();
     assert_eq!(slave.send(0, packets), 4);
     let ring = shared.to_master();
     assert_eq!(ring.head(), 4);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::common::{End, frame, pool, wait_for};
 use crate::raw::{
-    ACK, ADD_REGION, CONNECT, CONNECTED, DISCONNECT, HELLO, INIT, RawRing, Talk, add_region, add_ring, address, event, memory, message,
-    moment, seqpacket,
+    ACK, ADD_REGION, CONNECT, CONNECTED, DISCONNECT, HELLO, INIT, RawRing, Talk, add_region,
+    add_ring, address, event, memory, message, moment, seqpacket,
 };
 use rustix::event::EventfdFlags;
 use rustix::fs::{OFlags, SealFlags, ftruncate};
@@ -27,19 +27,37 @@ const BUFFERS: u32 = 4096;
 
 fn master() -> (End, String) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("weir-hostile-slave-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let config = MemifConfig { secret: Some([7; 24]), ..MemifConfig::new(Role::Master, Socket::Abstract(name.clone()), 5) };
+    let name = format!(
+        "weir-hostile-slave-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
+    let config = MemifConfig {
+        secret: Some([7; 24]),
+        ..MemifConfig::new(Role::Master, Socket::Abstract(name.clone()), 5)
+    };
     (End::open(&config, &pool(512)), name)
 }
 
 fn init(version: u16, id: u32, mode: u8, secret: u8) -> [u8; 128] {
-    message(INIT, &[&version.to_le_bytes(), &id.to_le_bytes(), &[mode], &[secret; 24], b"hostile"])
+    message(
+        INIT,
+        &[
+            &version.to_le_bytes(),
+            &id.to_le_bytes(),
+            &[mode],
+            &[secret; 24],
+            b"hostile",
+        ],
+    )
 }
 
 /// Connects and hears HELLO.
 fn call(name: &str) -> Talk {
     let talk = Talk(seqpacket());
-    wait_for("the master listens", || connect(&talk.0, &address(name)).is_ok());
+    wait_for("the master listens", || {
+        connect(&talk.0, &address(name)).is_ok()
+    });
     talk.expect(HELLO);
     talk
 }
@@ -55,7 +73,12 @@ fn begin(name: &str) -> Talk {
 fn honest_memory() -> File {
     let file = memory(FILE, SealFlags::SHRINK);
     for offset in [TO_MASTER, TO_SLAVE] {
-        RawRing { file: &file, offset, size: SIZE }.initialise();
+        RawRing {
+            file: &file,
+            offset,
+            size: SIZE,
+        }
+        .initialise();
     }
     file
 }
@@ -73,7 +96,10 @@ fn connected(master: &mut End, name: &str, file: &File) -> Talk {
     let talk = with_region(name, file);
     let events = [event(), event()];
     for (to_master, offset) in [(true, TO_MASTER), (false, TO_SLAVE)] {
-        talk.say(&add_ring(to_master, 0, 0, offset as u32, LOG2), &[events[usize::from(to_master)].as_fd()]);
+        talk.say(
+            &add_ring(to_master, 0, 0, offset as u32, LOG2),
+            &[events[usize::from(to_master)].as_fd()],
+        );
         talk.expect(ACK);
     }
     talk.say(&message(CONNECT, &[b"evil0"]), &[]);
@@ -90,14 +116,23 @@ fn parted(mut master: End, name: &str, talk: Talk, reason: &str) {
         master.idle();
         master.counter(&format!("disconnect_{reason}")) > 0
     });
-    assert_eq!(talk.farewell().is_empty(), reason == "peer_left", "{reason} is told, unless it was the peer who left");
+    assert_eq!(
+        talk.farewell().is_empty(),
+        reason == "peer_left",
+        "{reason} is told, unless it was the peer who left"
+    );
     drop(talk);
     assert!(!master.is_up());
     master.idle();
     let file = honest_memory();
     let honest = connected(&mut master, name, &file);
-    let ring = RawRing { file: &file, offset: TO_MASTER, size: SIZE };
-    file.write_all_at(&frame(1, 100), u64::from(BUFFERS)).unwrap();
+    let ring = RawRing {
+        file: &file,
+        offset: TO_MASTER,
+        size: SIZE,
+    };
+    file.write_all_at(&frame(1, 100), u64::from(BUFFERS))
+        .unwrap();
     ring.set(0, 0, 0, 100, BUFFERS);
     ring.set_head(1);
     assert_eq!(master.receive(0), [frame(1, 100)]);
@@ -139,7 +174,9 @@ fn wrong_openings() {
 #[test]
 fn messages_out_of_turn() {
     for kind in [0, ACK, HELLO, INIT, CONNECTED, 9, 77, u16::MAX] {
-        refused("unexpected_message", |talk| talk.say(&message(kind, &[]), &[]));
+        refused("unexpected_message", |talk| {
+            talk.say(&message(kind, &[]), &[])
+        });
     }
     refused("message_size", |talk| talk.say(b"short", &[]));
     refused("peer_left", |talk| {
@@ -162,16 +199,31 @@ fn regions_that_cannot_be_had() {
     }
     refused("region_file", |talk| talk.say(&add_region(0, REGION), &[]));
     // What could shrink would take this process along.
-    refused("region_not_sealed", region(REGION, &memory(FILE, SealFlags::empty())));
-    refused("region_not_sealed", region(REGION, &memory(FILE, SealFlags::GROW)));
+    refused(
+        "region_not_sealed",
+        region(REGION, &memory(FILE, SealFlags::empty())),
+    );
+    refused(
+        "region_not_sealed",
+        region(REGION, &memory(FILE, SealFlags::GROW)),
+    );
     let (read, _write) = rustix::pipe::pipe().unwrap();
     refused("region_not_sealed", region(REGION, &read));
-    refused("region_not_sealed", region(REGION, &File::open("/proc/self/exe").unwrap()));
+    refused(
+        "region_not_sealed",
+        region(REGION, &File::open("/proc/self/exe").unwrap()),
+    );
     // Sealed, but not to be written.
-    let only_read = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&good))).unwrap();
+    let only_read = File::open(format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&good)
+    ))
+    .unwrap();
     refused("region_file", region(REGION, &only_read));
     for index in [1, 16, u16::MAX] {
-        refused("region_index", |talk| talk.say(&add_region(index, REGION), &[good.as_fd()]));
+        refused("region_index", |talk| {
+            talk.say(&add_region(index, REGION), &[good.as_fd()])
+        });
     }
     // More than were announced to be possible.
     refused("region_index", |talk| {
@@ -189,7 +241,10 @@ fn rings_that_lie_elsewhere() {
         ("ring_place", add_ring(true, 0, 1, 0, LOG2)),
         ("ring_place", add_ring(true, 0, u16::MAX, 0, LOG2)),
         ("ring_place", add_ring(true, 0, 0, REGION as u32, LOG2)),
-        ("ring_place", add_ring(true, 0, 0, REGION as u32 - 632, LOG2)),
+        (
+            "ring_place",
+            add_ring(true, 0, 0, REGION as u32 - 632, LOG2),
+        ),
         ("ring_place", add_ring(true, 0, 0, u32::MAX - 7, LOG2)),
         ("ring_place", add_ring(true, 0, 0, 3, LOG2)),
         ("ring_place", add_ring(true, 0, 0, 0, 15)),
@@ -200,7 +255,8 @@ fn rings_that_lie_elsewhere() {
     let ring = |reason: &str, says: &[([u8; 128], Vec<BorrowedFd<'_>>)]| {
         let (master, name) = master();
         let talk = with_region(&name, &good);
-        says.iter().for_each(|(bytes, descriptors)| talk.say(bytes, descriptors));
+        says.iter()
+            .for_each(|(bytes, descriptors)| talk.say(bytes, descriptors));
         parted(master, &name, talk, reason);
     };
     let events = event();
@@ -211,12 +267,33 @@ fn rings_that_lie_elsewhere() {
     ring("ring_index", &[twice.clone(), twice]);
     ring("ring_interrupt", &[(add_ring(true, 0, 0, 0, LOG2), vec![])]);
     let (_read, write) = rustix::pipe::pipe().unwrap();
-    ring("ring_interrupt", &[(add_ring(true, 0, 0, 0, LOG2), vec![write.as_fd()])]);
+    ring(
+        "ring_interrupt",
+        &[(add_ring(true, 0, 0, 0, LOG2), vec![write.as_fd()])],
+    );
     ring("rings_missing", &[(message(CONNECT, &[]), vec![])]);
-    ring("rings_missing", &[(add_ring(false, 0, 0, 1024, LOG2), vec![events.as_fd()]), (message(CONNECT, &[]), vec![])]);
-    let both = [(add_ring(true, 0, 0, 0, LOG2), vec![events.as_fd()]), (add_ring(false, 0, 0, 2048, LOG2), vec![events.as_fd()])];
-    ring("ring_cookie", &[both[0].clone(), both[1].clone(), (message(CONNECT, &[]), vec![])]);
-    refused("ring_place", |talk| talk.say(&add_ring(true, 0, 0, 0, LOG2), &[events.as_fd()]));
+    ring(
+        "rings_missing",
+        &[
+            (add_ring(false, 0, 0, 1024, LOG2), vec![events.as_fd()]),
+            (message(CONNECT, &[]), vec![]),
+        ],
+    );
+    let both = [
+        (add_ring(true, 0, 0, 0, LOG2), vec![events.as_fd()]),
+        (add_ring(false, 0, 0, 2048, LOG2), vec![events.as_fd()]),
+    ];
+    ring(
+        "ring_cookie",
+        &[
+            both[0].clone(),
+            both[1].clone(),
+            (message(CONNECT, &[]), vec![]),
+        ],
+    );
+    refused("ring_place", |talk| {
+        talk.say(&add_ring(true, 0, 0, 0, LOG2), &[events.as_fd()])
+    });
 }
 
 #[test]
@@ -236,12 +313,24 @@ fn nonsense_in_the_ring_that_the_master_reads() {
     let lies: [(&str, Lie); 9] = [
         ("bad_index", |ring| ring.set_head(SIZE + 1)),
         ("bad_index", |ring| ring.set_head(u16::MAX)),
-        ("bad_descriptor", |ring| (ring.set(0, 0, 1, 60, BUFFERS), ring.set_head(1)).1),
-        ("bad_descriptor", |ring| (ring.set(0, 0, u16::MAX, 60, BUFFERS), ring.set_head(1)).1),
-        ("bad_descriptor", |ring| (ring.set(0, 0, 0, 60, REGION as u32 - 59), ring.set_head(1)).1),
-        ("bad_descriptor", |ring| (ring.set(0, 0, 0, 1500, u32::MAX), ring.set_head(1)).1),
-        ("bad_descriptor", |ring| (ring.set(0, 0, 0, 0xffff, BUFFERS), ring.set_head(1)).1),
-        ("bad_chain", |ring| (ring.set(0, 0, 0, u32::MAX, BUFFERS), ring.set_head(1)).1),
+        ("bad_descriptor", |ring| {
+            (ring.set(0, 0, 1, 60, BUFFERS), ring.set_head(1)).1
+        }),
+        ("bad_descriptor", |ring| {
+            (ring.set(0, 0, u16::MAX, 60, BUFFERS), ring.set_head(1)).1
+        }),
+        ("bad_descriptor", |ring| {
+            (ring.set(0, 0, 0, 60, REGION as u32 - 59), ring.set_head(1)).1
+        }),
+        ("bad_descriptor", |ring| {
+            (ring.set(0, 0, 0, 1500, u32::MAX), ring.set_head(1)).1
+        }),
+        ("bad_descriptor", |ring| {
+            (ring.set(0, 0, 0, 0xffff, BUFFERS), ring.set_head(1)).1
+        }),
+        ("bad_chain", |ring| {
+            (ring.set(0, 0, 0, u32::MAX, BUFFERS), ring.set_head(1)).1
+        }),
         ("bad_chain", |ring| {
             // A frame without end.
             (0..SIZE).for_each(|slot| ring.set(slot, 1, 0, 9000, BUFFERS));
@@ -252,7 +341,11 @@ fn nonsense_in_the_ring_that_the_master_reads() {
         let (mut master, name) = master();
         let file = honest_memory();
         let talk = connected(&mut master, &name, &file);
-        lie(&RawRing { file: &file, offset: TO_MASTER, size: SIZE });
+        lie(&RawRing {
+            file: &file,
+            offset: TO_MASTER,
+            size: SIZE,
+        });
         assert_eq!(master.receive(0).len(), 0, "{reason}");
         parted(master, &name, talk, reason);
     }
@@ -263,10 +356,22 @@ fn nonsense_in_the_ring_that_the_master_fills() {
     type Lie = fn(&RawRing<'_>);
     let lies: [(&str, usize, Lie); 7] = [
         ("bad_index", 60, |ring| ring.set_head(SIZE + 1)),
-        ("bad_length", 60, |ring| (ring.set(0, 0, 0, 0, BUFFERS), ring.set_head(1)).1),
-        ("bad_descriptor", 60, |ring| (ring.set(0, 0, 3, 2048, BUFFERS), ring.set_head(1)).1),
-        ("bad_descriptor", 60, |ring| (ring.set(0, 0, 0, 2048, REGION as u32 - 59), ring.set_head(1)).1),
-        ("bad_descriptor", 60, |ring| (ring.set(0, 0, 0, u32::MAX, u32::MAX), ring.set_head(1)).1),
+        ("bad_length", 60, |ring| {
+            (ring.set(0, 0, 0, 0, BUFFERS), ring.set_head(1)).1
+        }),
+        ("bad_descriptor", 60, |ring| {
+            (ring.set(0, 0, 3, 2048, BUFFERS), ring.set_head(1)).1
+        }),
+        ("bad_descriptor", 60, |ring| {
+            (
+                ring.set(0, 0, 0, 2048, REGION as u32 - 59),
+                ring.set_head(1),
+            )
+                .1
+        }),
+        ("bad_descriptor", 60, |ring| {
+            (ring.set(0, 0, 0, u32::MAX, u32::MAX), ring.set_head(1)).1
+        }),
         ("bad_descriptor", 900, |ring| {
             // The second buffer of a frame lies across the region's end.
             ring.set(0, 0, 0, 500, BUFFERS);
@@ -283,7 +388,11 @@ fn nonsense_in_the_ring_that_the_master_fills() {
         let (mut master, name) = master();
         let file = honest_memory();
         let talk = connected(&mut master, &name, &file);
-        lie(&RawRing { file: &file, offset: TO_SLAVE, size: SIZE });
+        lie(&RawRing {
+            file: &file,
+            offset: TO_SLAVE,
+            size: SIZE,
+        });
         let packet = master.packet(&frame(1, length));
         assert_eq!(master.send(0, [packet]), 0, "{reason}");
         // What lies behind the region, in the same file, was not touched.
@@ -302,21 +411,35 @@ fn a_slave_that_wants_interrupts_cannot_make_a_worker_wait() {
     // A counter at its limit, without O_NONBLOCK: writing to it would wait for ever.
     let full = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
     rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
-    assert!(!rustix::fs::fcntl_getfl(&full).unwrap().contains(OFlags::NONBLOCK));
+    assert!(
+        !rustix::fs::fcntl_getfl(&full)
+            .unwrap()
+            .contains(OFlags::NONBLOCK)
+    );
     for (to_master, offset) in [(true, TO_MASTER), (false, TO_SLAVE)] {
-        talk.say(&add_ring(to_master, 0, 0, offset as u32, LOG2), &[full.as_fd()]);
+        talk.say(
+            &add_ring(to_master, 0, 0, offset as u32, LOG2),
+            &[full.as_fd()],
+        );
         talk.expect(ACK);
     }
     talk.say(&message(CONNECT, &[]), &[]);
     talk.expect(CONNECTED);
     wait_for("the master is up", || master.is_up());
     master.idle();
-    let ring = RawRing { file: &file, offset: TO_SLAVE, size: SIZE };
+    let ring = RawRing {
+        file: &file,
+        offset: TO_SLAVE,
+        size: SIZE,
+    };
     (0..SIZE).for_each(|slot| ring.set(slot, 0, 0, 256, BUFFERS));
     ring.set_head(SIZE);
     let packet = master.packet(&frame(9, 100));
     assert_eq!(master.send(0, [packet]), 1);
-    assert_eq!((master.counter("tx_interrupts_q0"), ring.tail(), ring.get(0)), (1, 1, (0, 0, 100, BUFFERS)));
+    assert_eq!(
+        (master.counter("tx_interrupts_q0"), ring.tail(), ring.get(0)),
+        (1, 1, (0, 0, 100, BUFFERS))
+    );
     let mut bytes = [0; 100];
     file.read_exact_at(&mut bytes, u64::from(BUFFERS)).unwrap();
     assert_eq!(bytes[..], frame(9, 100));
@@ -337,7 +460,10 @@ fn silent_callers_do_not_keep_others_out() {
         .collect();
     assert!(silent.len() >= 8);
     moment();
-    let honest = MemifConfig { secret: Some([7; 24]), ..MemifConfig::new(Role::Slave, Socket::Abstract(name), 5) };
+    let honest = MemifConfig {
+        secret: Some([7; 24]),
+        ..MemifConfig::new(Role::Slave, Socket::Abstract(name), 5)
+    };
     let mut honest = End::open(&honest, &pool(512));
     wait_for("an honest slave is heard", || honest.is_up());
     assert!(master.counter("disconnect_timeout") >= 8);

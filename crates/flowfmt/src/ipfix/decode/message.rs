@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 
 use super::super::template::{Field, Template};
-use super::super::{FIRST_DATA_SET, OPTIONS_TEMPLATE_SET, OPTIONS_TEMPLATE_SET_9, TEMPLATE_SET, TEMPLATE_SET_9, Version};
+use super::super::{
+    FIRST_DATA_SET, OPTIONS_TEMPLATE_SET, OPTIONS_TEMPLATE_SET_9, TEMPLATE_SET, TEMPLATE_SET_9,
+    Version,
+};
 use super::{Collector, Gap, Header, Item, Problem, Session};
 
 const SECOND: u64 = 1_000_000_000;
@@ -22,11 +25,15 @@ pub fn message_length(octets: &[u8]) -> Option<usize> {
 }
 
 pub(super) fn word(octets: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(octets.get(at..at.checked_add(2)?)?.try_into().ok()?))
+    Some(u16::from_be_bytes(
+        octets.get(at..at.checked_add(2)?)?.try_into().ok()?,
+    ))
 }
 
 pub(super) fn long(octets: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(octets.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_be_bytes(
+        octets.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 /// The fixed record of version 5 as a template.
@@ -53,17 +60,37 @@ fn template_5() -> Template {
         (13, 1),
         (210, 2),
     ];
-    Template::data(0, FIELDS.iter().map(|(number, length)| Field::iana(*number, *length)).collect())
+    Template::data(
+        0,
+        FIELDS
+            .iter()
+            .map(|(number, length)| Field::iana(*number, *length))
+            .collect(),
+    )
 }
 
 fn header(version: Version, exporter: SocketAddr, octets: &[u8]) -> Option<Header> {
     let at = |place| long(octets, place);
     let seconds = |place| at(place).map(|seconds| u64::from(seconds) * SECOND);
     Some(match version {
-        Version::Ipfix => Header { exporter, version, domain: at(12)?, sequence: at(8)?, time: seconds(4)?, uptime: None, sampling: None },
-        Version::NetFlow9 => {
-            Header { exporter, version, domain: at(16)?, sequence: at(12)?, time: seconds(8)?, uptime: Some(at(4)?), sampling: None }
-        }
+        Version::Ipfix => Header {
+            exporter,
+            version,
+            domain: at(12)?,
+            sequence: at(8)?,
+            time: seconds(4)?,
+            uptime: None,
+            sampling: None,
+        },
+        Version::NetFlow9 => Header {
+            exporter,
+            version,
+            domain: at(16)?,
+            sequence: at(12)?,
+            time: seconds(8)?,
+            uptime: Some(at(4)?),
+            sampling: None,
+        },
         Version::NetFlow5 => Header {
             exporter,
             version,
@@ -78,7 +105,12 @@ fn header(version: Version, exporter: SocketAddr, octets: &[u8]) -> Option<Heade
 
 impl Collector {
     /// Reads a message; an error stands for all from its offset on.
-    pub(super) fn message(&mut self, exporter: SocketAddr, octets: &[u8], sink: &mut dyn FnMut(Item<'_>)) -> Result<(), (usize, Problem)> {
+    pub(super) fn message(
+        &mut self,
+        exporter: SocketAddr,
+        octets: &[u8],
+        sink: &mut dyn FnMut(Item<'_>),
+    ) -> Result<(), (usize, Problem)> {
         let number = word(octets, 0).unwrap_or(0);
         let (version, needed) = match number {
             10 => (Version::Ipfix, HEADER_10),
@@ -87,7 +119,14 @@ impl Collector {
             other => return Err((0, Problem::Version(other))),
         };
         let left = octets.len();
-        let short = (0, Problem::ShortHeader { version: number, needed, left });
+        let short = (
+            0,
+            Problem::ShortHeader {
+                version: number,
+                needed,
+                left,
+            },
+        );
         if left < needed {
             return Err(short);
         }
@@ -106,7 +145,13 @@ impl Collector {
                 };
                 let counted = self.sets(&header, message, HEADER_10, sink);
                 if left > said {
-                    self.undecoded(exporter, said, left - said, Problem::MessageLength { said, left }, sink);
+                    self.undecoded(
+                        exporter,
+                        said,
+                        left - said,
+                        Problem::MessageLength { said, left },
+                        sink,
+                    );
                 }
                 counted
             }
@@ -116,11 +161,16 @@ impl Collector {
     }
 
     fn check_sequence(&mut self, header: &Header, sink: &mut dyn FnMut(Item<'_>)) {
-        let Some(expected) = self.expected.touch(&Session::of(header)).copied() else { return };
+        let Some(expected) = self.expected.touch(&Session::of(header)).copied() else {
+            return;
+        };
         if expected == header.sequence {
             return;
         }
-        let gap = Gap { expected, found: header.sequence };
+        let gap = Gap {
+            expected,
+            found: header.sequence,
+        };
         self.totals.missing += gap.missing().map_or(0, u64::from);
         sink(Item::Sequence(header, gap));
     }
@@ -129,9 +179,15 @@ impl Collector {
     fn expect(&mut self, header: &Header, count: Option<u32>) {
         let session = Session::of(header);
         // Version 9 counts messages, which needs no look inside (RFC 3954, 5.1).
-        let count = if header.version == Version::NetFlow9 { Some(1) } else { count };
+        let count = if header.version == Version::NetFlow9 {
+            Some(1)
+        } else {
+            count
+        };
         match count {
-            Some(count) => self.expected.insert(session, header.sequence.wrapping_add(count), 1),
+            Some(count) => self
+                .expected
+                .insert(session, header.sequence.wrapping_add(count), 1),
             None => _ = self.expected.remove(&session),
         }
     }
@@ -155,20 +211,40 @@ impl Collector {
             };
             let said = usize::from(said);
             let Some(body) = rest.get(4..said) else {
-                return Err((offset, Problem::SetLength { set, said, left: rest.len() }));
+                return Err((
+                    offset,
+                    Problem::SetLength {
+                        set,
+                        said,
+                        left: rest.len(),
+                    },
+                ));
             };
             let found = self.set(header, set, offset + 4, body, sink);
-            count = count.zip(found).map(|(count, found)| count.wrapping_add(found));
+            count = count
+                .zip(found)
+                .map(|(count, found)| count.wrapping_add(found));
             offset += said;
         }
         Ok(count)
     }
 
     /// One set; how many records it holds, if that can be known.
-    fn set(&mut self, header: &Header, set: u16, offset: usize, body: &[u8], sink: &mut dyn FnMut(Item<'_>)) -> Option<u32> {
+    fn set(
+        &mut self,
+        header: &Header,
+        set: u16,
+        offset: usize,
+        body: &[u8],
+        sink: &mut dyn FnMut(Item<'_>),
+    ) -> Option<u32> {
         match (header.version, set) {
             (_, FIRST_DATA_SET..) => {
-                let mut of = |options| self.templates.touch(&(Session::of(header), options, set)).cloned();
+                let mut of = |options| {
+                    self.templates
+                        .touch(&(Session::of(header), options, set))
+                        .cloned()
+                };
                 let Some(template) = of(false).or_else(|| of(true)) else {
                     self.hold(header, set, offset, body, sink);
                     return None;
@@ -178,31 +254,65 @@ impl Collector {
             (Version::Ipfix, TEMPLATE_SET) | (Version::NetFlow9, TEMPLATE_SET_9) => {
                 self.template_set(header, false, offset, body, sink);
             }
-            (Version::Ipfix, OPTIONS_TEMPLATE_SET) | (Version::NetFlow9, OPTIONS_TEMPLATE_SET_9) => {
+            (Version::Ipfix, OPTIONS_TEMPLATE_SET)
+            | (Version::NetFlow9, OPTIONS_TEMPLATE_SET_9) => {
                 self.template_set(header, true, offset, body, sink);
             }
-            _ => self.undecoded(header.exporter, offset, body.len(), Problem::ReservedSet(set), sink),
+            _ => self.undecoded(
+                header.exporter,
+                offset,
+                body.len(),
+                Problem::ReservedSet(set),
+                sink,
+            ),
         }
         Some(0)
     }
 
     /// The flows of a message of version 5.
-    fn records_5(&mut self, header: &Header, octets: &[u8], sink: &mut dyn FnMut(Item<'_>)) -> Result<u32, (usize, Problem)> {
+    fn records_5(
+        &mut self,
+        header: &Header,
+        octets: &[u8],
+        sink: &mut dyn FnMut(Item<'_>),
+    ) -> Result<u32, (usize, Problem)> {
         let said = word(octets, 2).unwrap_or(0);
         let flows = octets.get(HEADER_5..).unwrap_or(&[]);
         let found = (flows.len() / RECORD_5).min(said.into());
         let end = found * RECORD_5;
         let template = template_5();
-        self.records(header, &template, HEADER_5, flows.get(..end).unwrap_or(&[]), sink);
+        self.records(
+            header,
+            &template,
+            HEADER_5,
+            flows.get(..end).unwrap_or(&[]),
+            sink,
+        );
         if end == flows.len() && found == usize::from(said) {
             return Ok(said.into());
         }
-        let why = Problem::Count { said, found: flows.len() / RECORD_5 };
-        self.undecoded(header.exporter, HEADER_5 + end, flows.len() - end, why, sink);
+        let why = Problem::Count {
+            said,
+            found: flows.len() / RECORD_5,
+        };
+        self.undecoded(
+            header.exporter,
+            HEADER_5 + end,
+            flows.len() - end,
+            why,
+            sink,
+        );
         Ok(said.into())
     }
 
-    pub(super) fn say(&mut self, header: &Header, offset: usize, octets: usize, why: Problem, sink: &mut dyn FnMut(Item<'_>)) {
+    pub(super) fn say(
+        &mut self,
+        header: &Header,
+        offset: usize,
+        octets: usize,
+        why: Problem,
+        sink: &mut dyn FnMut(Item<'_>),
+    ) {
         self.undecoded(header.exporter, offset, octets, why, sink);
     }
 }

@@ -87,13 +87,17 @@ impl<'a> Record<'a> {
 
     /// Its fields in order.
     pub fn fields(&self) -> impl Iterator<Item = (Field, Value<'a>)> {
-        self.octets().map(|(field, octets)| (field, Value::read(field.kind(), octets)))
+        self.octets()
+            .map(|(field, octets)| (field, Value::read(field.kind(), octets)))
     }
 
     /// The first field with this number of IANA's registry, as a number.
     #[must_use]
     pub fn number(&self, number: u16) -> Option<u64> {
-        self.fields().find(|(field, _)| *field == Field::iana(number, field.length))?.1.as_u64()
+        self.fields()
+            .find(|(field, _)| *field == Field::iana(number, field.length))?
+            .1
+            .as_u64()
     }
 }
 
@@ -240,12 +244,20 @@ struct Session {
 
 impl Session {
     fn of(header: &Header) -> Session {
-        Session { exporter: header.exporter, version: header.version, domain: header.domain }
+        Session {
+            exporter: header.exporter,
+            version: header.version,
+            domain: header.domain,
+        }
     }
 
     /// All that an exporter may have, first and last.
     fn all_of(exporter: SocketAddr) -> (Session, Session) {
-        let of = |version, domain| Session { exporter, version, domain };
+        let of = |version, domain| Session {
+            exporter,
+            version,
+            domain,
+        };
         (of(Version::NetFlow5, 0), of(Version::Ipfix, u32::MAX))
     }
 }
@@ -307,7 +319,10 @@ impl Collector {
     /// What came of everything so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        Totals { templates_forgotten: self.templates.forgotten(), ..self.totals }
+        Totals {
+            templates_forgotten: self.templates.forgotten(),
+            ..self.totals
+        }
     }
 
     /// Templates that are remembered.
@@ -319,14 +334,21 @@ impl Collector {
     /// A session of a stream is over: its templates and numbers are forgotten (RFC 7011, 8.1 and 10.4).
     pub fn forget(&mut self, exporter: SocketAddr) {
         let (first, last) = Session::all_of(exporter);
-        self.templates.remove_range((first.clone(), false, 0)..=(last.clone(), true, u16::MAX));
+        self.templates
+            .remove_range((first.clone(), false, 0)..=(last.clone(), true, u16::MAX));
         self.expected.remove_range(first..=last);
     }
 
     /// Reads a datagram, or a message of a stream.
     pub fn read(&mut self, exporter: SocketAddr, octets: &[u8], sink: &mut dyn FnMut(Item<'_>)) {
         if let Err((offset, why)) = self.message(exporter, octets, sink) {
-            self.undecoded(exporter, offset, octets.len().saturating_sub(offset), why, sink);
+            self.undecoded(
+                exporter,
+                offset,
+                octets.len().saturating_sub(offset),
+                why,
+                sink,
+            );
         }
     }
 
@@ -339,19 +361,53 @@ impl Collector {
 
     fn give_up(&mut self, held: &Held, sink: &mut dyn FnMut(Item<'_>)) {
         let why = Problem::NoTemplate(held.template);
-        self.undecoded(held.header.exporter, held.offset, held.octets.len(), why, sink);
+        self.undecoded(
+            held.header.exporter,
+            held.offset,
+            held.octets.len(),
+            why,
+            sink,
+        );
     }
 
-    fn undecoded(&mut self, exporter: SocketAddr, offset: usize, octets: usize, why: Problem, sink: &mut dyn FnMut(Item<'_>)) {
+    fn undecoded(
+        &mut self,
+        exporter: SocketAddr,
+        offset: usize,
+        octets: usize,
+        why: Problem,
+        sink: &mut dyn FnMut(Item<'_>),
+    ) {
         self.totals.undecoded += 1;
         self.totals.undecoded_octets += octets as u64;
-        sink(Item::Undecoded(Undecoded { exporter, offset, octets, why }));
+        sink(Item::Undecoded(Undecoded {
+            exporter,
+            offset,
+            octets,
+            why,
+        }));
     }
 
     /// Keeps a set until its template comes; the oldest ones give up when there are too many.
-    fn hold(&mut self, header: &Header, template: u16, offset: usize, octets: &[u8], sink: &mut dyn FnMut(Item<'_>)) {
-        let held = Held { header: header.clone(), template, offset, octets: octets.into() };
-        self.held.push((Session::of(header), template), octets.len() + HELD_COST, held);
+    fn hold(
+        &mut self,
+        header: &Header,
+        template: u16,
+        offset: usize,
+        octets: &[u8],
+        sink: &mut dyn FnMut(Item<'_>),
+    ) {
+        let held = Held {
+            header: header.clone(),
+            template,
+            offset,
+            octets: octets.into(),
+        };
+        self.held.push(
+            (Session::of(header), template),
+            octets.len() + HELD_COST,
+            held,
+        );
         while let Some(oldest) = self.held.pop_beyond(MOST_HELD) {
             self.give_up(&oldest, sink);
         }

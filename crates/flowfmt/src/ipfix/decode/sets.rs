@@ -31,8 +31,16 @@ impl Specifiers<'_> {
             }
             _ => Space::Iana,
         };
-        let number = if matches!(space, Space::Enterprise(_)) { number & 0x7fff } else { number };
-        Some(Field { space, number, length })
+        let number = if matches!(space, Space::Enterprise(_)) {
+            number & 0x7fff
+        } else {
+            number
+        };
+        Some(Field {
+            space,
+            number,
+            length,
+        })
     }
 
     fn fields(&mut self, version: Version, scopes: u16, count: u16) -> Option<Vec<Field>> {
@@ -56,21 +64,44 @@ impl Counts {
     fn read(specifiers: &mut Specifiers<'_>, version: Version, options: bool) -> Option<Counts> {
         let (id, second) = (specifiers.word()?, specifiers.word()?);
         Some(match (options, version) {
-            (false, _) => Counts { id, scopes: 0, fields: second },
+            (false, _) => Counts {
+                id,
+                scopes: 0,
+                fields: second,
+            },
             // A withdrawal ends with the count of fields (RFC 7011, 8.1).
-            (true, Version::Ipfix) if second == 0 => Counts { id, scopes: 0, fields: 0 },
-            (true, Version::Ipfix) => Counts { id, scopes: specifiers.word()?, fields: second },
+            (true, Version::Ipfix) if second == 0 => Counts {
+                id,
+                scopes: 0,
+                fields: 0,
+            },
+            (true, Version::Ipfix) => Counts {
+                id,
+                scopes: specifiers.word()?,
+                fields: second,
+            },
             // RFC 3954, 6.1: octets of the specifiers, four for each.
             (true, _) => {
                 let (scopes, others) = (second / 4, specifiers.word()? / 4);
-                Counts { id, scopes, fields: scopes.saturating_add(others) }
+                Counts {
+                    id,
+                    scopes,
+                    fields: scopes.saturating_add(others),
+                }
             }
         })
     }
 }
 
 impl Collector {
-    pub(super) fn template_set(&mut self, header: &Header, options: bool, offset: usize, body: &[u8], sink: &mut dyn FnMut(Item<'_>)) {
+    pub(super) fn template_set(
+        &mut self,
+        header: &Header,
+        options: bool,
+        offset: usize,
+        body: &[u8],
+        sink: &mut dyn FnMut(Item<'_>),
+    ) {
         let mut at = 0;
         // What is shorter than the header of a template is padding.
         while let Some(rest) = body.get(at..).filter(|rest| rest.len() >= 4) {
@@ -101,31 +132,58 @@ impl Collector {
         let short = (None, Problem::ShortTemplate(id));
         let counts = Counts::read(&mut specifiers, header.version, options).ok_or(short)?;
         if counts.fields == 0 && header.version == Version::Ipfix {
-            return self.withdraw(header, options, id, sink).map(|()| specifiers.at).map_err(|why| (Some(specifiers.at), why));
+            return self
+                .withdraw(header, options, id, sink)
+                .map(|()| specifiers.at)
+                .map_err(|why| (Some(specifiers.at), why));
         }
-        let fields = specifiers.fields(header.version, counts.scopes, counts.fields).ok_or(short)?;
-        let template = Template { id: counts.id, scopes: counts.scopes, fields };
+        let fields = specifiers
+            .fields(header.version, counts.scopes, counts.fields)
+            .ok_or(short)?;
+        let template = Template {
+            id: counts.id,
+            scopes: counts.scopes,
+            fields,
+        };
         check(&template, options, counts.fields).map_err(|why| (Some(specifiers.at), why))?;
         self.totals.templates += 1;
         sink(Item::Template(header, &template));
         let (session, template) = (Session::of(header), Arc::new(template));
         // A number is of one kind at a time.
         self.templates.remove(&(session.clone(), !options, id));
-        self.templates.insert((session.clone(), options, id), template.clone(), 1 + template.fields.len());
+        self.templates.insert(
+            (session.clone(), options, id),
+            template.clone(),
+            1 + template.fields.len(),
+        );
         self.release(&session, &template, sink);
         Ok(specifiers.at)
     }
 
-    fn withdraw(&mut self, header: &Header, options: bool, id: u16, sink: &mut dyn FnMut(Item<'_>)) -> Result<(), Problem> {
+    fn withdraw(
+        &mut self,
+        header: &Header,
+        options: bool,
+        id: u16,
+        sink: &mut dyn FnMut(Item<'_>),
+    ) -> Result<(), Problem> {
         let session = Session::of(header);
-        let all = if options { super::super::OPTIONS_TEMPLATE_SET } else { super::super::TEMPLATE_SET };
+        let all = if options {
+            super::super::OPTIONS_TEMPLATE_SET
+        } else {
+            super::super::TEMPLATE_SET
+        };
         match id {
             FIRST_DATA_SET.. => {
                 let kinds = [false, true];
-                kinds.into_iter().for_each(|kind| _ = self.templates.remove(&(session.clone(), kind, id)));
+                kinds
+                    .into_iter()
+                    .for_each(|kind| _ = self.templates.remove(&(session.clone(), kind, id)));
             }
             // RFC 7011, 8.1: the set's own number stands for all of its kind.
-            _ if id == all => self.templates.remove_range((session.clone(), options, 0)..=(session, options, u16::MAX)),
+            _ if id == all => self
+                .templates
+                .remove_range((session.clone(), options, 0)..=(session, options, u16::MAX)),
             _ => return Err(Problem::TemplateNumber(id)),
         }
         sink(Item::Withdrawn(header, id));
@@ -148,16 +206,28 @@ impl Collector {
             && let Some(behind) = template.split(rest).behind()
         {
             let octets = rest.get(..rest.len() - behind.len()).unwrap_or(rest);
-            sink(Item::Record(Record { header, template, octets }));
+            sink(Item::Record(Record {
+                header,
+                template,
+                octets,
+            }));
             (rest, count) = (behind, count.wrapping_add(1));
         }
-        let counter = if template.is_options() { &mut self.totals.options_records } else { &mut self.totals.records };
+        let counter = if template.is_options() {
+            &mut self.totals.options_records
+        } else {
+            &mut self.totals.records
+        };
         *counter += u64::from(count);
         // RFC 7011, 3.3.1: padding is zero, and shorter than any record.
         let (left, id) = (rest.len(), template.id);
         let cut = left >= least;
         if cut || rest.iter().any(|octet| *octet != 0) {
-            let why = if cut { Problem::ShortRecord { template: id, left } } else { Problem::Padding { template: id, left } };
+            let why = if cut {
+                Problem::ShortRecord { template: id, left }
+            } else {
+                Problem::Padding { template: id, left }
+            };
             self.say(header, offset + (body.len() - left), left, why, sink);
         }
         (!cut).then_some(count)
@@ -175,6 +245,14 @@ fn check(template: &Template, options: bool, count: u16) -> Result<(), Problem> 
     if template.least() == 0 {
         return Err(Problem::EmptyRecords(id));
     }
-    let empty = template.fields.iter().filter(|field| field.length == 0).count();
-    if empty > MOST_EMPTY_FIELDS { Err(Problem::EmptyFields(id, empty)) } else { Ok(()) }
+    let empty = template
+        .fields
+        .iter()
+        .filter(|field| field.length == 0)
+        .count();
+    if empty > MOST_EMPTY_FIELDS {
+        Err(Problem::EmptyFields(id, empty))
+    } else {
+        Ok(())
+    }
 }

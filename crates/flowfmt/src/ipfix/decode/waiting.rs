@@ -19,7 +19,12 @@ pub(super) struct Waiting<K, V> {
 impl<K: Ord + Clone, V> Waiting<K, V> {
     /// Nothing waits.
     pub(super) fn new() -> Waiting<K, V> {
-        Waiting { all: BTreeMap::new(), by_key: BTreeSet::new(), came: 0, weight: 0 }
+        Waiting {
+            all: BTreeMap::new(),
+            by_key: BTreeSet::new(),
+            came: 0,
+            weight: 0,
+        }
     }
 
     /// One more waits.
@@ -32,7 +37,11 @@ impl<K: Ord + Clone, V> Waiting<K, V> {
 
     /// The oldest of those that wait for this.
     pub(super) fn pop(&mut self, key: &K) -> Option<V> {
-        let number = self.by_key.range((key.clone(), 0)..=(key.clone(), u64::MAX)).next()?.1;
+        let number = self
+            .by_key
+            .range((key.clone(), 0)..=(key.clone(), u64::MAX))
+            .next()?
+            .1;
         self.take(number)
     }
 
@@ -71,11 +80,36 @@ mod tests {
         for (key, weight, value) in [(1, 5, 'a'), (2, 1, 'b'), (1, 2, 'c'), (3, 2, 'd')] {
             waiting.push(key, weight, value);
         }
-        assert_eq!((waiting.pop_beyond(10), waiting.pop_beyond(9), waiting.pop_beyond(9)), (None, Some('a'), None));
+        assert_eq!(
+            (
+                waiting.pop_beyond(10),
+                waiting.pop_beyond(9),
+                waiting.pop_beyond(9)
+            ),
+            (None, Some('a'), None)
+        );
         waiting.push(1, 1, 'e');
-        assert_eq!([waiting.pop(&1), waiting.pop(&1), waiting.pop(&1), waiting.pop(&9)], [Some('c'), Some('e'), None, None]);
-        assert_eq!((waiting.weight, waiting.all.len(), waiting.by_key.len()), (3, 2, 2));
-        assert_eq!([waiting.pop_oldest(), waiting.pop_oldest(), waiting.pop_oldest()], [Some('b'), Some('d'), None]);
+        assert_eq!(
+            [
+                waiting.pop(&1),
+                waiting.pop(&1),
+                waiting.pop(&1),
+                waiting.pop(&9)
+            ],
+            [Some('c'), Some('e'), None, None]
+        );
+        assert_eq!(
+            (waiting.weight, waiting.all.len(), waiting.by_key.len()),
+            (3, 2, 2)
+        );
+        assert_eq!(
+            [
+                waiting.pop_oldest(),
+                waiting.pop_oldest(),
+                waiting.pop_oldest()
+            ],
+            [Some('b'), Some('d'), None]
+        );
         assert_eq!((waiting.weight, waiting.by_key.len()), (0, 0));
     }
 
@@ -107,7 +141,10 @@ mod tests {
         COMPARED.set(0);
         for number in 0..2 * MANY {
             let number = number.wrapping_mul(0x9e5) % (2 * MANY);
-            assert_eq!(waiting.pop(&Counting(number)), (number < MANY).then_some(number));
+            assert_eq!(
+                waiting.pop(&Counting(number)),
+                (number < MANY).then_some(number)
+            );
         }
         // A tree of 8192: 13 looks down to each of the two ends of a range, as many to take it out, and some beside them.
         let each = COMPARED.get() / u64::from(2 * MANY);

@@ -14,7 +14,11 @@ use super::super::template::{Field, Space, Template, VARIABLE};
 use super::Moment;
 
 pub(super) fn record(to: &mut dyn Write, record: &Record<'_>) -> io::Result<()> {
-    let kind = if record.template.is_options() { "options" } else { "flow" };
+    let kind = if record.template.is_options() {
+        "options"
+    } else {
+        "flow"
+    };
     begin(to, kind, record.header, record.template)?;
     let scopes = usize::from(record.template.scopes);
     let mut names = Names::default();
@@ -24,7 +28,11 @@ pub(super) fn record(to: &mut dyn Write, record: &Record<'_>) -> io::Result<()> 
     }
     for (field, value) in record.fields() {
         if place == scopes {
-            to.write_all(if scopes > 0 { b"},\"fields\":{" } else { b",\"fields\":{" })?;
+            to.write_all(if scopes > 0 {
+                b"},\"fields\":{"
+            } else {
+                b",\"fields\":{"
+            })?;
         } else if place > 0 {
             to.write_all(b",")?;
         }
@@ -33,15 +41,33 @@ pub(super) fn record(to: &mut dyn Write, record: &Record<'_>) -> io::Result<()> 
         place += 1;
     }
     // Of an options template that has nothing but scopes, "fields" were not begun.
-    to.write_all(if place == scopes { b"},\"fields\":{}}\n" } else { b"}}\n" })
+    to.write_all(if place == scopes {
+        b"},\"fields\":{}}\n"
+    } else {
+        b"}}\n"
+    })
 }
 
 pub(super) fn template(to: &mut dyn Write, header: &Header, template: &Template) -> io::Result<()> {
-    begin(to, if template.is_options() { "options-template" } else { "template" }, header, template)?;
+    begin(
+        to,
+        if template.is_options() {
+            "options-template"
+        } else {
+            "template"
+        },
+        header,
+        template,
+    )?;
     write!(to, ",\"scopes\":{},\"fields\":[", template.scopes)?;
     for (place, field) in template.fields.iter().enumerate() {
         let comma = if place == 0 { "" } else { "," };
-        write!(to, "{comma}{{\"name\":\"{}\",\"number\":{}", field.name(), field.number)?;
+        write!(
+            to,
+            "{comma}{{\"name\":\"{}\",\"number\":{}",
+            field.name(),
+            field.number
+        )?;
         if let Space::Enterprise(enterprise) = field.space {
             write!(to, ",\"enterprise\":{enterprise}")?;
         }
@@ -62,14 +88,23 @@ fn begin(to: &mut dyn Write, kind: &str, header: &Header, template: &Template) -
         header.exporter.port(),
         header.domain,
         header.sequence,
-        Moment { time: header.time, between: 'T', digits: 3 },
+        Moment {
+            time: header.time,
+            between: 'T',
+            digits: 3
+        },
     )?;
     to.write_all(b"Z\"")?;
     if let Some(uptime) = header.uptime {
         write!(to, ",\"uptimeMilliseconds\":{uptime}")?;
     }
     if let Some(sampling) = header.sampling {
-        write!(to, ",\"samplingMode\":{},\"samplingInterval\":{}", sampling >> 14, sampling & 0x3fff)?;
+        write!(
+            to,
+            ",\"samplingMode\":{},\"samplingInterval\":{}",
+            sampling >> 14,
+            sampling & 0x3fff
+        )?;
     }
     write!(to, ",\"template\":{}", template.id)
 }
@@ -103,15 +138,31 @@ impl Display for Json<'_> {
             Value::Bool(value) => write!(to, "{value}"),
             Value::Mac(mac) => write!(to, "\"{}\"", Mac(mac)),
             Value::Text(octets) => text(to, octets),
-            Value::Time(time) => write!(to, "\"{}Z\"", Moment { time, between: 'T', digits: 9 }),
+            Value::Time(time) => write!(
+                to,
+                "\"{}Z\"",
+                Moment {
+                    time,
+                    between: 'T',
+                    digits: 9
+                }
+            ),
             Value::V4(address) => write!(to, "\"{address}\""),
             Value::V6(address) => write!(to, "\"{address}\""),
-            Value::Octets(&[high, middle, low]) if self.0.space == Space::Iana && (70..80).contains(&self.0.number) => {
-                write!(to, "\"{}\"", Label(u32::from_be_bytes([0, high, middle, low])))
+            Value::Octets(&[high, middle, low])
+                if self.0.space == Space::Iana && (70..80).contains(&self.0.number) =>
+            {
+                write!(
+                    to,
+                    "\"{}\"",
+                    Label(u32::from_be_bytes([0, high, middle, low]))
+                )
             }
             Value::Octets(octets) => {
                 to.write_char('"')?;
-                octets.iter().try_for_each(|octet| write!(to, "{octet:02x}"))?;
+                octets
+                    .iter()
+                    .try_for_each(|octet| write!(to, "{octet:02x}"))?;
                 to.write_char('"')
             }
         }
@@ -120,7 +171,10 @@ impl Display for Json<'_> {
 
 /// A string, without the zeros that pad it in fields of a fixed length (RFC 8259, section 7).
 fn text(to: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
-    let end = octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
+    let end = octets
+        .iter()
+        .rposition(|octet| *octet != 0)
+        .map_or(0, |last| last + 1);
     to.write_char('"')?;
     for letter in String::from_utf8_lossy(octets.get(..end).unwrap_or(octets)).chars() {
         match letter {

@@ -36,7 +36,12 @@ impl Printer {
     /// Writes in this format.
     #[must_use]
     pub fn new(format: Format) -> Printer {
-        Printer { format, exporters: nfdump::Exporters::default(), begun: false, left_out: 0 }
+        Printer {
+            format,
+            exporters: nfdump::Exporters::default(),
+            begun: false,
+            left_out: 0,
+        }
     }
 
     /// Options records that the format has no place for.
@@ -52,7 +57,9 @@ impl Printer {
     pub fn item(&mut self, to: &mut dyn Write, received: u64, item: &Item<'_>) -> io::Result<()> {
         match (self.format, item) {
             (Format::Json, Item::Record(record)) => json::record(to, record),
-            (Format::Json, Item::Template(header, template)) => json::template(to, header, template),
+            (Format::Json, Item::Template(header, template)) => {
+                json::template(to, header, template)
+            }
             (_, Item::Record(record)) => self.flow(to, received, record),
             _ => Ok(()),
         }
@@ -65,7 +72,15 @@ impl Printer {
         }
         let exporter = self.exporters.number(record.header);
         if !std::mem::replace(&mut self.begun, true) {
-            writeln!(to, "{}", if self.format == Format::Csv { nfdump::CSV_HEADER } else { nfdump::LINE_HEADER })?;
+            writeln!(
+                to,
+                "{}",
+                if self.format == Format::Csv {
+                    nfdump::CSV_HEADER
+                } else {
+                    nfdump::LINE_HEADER
+                }
+            )?;
         }
         match self.format {
             Format::Csv => nfdump::csv(to, record, exporter, received),
@@ -86,7 +101,11 @@ impl fmt::Display for Moment {
         let seconds = self.time / 1_000_000_000;
         let (year, month, day) = date(seconds / 86_400);
         let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-        write!(to, "{year:04}-{month:02}-{day:02}{}{hour:02}:{minute:02}:{second:02}", self.between)?;
+        write!(
+            to,
+            "{year:04}-{month:02}-{day:02}{}{hour:02}:{minute:02}:{second:02}",
+            self.between
+        )?;
         match self.digits {
             0 => Ok(()),
             3 => write!(to, ".{:03}", self.time / 1_000_000 % 1000),
@@ -107,7 +126,11 @@ fn date(days: u64) -> (u64, u64, u64) {
     let month = (5 * day + 2) / 153;
     let day_of_month = day - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day_of_month)
+    (
+        era * 400 + year + u64::from(month <= 2),
+        month,
+        day_of_month,
+    )
 }
 
 #[cfg(test)]
@@ -126,9 +149,21 @@ mod tests {
         ] {
             assert_eq!(date(days), expected);
         }
-        let moment = Moment { time: 1_700_000_000_123_456_789, between: ' ', digits: 3 };
+        let moment = Moment {
+            time: 1_700_000_000_123_456_789,
+            between: ' ',
+            digits: 3,
+        };
         assert_eq!(moment.to_string(), "2023-11-14 22:13:20.123");
         // The last moment that 64 bits have.
-        assert_eq!(Moment { time: u64::MAX, between: 'T', digits: 9 }.to_string(), "2554-07-21T23:34:33.709551615");
+        assert_eq!(
+            Moment {
+                time: u64::MAX,
+                between: 'T',
+                digits: 9
+            }
+            .to_string(),
+            "2554-07-21T23:34:33.709551615"
+        );
     }
 }

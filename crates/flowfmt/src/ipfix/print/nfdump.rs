@@ -11,8 +11,7 @@ use super::super::flow::Flow;
 use super::Moment;
 use super::json::{Label, Mac};
 
-pub(super) const LINE_HEADER: &str =
-    "Date first seen             Duration     Proto      Src IP Addr:Port          Dst IP Addr:Port   Packets    Bytes Flows";
+pub(super) const LINE_HEADER: &str = "Date first seen             Duration     Proto      Src IP Addr:Port          Dst IP Addr:Port   Packets    Bytes Flows";
 pub(super) const CSV_HEADER: &str = "ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt,in,out,sas,das,smk,dmk,dtos,dir,nh,nhb,svln,dvln,\
      ismc,odmc,idmc,osmc,mpls1,mpls2,mpls3,mpls4,mpls5,mpls6,mpls7,mpls8,mpls9,mpls10,cl,sl,al,ra,eng,exid,tr";
 
@@ -46,7 +45,10 @@ pub(super) struct Exporters(HashMap<(IpAddr, Version, u32), usize>);
 
 impl Exporters {
     pub(super) fn number(&mut self, header: &Header) -> usize {
-        let (next, key) = (self.0.len() + 1, (header.exporter.ip(), header.version, header.domain));
+        let (next, key) = (
+            self.0.len() + 1,
+            (header.exporter.ip(), header.version, header.domain),
+        );
         if next > MOST_EXPORTERS {
             return self.0.get(&key).copied().unwrap_or(0);
         }
@@ -62,7 +64,11 @@ pub(super) fn line(to: &mut dyn Write, record: &Record<'_>) -> io::Result<()> {
     writeln!(
         to,
         "{} {:>16} {:<5} {:>16}{}{:<5} -> {:>16}{}{:<5} {:>8} {:>8} {:>5}",
-        Moment { time: start, between: ' ', digits: 3 },
+        Moment {
+            time: start,
+            between: ' ',
+            digits: 3
+        },
         Duration(duration).to_string(),
         Protocol(flow.protocol).to_string(),
         short(source),
@@ -77,12 +83,25 @@ pub(super) fn line(to: &mut dyn Write, record: &Record<'_>) -> io::Result<()> {
     )
 }
 
-pub(super) fn csv(to: &mut dyn Write, record: &Record<'_>, exporter: usize, received: u64) -> io::Result<()> {
+pub(super) fn csv(
+    to: &mut dyn Write,
+    record: &Record<'_>,
+    exporter: usize,
+    received: u64,
+) -> io::Result<()> {
     let (flow, header) = (Flow::of(record), record.header);
     let (start, duration) = times(&flow, header);
-    let second = |time| Moment { time, between: ' ', digits: 0 };
+    let second = |time| Moment {
+        time,
+        between: ' ',
+        digits: 0,
+    };
     // ICMP's type and code are the destination port here.
-    let port = flow.icmp_type_and_code().map_or(flow.destination_port, |(kind, code)| u16::from_be_bytes([kind, code]));
+    let port = flow
+        .icmp_type_and_code()
+        .map_or(flow.destination_port, |(kind, code)| {
+            u16::from_be_bytes([kind, code])
+        });
     write!(
         to,
         "{},{},{}.{:03},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
@@ -113,12 +132,20 @@ pub(super) fn csv(to: &mut dyn Write, record: &Record<'_>, exporter: usize, rece
     )?;
     csv_rest(to, &flow)?;
     // nfdump's engine type and id, of NetFlow only.
-    let [kind, id] = if header.version == Version::Ipfix { [0, 0] } else { (header.domain as u16).to_be_bytes() };
+    let [kind, id] = if header.version == Version::Ipfix {
+        [0, 0]
+    } else {
+        (header.domain as u16).to_be_bytes()
+    };
     writeln!(
         to,
         ",    0.000,    0.000,    0.000,{},{kind}/{id},{exporter},{}",
         header.exporter.ip(),
-        Moment { time: received, between: ' ', digits: 3 }
+        Moment {
+            time: received,
+            between: ' ',
+            digits: 3
+        }
     )
 }
 
@@ -131,10 +158,17 @@ fn csv_rest(to: &mut dyn Write, flow: &Flow) -> io::Result<()> {
         }
     }
     write!(to, ",{},{}", flow.vlan, flow.post_vlan)?;
-    for mac in [flow.source_mac, flow.post_destination_mac, flow.destination_mac, flow.post_source_mac] {
+    for mac in [
+        flow.source_mac,
+        flow.post_destination_mac,
+        flow.destination_mac,
+        flow.post_source_mac,
+    ] {
         write!(to, ",{}", Mac(mac))?;
     }
-    flow.labels.iter().try_for_each(|entry| write!(to, ",{}", Label(*entry)))
+    flow.labels
+        .iter()
+        .try_for_each(|entry| write!(to, ",{}", Label(*entry)))
 }
 
 /// Begin in nanoseconds since 1970, and duration in milliseconds, as nfdump computes it: of whole ones.
@@ -147,7 +181,10 @@ fn times(flow: &Flow, header: &Header) -> (u64, u64) {
 fn ports(flow: &Flow) -> (String, String) {
     match flow.icmp_type_and_code() {
         Some((kind, code)) => ("0".to_owned(), format!("{kind}.{code}")),
-        None => (flow.source_port.to_string(), flow.destination_port.to_string()),
+        None => (
+            flow.source_port.to_string(),
+            flow.destination_port.to_string(),
+        ),
     }
 }
 
@@ -198,7 +235,11 @@ impl Display for Duration {
         if days > 0 {
             write!(to, "{days}d ")?;
         }
-        write!(to, "{hours:02}:{minutes:02}:{:02}.{milliseconds:03}", seconds % 60)
+        write!(
+            to,
+            "{hours:02}:{minutes:02}:{:02}.{milliseconds:03}",
+            seconds % 60
+        )
     }
 }
 

@@ -23,7 +23,9 @@ impl Sampled {
         self.samples += 1;
         self.packets = self.packets.saturating_add(rate);
         self.octets = self.octets.saturating_add(rate * frame);
-        self.octets_without_fcs = self.octets_without_fcs.saturating_add(rate * frame.saturating_sub(FCS));
+        self.octets_without_fcs = self
+            .octets_without_fcs
+            .saturating_add(rate * frame.saturating_sub(FCS));
         self.lengths += frame as f64;
         self.squares += (frame * frame) as f64;
         self.rates += (rate as f64) * (rate as f64);
@@ -33,7 +35,9 @@ impl Sampled {
         self.samples += other.samples;
         self.packets = self.packets.saturating_add(other.packets);
         self.octets = self.octets.saturating_add(other.octets);
-        self.octets_without_fcs = self.octets_without_fcs.saturating_add(other.octets_without_fcs);
+        self.octets_without_fcs = self
+            .octets_without_fcs
+            .saturating_add(other.octets_without_fcs);
         self.lengths += other.lengths;
         self.squares += other.squares;
         self.rates += other.rates;
@@ -42,7 +46,11 @@ impl Sampled {
     /// The squared coefficient of variation of the frames' lengths.
     fn variation(&self) -> f64 {
         let mean = self.lengths / self.samples.max(1) as f64;
-        if mean == 0.0 { 0.0 } else { (self.squares / self.samples.max(1) as f64 / (mean * mean) - 1.0).max(0.0) }
+        if mean == 0.0 {
+            0.0
+        } else {
+            (self.squares / self.samples.max(1) as f64 / (mean * mean) - 1.0).max(0.0)
+        }
     }
 
     /// `196 * sqrt(1/c)`; of several rates, what that becomes.
@@ -115,11 +123,21 @@ pub struct Estimate {
 
 /// In percent of what is true.
 fn off(estimated: f64, counted: u64) -> f64 {
-    if counted == 0 { if estimated == 0.0 { 0.0 } else { f64::INFINITY } } else { 100.0 * (estimated / counted as f64 - 1.0) }
+    if counted == 0 {
+        if estimated == 0.0 { 0.0 } else { f64::INFINITY }
+    } else {
+        100.0 * (estimated / counted as f64 - 1.0)
+    }
 }
 
 impl Estimate {
-    pub(super) fn new(direction: Direction, sampled: Sampled, undirected: Sampled, counted: Counted, correction: f64) -> Estimate {
+    pub(super) fn new(
+        direction: Direction,
+        sampled: Sampled,
+        undirected: Sampled,
+        counted: Counted,
+        correction: f64,
+    ) -> Estimate {
         let mut all = sampled;
         all.merge(undirected);
         let packet_bound = all.bound();
@@ -149,21 +167,31 @@ impl Estimate {
     /// better.
     #[must_use]
     pub fn octets_off(&self) -> (f64, bool) {
-        let (with, without) =
-            (off(self.estimated_octets, self.counted_octets), off(self.estimated_octets_without_fcs, self.counted_octets));
-        if with.abs() <= without.abs() { (with, true) } else { (without, false) }
+        let (with, without) = (
+            off(self.estimated_octets, self.counted_octets),
+            off(self.estimated_octets_without_fcs, self.counted_octets),
+        );
+        if with.abs() <= without.abs() {
+            (with, true)
+        } else {
+            (without, false)
+        }
     }
 
     /// Whether both are within their bounds.
     #[must_use]
     pub fn within(&self) -> bool {
-        self.packets_off().abs() <= self.packet_bound && self.octets_off().0.abs() <= self.octet_bound
+        self.packets_off().abs() <= self.packet_bound
+            && self.octets_off().0.abs() <= self.octet_bound
     }
 
     /// What can be said.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let most = off(self.estimated_packets + self.undirected_packets, self.counted_packets);
+        let most = off(
+            self.estimated_packets + self.undirected_packets,
+            self.counted_packets,
+        );
         let least = self.packets_off();
         if self.samples == 0 && self.undirected > 0 {
             Verdict::DirectionUnknown

@@ -18,7 +18,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::decode::{CounterRecord, CounterRecords, Datagram, FlowRecord, FlowRecords, Sample};
-use super::{CountersSample, FlowSample, InterfaceCounters, LagCounters, UNKNOWN_COUNTER_32, UNKNOWN_COUNTER_64};
+use super::{
+    CountersSample, FlowSample, InterfaceCounters, LagCounters, UNKNOWN_COUNTER_32,
+    UNKNOWN_COUNTER_64,
+};
 use estimate::{Counted, Sampled};
 use numbers::{Clock, Growing};
 use way::Way;
@@ -148,7 +151,9 @@ impl Ledger {
             return;
         }
         let agent = self.agents.entry(key).or_default();
-        let order = agent.clock.note(&mut agent.datagrams, datagram.sequence, datagram.uptime_ms);
+        let order = agent
+            .clock
+            .note(&mut agent.datagrams, datagram.sequence, datagram.uptime_ms);
         if order == Order::Restart {
             agent.epoch += 1;
         }
@@ -159,13 +164,17 @@ impl Ledger {
 
     /// All agents, with their addresses and sub-agent numbers.
     pub fn agents(&self) -> impl Iterator<Item = (Option<IpAddr>, u32, &Agent)> {
-        self.agents.iter().map(|(&(address, sub_agent), agent)| (address, sub_agent, agent))
+        self.agents
+            .iter()
+            .map(|(&(address, sub_agent), agent)| (address, sub_agent, agent))
     }
 }
 
 impl Agent {
     fn sample(&mut self, sample: &Sample<'_>, order: Order, kept: &mut Kept) {
-        let (Some(source), Some(kind)) = (sample.source(), kind(sample)) else { return };
+        let (Some(source), Some(kind)) = (sample.source(), kind(sample)) else {
+            return;
+        };
         if let Some(count) = self.samples.get_mut(kind) {
             *count += 1;
         }
@@ -201,26 +210,36 @@ impl Agent {
         match self.owners.get_mut(&interface) {
             Some(owner) if *owner != Some(source) => *owner = None,
             Some(_) => {}
-            None if room(&mut kept.owned, MOST_OWNED) => drop(self.owners.insert(interface, Some(source))),
+            None if room(&mut kept.owned, MOST_OWNED) => {
+                drop(self.owners.insert(interface, Some(source)))
+            }
             None => {}
         }
     }
 
     /// Its data sources: class, index, and what is known.
     pub fn sources(&self) -> impl Iterator<Item = (u32, u32, &DataSource)> {
-        self.sources.iter().map(|(&(class, index), source)| (class, index, source))
+        self.sources
+            .iter()
+            .map(|(&(class, index), source)| (class, index, source))
     }
 
     /// A source's samples beside its counters; nothing for a direction in which nothing was sampled, and nothing
     /// without two reports.
     #[must_use]
     pub fn estimates(&self, class: u32, index: u32) -> Vec<Estimate> {
-        self.sources.get(&(class, index)).map(|source| source.estimates(|pair| self.direction(index, pair))).unwrap_or_default()
+        self.sources
+            .get(&(class, index))
+            .map(|source| source.estimates(|pair| self.direction(index, pair)))
+            .unwrap_or_default()
     }
 
     /// Which way packets went from one interface to another, as this source saw it.
     fn direction(&self, source: u32, (input, output, by_vlan): Pair) -> Option<Direction> {
-        match (self.is_foreign(input, source), self.is_foreign(output, source)) {
+        match (
+            self.is_foreign(input, source),
+            self.is_foreign(output, source),
+        ) {
             (true, false) => Some(Direction::Egress),
             (false, true) => Some(Direction::Ingress),
             _ => by_vlan,
@@ -229,30 +248,63 @@ impl Agent {
 
     /// Whether an interface is known to belong to another source.
     fn is_foreign(&self, interface: u32, source: u32) -> bool {
-        let name = |index| self.sources.get(&(0, index)).and_then(|found| found.name.as_deref());
-        let aggregate = self.sources.get(&(0, source)).map_or(0, |found| found.aggregate);
+        let name = |index| {
+            self.sources
+                .get(&(0, index))
+                .and_then(|found| found.name.as_deref())
+        };
+        let aggregate = self
+            .sources
+            .get(&(0, source))
+            .map_or(0, |found| found.aggregate);
         // A sub-interface of this port, or of the aggregation that this port is a member of.
-        let below = |port| name(interface).zip(name(port)).is_some_and(|(name, port)| is_sub_interface(name, port));
-        if interface == 0 || interface == source || interface == aggregate || below(source) || below(aggregate) {
+        let below = |port| {
+            name(interface)
+                .zip(name(port))
+                .is_some_and(|(name, port)| is_sub_interface(name, port))
+        };
+        if interface == 0
+            || interface == source
+            || interface == aggregate
+            || below(source)
+            || below(aggregate)
+        {
             return false;
         }
-        if self.sources.get(&(0, interface)).is_some_and(|found| found.flows.received > 0) {
+        if self
+            .sources
+            .get(&(0, interface))
+            .is_some_and(|found| found.flows.received > 0)
+        {
             return true;
         }
-        let of_another = name(interface).and_then(|name| self.sampled_port(name)).is_some_and(|port| port != source);
-        of_another || self.owners.get(&interface).is_some_and(|owner| owner.is_some_and(|owner| owner != source))
+        let of_another = name(interface)
+            .and_then(|name| self.sampled_port(name))
+            .is_some_and(|port| port != source);
+        of_another
+            || self
+                .owners
+                .get(&interface)
+                .is_some_and(|owner| owner.is_some_and(|owner| owner != source))
     }
 
     /// The source of flow samples of which this name is a sub-interface's.
     fn sampled_port(&self, name: &str) -> Option<u32> {
-        let ports = name.rmatch_indices('.').filter_map(|(end, _)| self.names.get(name.get(..end)?).copied());
-        ports.into_iter().find(|&port| self.sources.get(&(0, port)).is_some_and(|found| found.flows.received > 0))
+        let ports = name
+            .rmatch_indices('.')
+            .filter_map(|(end, _)| self.names.get(name.get(..end)?).copied());
+        ports.into_iter().find(|&port| {
+            self.sources
+                .get(&(0, port))
+                .is_some_and(|found| found.flows.received > 0)
+        })
     }
 }
 
 /// `xe0.100` is one of `xe0`.
 fn is_sub_interface(name: &str, port: &str) -> bool {
-    name.strip_prefix(port).is_some_and(|rest| rest.starts_with('.'))
+    name.strip_prefix(port)
+        .is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn kind(sample: &Sample<'_>) -> Option<usize> {
@@ -279,10 +331,23 @@ impl DataSource {
         self.pool.forget();
     }
 
-    fn flow(&mut self, sample: &FlowSample, records: FlowRecords<'_>, way: Way, order: Order, kept: &mut Kept) {
+    fn flow(
+        &mut self,
+        sample: &FlowSample,
+        records: FlowRecords<'_>,
+        way: Way,
+        order: Order,
+        kept: &mut Kept,
+    ) {
         // Nothing can be late or double in a datagram that is neither: the source began again.
-        let again = order == Order::Next && self.flows.is_behind(sample.sequence) && self.pool.is_behind(sample.pool);
-        let number = if again { self.flows.restart(sample.sequence) } else { self.flows.note(sample.sequence) };
+        let again = order == Order::Next
+            && self.flows.is_behind(sample.sequence)
+            && self.pool.is_behind(sample.pool);
+        let number = if again {
+            self.flows.restart(sample.sequence)
+        } else {
+            self.flows.note(sample.sequence)
+        };
         if number == Order::Restart {
             self.begin_pool_again();
         }
@@ -305,7 +370,9 @@ impl DataSource {
             Way::Between(input, output) => {
                 let pair = (input, output, way::by_vlan(&raw, records));
                 let is_new = !self.pairs.contains_key(&pair);
-                if is_new && (self.pairs.len() >= MOST_PAIRS || !room(&mut kept.pairs, MOST_PAIRS_OF_ALL)) {
+                if is_new
+                    && (self.pairs.len() >= MOST_PAIRS || !room(&mut kept.pairs, MOST_PAIRS_OF_ALL))
+                {
                     &mut self.undirected
                 } else {
                     self.pairs.entry(pair).or_default()
@@ -316,8 +383,14 @@ impl DataSource {
     }
 
     fn counters(&mut self, sample: &CountersSample, records: CounterRecords<'_>, order: Order) {
-        let again = order == Order::Next && self.counters.is_behind(sample.sequence) && self.counters.highest != Some(sample.sequence);
-        let number = if again { self.counters.restart(sample.sequence) } else { self.counters.note(sample.sequence) };
+        let again = order == Order::Next
+            && self.counters.is_behind(sample.sequence)
+            && self.counters.highest != Some(sample.sequence);
+        let number = if again {
+            self.counters.restart(sample.sequence)
+        } else {
+            self.counters.note(sample.sequence)
+        };
         // What comes late or again was taken before the last.
         if matches!(order, Order::Late | Order::Duplicate) {
             return;
@@ -326,7 +399,9 @@ impl DataSource {
         for record in records.flatten() {
             match record {
                 CounterRecord::Interface(counters) => interface = interface.or(Some(counters)),
-                CounterRecord::PortName(name) if self.name.is_none() && (1..=LONGEST_NAME).contains(&name.len()) => {
+                CounterRecord::PortName(name)
+                    if self.name.is_none() && (1..=LONGEST_NAME).contains(&name.len()) =>
+                {
                     self.name = std::str::from_utf8(name).ok().map(Box::from);
                 }
                 CounterRecord::Other(opaque) if opaque.format == LagCounters::STRUCTURE.format => {
@@ -345,7 +420,10 @@ impl DataSource {
 
     /// All that was sampled.
     fn spans(&mut self) -> impl Iterator<Item = &mut Span> {
-        self.sampled.iter_mut().chain([&mut self.undirected]).chain(self.pairs.values_mut())
+        self.sampled
+            .iter_mut()
+            .chain([&mut self.undirected])
+            .chain(self.pairs.values_mut())
     }
 
     /// The interface's own counters: what was sampled up to now belongs to what they count.
@@ -354,18 +432,29 @@ impl DataSource {
         let lost_before = std::mem::replace(&mut self.lost_at, lost);
         // Octets have 64 bits and do not wrap.
         let is_behind = |new: u64, old: u64| new < old && old != UNKNOWN_COUNTER_64;
-        let went_on = self
-            .last
-            .replace(*counters)
-            .filter(|last| !is_behind(counters.in_octets, last.in_octets) && !is_behind(counters.out_octets, last.out_octets));
+        let went_on = self.last.replace(*counters).filter(|last| {
+            !is_behind(counters.in_octets, last.in_octets)
+                && !is_behind(counters.out_octets, last.out_octets)
+        });
         let Some(last) = went_on else {
             self.spans().for_each(Span::forget);
             return;
         };
         self.lost = (self.lost + lost).saturating_sub(lost_before);
-        let grown =
-            |new: u32, old: u32| if new == UNKNOWN_COUNTER_32 || old == UNKNOWN_COUNTER_32 { 0 } else { u64::from(new.wrapping_sub(old)) };
-        let octets = |new: u64, old: u64| if new == UNKNOWN_COUNTER_64 || old == UNKNOWN_COUNTER_64 { 0 } else { new.saturating_sub(old) };
+        let grown = |new: u32, old: u32| {
+            if new == UNKNOWN_COUNTER_32 || old == UNKNOWN_COUNTER_32 {
+                0
+            } else {
+                u64::from(new.wrapping_sub(old))
+            }
+        };
+        let octets = |new: u64, old: u64| {
+            if new == UNKNOWN_COUNTER_64 || old == UNKNOWN_COUNTER_64 {
+                0
+            } else {
+                new.saturating_sub(old)
+            }
+        };
         let packets = [
             grown(counters.in_unicast, last.in_unicast)
                 + grown(counters.in_multicast, last.in_multicast)
@@ -374,12 +463,22 @@ impl DataSource {
                 + grown(counters.out_multicast, last.out_multicast)
                 + grown(counters.out_broadcast, last.out_broadcast),
         ];
-        let octets = [octets(counters.in_octets, last.in_octets), octets(counters.out_octets, last.out_octets)];
+        let octets = [
+            octets(counters.in_octets, last.in_octets),
+            octets(counters.out_octets, last.out_octets),
+        ];
         let others = lost.saturating_sub(lost_before)
             + self.undirected.pending.samples
-            + self.pairs.values().map(|span| span.pending.samples).sum::<u64>();
-        for ((counted, span), (gap, (packets, octets))) in
-            self.counted.iter_mut().zip(&self.sampled).zip(self.gaps.iter_mut().zip(packets.into_iter().zip(octets)))
+            + self
+                .pairs
+                .values()
+                .map(|span| span.pending.samples)
+                .sum::<u64>();
+        for ((counted, span), (gap, (packets, octets))) in self
+            .counted
+            .iter_mut()
+            .zip(&self.sampled)
+            .zip(self.gaps.iter_mut().zip(packets.into_iter().zip(octets)))
         {
             counted.packets += packets;
             counted.octets += octets;
@@ -417,11 +516,18 @@ impl DataSource {
         let correction = 1.0 + self.lost as f64 / all.max(1) as f64;
         let directed = ingress.samples + egress.samples;
         let directions = [(Direction::Ingress, ingress), (Direction::Egress, egress)];
-        let estimates = directions.into_iter().zip(self.counted).zip(self.gaps).map(|(((direction, sampled), counted), gap)| {
-            let with_gaps = gap / u64::from(self.rate.max(1)) >= GAP;
-            Estimate { with_gaps, ..Estimate::new(direction, sampled, undirected, counted, correction) }
-        });
+        let estimates = directions.into_iter().zip(self.counted).zip(self.gaps).map(
+            |(((direction, sampled), counted), gap)| {
+                let with_gaps = gap / u64::from(self.rate.max(1)) >= GAP;
+                Estimate {
+                    with_gaps,
+                    ..Estimate::new(direction, sampled, undirected, counted, correction)
+                }
+            },
+        );
         // Both, if nobody knows which it was.
-        estimates.filter(|estimate| estimate.samples > 0 || (directed == 0 && estimate.undirected > 0)).collect()
+        estimates
+            .filter(|estimate| estimate.samples > 0 || (directed == 0 && estimate.undirected > 0))
+            .collect()
     }
 }

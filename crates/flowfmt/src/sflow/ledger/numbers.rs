@@ -90,7 +90,8 @@ impl Numbers {
 
     /// Whether this is no higher than the highest; false before the first.
     pub(super) fn is_behind(&self, number: u32) -> bool {
-        self.highest.is_some_and(|highest| highest.wrapping_sub(number) < 1 << 31)
+        self.highest
+            .is_some_and(|highest| highest.wrapping_sub(number) < 1 << 31)
     }
 
     fn begin(&mut self, number: u32) {
@@ -98,14 +99,20 @@ impl Numbers {
     }
 
     fn has_seen(&self, behind: u32) -> bool {
-        self.seen.checked_shr(behind).is_some_and(|seen| seen & 1 == 1)
+        self.seen
+            .checked_shr(behind)
+            .is_some_and(|seen| seen & 1 == 1)
     }
 
     /// Lost of all that were sent, in percent.
     #[must_use]
     pub fn loss_percent(&self) -> f64 {
         let sent = self.received.saturating_sub(self.duplicates) + self.lost;
-        if sent == 0 { 0.0 } else { 100.0 * self.lost as f64 / sent as f64 }
+        if sent == 0 {
+            0.0
+        } else {
+            100.0 * self.lost as f64 / sent as f64
+        }
     }
 }
 
@@ -118,14 +125,20 @@ pub(super) struct Clock {
 
 impl Default for Clock {
     fn default() -> Clock {
-        Clock { uptimes: [0; WINDOW as usize] }
+        Clock {
+            uptimes: [0; WINDOW as usize],
+        }
     }
 }
 
 impl Clock {
     /// Enters a datagram's number, made so many milliseconds after the agent's start.
     pub(super) fn note(&mut self, numbers: &mut Numbers, number: u32, uptime: u32) -> Order {
-        let order = if self.began_again(numbers, number, uptime) { numbers.restart(number) } else { numbers.note(number) };
+        let order = if self.began_again(numbers, number, uptime) {
+            numbers.restart(number)
+        } else {
+            numbers.note(number)
+        };
         if order != Order::Duplicate
             && let Some(place) = self.uptimes.get_mut((number % WINDOW) as usize)
         {
@@ -135,11 +148,16 @@ impl Clock {
     }
 
     fn at(&self, number: u32) -> u32 {
-        self.uptimes.get((number % WINDOW) as usize).copied().unwrap_or(0)
+        self.uptimes
+            .get((number % WINDOW) as usize)
+            .copied()
+            .unwrap_or(0)
     }
 
     fn began_again(&self, numbers: &Numbers, number: u32, uptime: u32) -> bool {
-        let Some(highest) = numbers.highest else { return false };
+        let Some(highest) = numbers.highest else {
+            return false;
+        };
         // Clocks wrap after 49 days.
         let since = |number| uptime.wrapping_sub(self.at(number)).cast_signed();
         let (ahead, behind) = (number.wrapping_sub(highest), highest.wrapping_sub(number));
@@ -150,7 +168,8 @@ impl Clock {
                 let late = since(highest);
                 // The same datagram again was made at the same time.
                 !(-LATEST_MS..=SLACK_MS).contains(&late)
-                    || (numbers.has_seen(behind) && since(number).unsigned_abs() > SLACK_MS.unsigned_abs())
+                    || (numbers.has_seen(behind)
+                        && since(number).unsigned_abs() > SLACK_MS.unsigned_abs())
             }
             _ => false,
         }
@@ -176,7 +195,8 @@ impl Growing {
 
     /// Whether this is less than the last one.
     pub(super) fn is_behind(&self, value: u32) -> bool {
-        self.last.is_some_and(|last| value.wrapping_sub(last) >= 1 << 31)
+        self.last
+            .is_some_and(|last| value.wrapping_sub(last) >= 1 << 31)
     }
 
     /// What comes next is a beginning.

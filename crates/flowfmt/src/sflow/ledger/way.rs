@@ -38,7 +38,9 @@ pub(super) fn way(sample: &FlowSample) -> Way {
         (false, false) => {}
     }
     // Who samples what goes out knows where it goes, and who samples what comes in, where from.
-    let interface = |port: Port| (port.format == 0 && port != Port::UNKNOWN && port != Port::INTERNAL).then_some(port.value);
+    let interface = |port: Port| {
+        (port.format == 0 && port != Port::UNKNOWN && port != Port::INTERNAL).then_some(port.value)
+    };
     match (interface(sample.input), interface(sample.output)) {
         (Some(input), Some(output)) => Way::Between(input, output),
         (Some(input), None) if sample.output == REFUSED => Way::Between(input, 0),
@@ -65,7 +67,12 @@ fn outer_vlan(raw: &RawHeader<'_>) -> Option<u32> {
     if raw.protocol != RawHeader::ETHERNET {
         return None;
     }
-    let word = |at: usize| raw.header.get(at..at + 2).and_then(|word| word.try_into().ok()).map(u16::from_be_bytes);
+    let word = |at: usize| {
+        raw.header
+            .get(at..at + 2)
+            .and_then(|word| word.try_into().ok())
+            .map(u16::from_be_bytes)
+    };
     match word(12)? {
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => Some(u32::from(word(14)? & 0x0fff)),
         _ => Some(0),

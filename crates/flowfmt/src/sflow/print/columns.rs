@@ -26,13 +26,28 @@ struct Column<'a> {
 
 impl<'w, W: Write> Columns<'w, W> {
     pub(super) fn new(writer: &'w mut W, names: &'w [String]) -> Columns<'w, W> {
-        let columns = names.iter().map(|name| Column { name, value: String::new(), of_sample: false }).collect();
-        Columns { writer, columns, in_sample: false, prefixes: [""; 2] }
+        let columns = names
+            .iter()
+            .map(|name| Column {
+                name,
+                value: String::new(),
+                of_sample: false,
+            })
+            .collect();
+        Columns {
+            writer,
+            columns,
+            in_sample: false,
+            prefixes: [""; 2],
+        }
     }
 
     fn is(&self, wanted: &str, name: &str) -> bool {
         let [outer, inner] = self.prefixes;
-        wanted.strip_prefix(outer).and_then(|rest| rest.strip_prefix(inner)) == Some(name)
+        wanted
+            .strip_prefix(outer)
+            .and_then(|rest| rest.strip_prefix(inner))
+            == Some(name)
     }
 
     fn line(&mut self) -> io::Result<()> {
@@ -65,7 +80,9 @@ impl<W: Write> Sink for Columns<'_, W> {
     }
 
     fn end(&mut self, part: Part) -> io::Result<()> {
-        let Part::Sample(..) = part else { return Ok(()) };
+        let Part::Sample(..) = part else {
+            return Ok(());
+        };
         self.in_sample = false;
         if self.columns.iter().any(|column| column.of_sample) {
             self.line()?;
@@ -93,7 +110,10 @@ impl<W: Write> Sink for Columns<'_, W> {
 
     fn field(&mut self, name: &str, value: impl Display) -> io::Result<()> {
         for place in 0..self.columns.len() {
-            let wanted = self.columns.get(place).is_some_and(|column| !column.of_sample && self.is(column.name, name));
+            let wanted = self
+                .columns
+                .get(place)
+                .is_some_and(|column| !column.of_sample && self.is(column.name, name));
             if let Some(column) = self.columns.get_mut(place).filter(|_| wanted) {
                 column.value.clear();
                 // A String takes everything.

@@ -50,7 +50,10 @@ fn packet(sink: &mut impl Sink, raw: &RawHeader<'_>, packet: &Packet) -> io::Res
     }
     if let Some(offset) = packet.ip_offset {
         // The IP packet with its header; lengths that contradict each other may make it negative.
-        sink.field("IPSize", i64::from(raw.frame_length) - i64::from(raw.stripped) - offset as i64)?;
+        sink.field(
+            "IPSize",
+            i64::from(raw.frame_length) - i64::from(raw.stripped) - offset as i64,
+        )?;
     }
     match &packet.ip {
         Some(Ip::V4(ip)) => ipv4(sink, ip)?,
@@ -60,7 +63,9 @@ fn packet(sink: &mut impl Sink, raw: &RawHeader<'_>, packet: &Packet) -> io::Res
     if let Some(transport) = &packet.transport {
         self::transport(sink, transport)?;
     }
-    packet.tunnel.map_or(Ok(()), |tunnel| self::tunnel(sink, tunnel))
+    packet
+        .tunnel
+        .map_or(Ok(()), |tunnel| self::tunnel(sink, tunnel))
 }
 
 /// What a tunnel's own header says.
@@ -106,7 +111,9 @@ fn link(sink: &mut impl Sink, ethernet: &Ethernet) -> io::Result<()> {
     if let Some([a, b, c]) = ethernet.snap_vendor {
         sink.field("VSNAP_OUI", format_args!("{a:02X}-{b:02X}-{c:02X}"))?;
     }
-    ethernet.ether_type.map_or(Ok(()), |ether_type| sink.field("ethernet_type", ether_type))
+    ethernet
+        .ether_type
+        .map_or(Ok(()), |ether_type| sink.field("ethernet_type", ether_type))
 }
 
 fn ipv4(sink: &mut impl Sink, ip: &Ipv4) -> io::Result<()> {
@@ -136,7 +143,8 @@ fn ipv6(sink: &mut impl Sink, ip: &Ipv6) -> io::Result<()> {
     for extension in ip.extensions() {
         sink.field("IP6HeaderExtension", extension)?;
     }
-    ip.protocol.map_or(Ok(()), |protocol| sink.field("IPProtocol", protocol))
+    ip.protocol
+        .map_or(Ok(()), |protocol| sink.field("IPProtocol", protocol))
 }
 
 fn transport(sink: &mut impl Sink, transport: &Transport) -> io::Result<()> {
@@ -145,12 +153,20 @@ fn transport(sink: &mut impl Sink, transport: &Transport) -> io::Result<()> {
             sink.field("ICMPType", kind)?;
             sink.field("ICMPCode", code)
         }
-        Transport::Tcp { source, destination, flags } => {
+        Transport::Tcp {
+            source,
+            destination,
+            flags,
+        } => {
             sink.field("TCPSrcPort", source)?;
             sink.field("TCPDstPort", destination)?;
             flags.map_or(Ok(()), |flags| sink.field("TCPFlags", flags))
         }
-        Transport::Udp { source, destination, length } => {
+        Transport::Udp {
+            source,
+            destination,
+            length,
+        } => {
             sink.field("UDPSrcPort", source)?;
             sink.field("UDPDstPort", destination)?;
             sink.field("UDPBytes", length)

@@ -19,20 +19,36 @@ pub(super) struct Json<'w, W> {
 
 impl<'w, W: Write> Json<'w, W> {
     pub(super) fn compact(writer: &'w mut W) -> Json<'w, W> {
-        Json { writer, comma: false, indent: None, prefixes: [""; 2] }
+        Json {
+            writer,
+            comma: false,
+            indent: None,
+            prefixes: [""; 2],
+        }
     }
 
     pub(super) fn pretty(writer: &'w mut W) -> Json<'w, W> {
-        Json { writer, comma: false, indent: Some(0), prefixes: [""; 2] }
+        Json {
+            writer,
+            comma: false,
+            indent: Some(0),
+            prefixes: [""; 2],
+        }
     }
 
     fn separate(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.comma, true) { self.writer.write_all(b",") } else { Ok(()) }
+        if std::mem::replace(&mut self.comma, true) {
+            self.writer.write_all(b",")
+        } else {
+            Ok(())
+        }
     }
 
     /// A new line, so much deeper than the innermost object, where lines are broken.
     fn fresh_line(&mut self, deeper: usize) -> io::Result<()> {
-        self.indent.map_or(Ok(()), |indent| write!(self.writer, "\n{:1$}", "", indent + deeper))
+        self.indent.map_or(Ok(()), |indent| {
+            write!(self.writer, "\n{:1$}", "", indent + deeper)
+        })
     }
 
     fn open(&mut self, bracket: &str) -> io::Result<()> {
@@ -156,6 +172,9 @@ mod tests {
 
     #[test]
     fn what_a_string_must_not_hold_is_escaped() {
-        assert_eq!(Escaped("a\"b\\c\nd\u{1f}ä").to_string(), "a\\\"b\\\\c\\u000ad\\u001fä");
+        assert_eq!(
+            Escaped("a\"b\\c\nd\u{1f}ä").to_string(),
+            "a\\\"b\\\\c\\u000ad\\u001fä"
+        );
     }
 }

@@ -20,22 +20,30 @@ use crate::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
 use crate::sflow::packet::{Ip, Packet, Transport};
 use crate::sflow::{ExtendedSwitch, FlowSample, InterfaceCounters, RawHeader};
 
-pub(super) fn print(writer: &mut impl Write, datagram: &Datagram<'_>, damage: &mut Damage) -> io::Result<()> {
+pub(super) fn print(
+    writer: &mut impl Write,
+    datagram: &Datagram<'_>,
+    damage: &mut Damage,
+) -> io::Result<()> {
     for sample in datagram.samples() {
         match damage.sound(sample) {
             Some(Sample::Flow(_, fixed, mut records)) => {
-                let found = records.try_fold((None, None), |(raw, switch), record| match damage.sound(record)? {
-                    FlowRecord::RawHeader(raw) => Some((Some(raw), switch)),
-                    other => Some((raw, ExtendedSwitch::of(&other).or(switch))),
+                let found = records.try_fold((None, None), |(raw, switch), record| {
+                    match damage.sound(record)? {
+                        FlowRecord::RawHeader(raw) => Some((Some(raw), switch)),
+                        other => Some((raw, ExtendedSwitch::of(&other).or(switch))),
+                    }
                 });
                 if let Some((raw, switch)) = found {
                     flow(writer, datagram, &fixed, raw.as_ref(), switch.as_ref())?;
                 }
             }
             Some(Sample::Counters(_, _, mut records)) => {
-                let counters = records.try_fold(InterfaceCounters::default(), |found, record| match damage.sound(record)? {
-                    CounterRecord::Interface(counters) => Some(counters),
-                    CounterRecord::PortName(_) | CounterRecord::Other(_) => Some(found),
+                let counters = records.try_fold(InterfaceCounters::default(), |found, record| {
+                    match damage.sound(record)? {
+                        CounterRecord::Interface(counters) => Some(counters),
+                        CounterRecord::PortName(_) | CounterRecord::Other(_) => Some(found),
+                    }
                 });
                 if let Some(counters) = counters {
                     counters_line(writer, datagram, &counters)?;
@@ -72,19 +80,49 @@ fn flow(
     let columns = raw.map_or_else(Columns::default, |raw| Columns::new(&Packet::decode(raw)));
     let (frame_length, stripped) = raw.map_or((0, 0), |raw| (raw.frame_length, raw.stripped));
     let ip_length = i64::from(frame_length) - i64::from(stripped) - columns.ipv4_offset as i64;
-    write!(writer, "FLOW,{},{},{}", Address(datagram.agent), sample.input.value, sample.output.value)?;
+    write!(
+        writer,
+        "FLOW,{},{},{}",
+        Address(datagram.agent),
+        sample.input.value,
+        sample.output.value
+    )?;
     let (source_mac, destination_mac) = columns.macs;
     // Of the two only one can be told by a header.
-    let (in_vlan, out_vlan) = switch.map_or((columns.vlan.into(), 0), |switch| (switch.source_vlan, switch.destination_vlan));
-    write!(writer, ",{},{},{:#06x},{in_vlan},{out_vlan}", Mac(source_mac), Mac(destination_mac), columns.ether_type)?;
+    let (in_vlan, out_vlan) = switch.map_or((columns.vlan.into(), 0), |switch| {
+        (switch.source_vlan, switch.destination_vlan)
+    });
+    write!(
+        writer,
+        ",{},{},{:#06x},{in_vlan},{out_vlan}",
+        Mac(source_mac),
+        Mac(destination_mac),
+        columns.ether_type
+    )?;
     let (source, destination) = columns.addresses;
-    write!(writer, ",{},{},{},{:#04x},{}", Address(source), Address(destination), columns.protocol, columns.tos, columns.ttl)?;
+    write!(
+        writer,
+        ",{},{},{},{:#04x},{}",
+        Address(source),
+        Address(destination),
+        columns.protocol,
+        columns.tos,
+        columns.ttl
+    )?;
     let (source_port, destination_port) = columns.ports;
-    write!(writer, ",{source_port},{destination_port},{:#04x}", columns.tcp_flags)?;
+    write!(
+        writer,
+        ",{source_port},{destination_port},{:#04x}",
+        columns.tcp_flags
+    )?;
     writeln!(writer, ",{frame_length},{ip_length},{}", sample.rate)
 }
 
-fn counters_line(writer: &mut impl Write, datagram: &Datagram<'_>, counters: &InterfaceCounters) -> io::Result<()> {
+fn counters_line(
+    writer: &mut impl Write,
+    datagram: &Datagram<'_>,
+    counters: &InterfaceCounters,
+) -> io::Result<()> {
     write!(writer, "CNTR,{}", Address(datagram.agent))?;
     for value in counters.values() {
         write!(writer, ",{}", value.number().unwrap_or(0))?;
@@ -109,14 +147,23 @@ impl Columns {
             }
             Some(Ip::V6(ip)) => {
                 columns.addresses = (Some(ip.source.into()), Some(ip.destination.into()));
-                (columns.protocol, columns.tos, columns.ttl) = (ip.protocol.unwrap_or(0), ip.traffic_class, ip.hop_limit);
+                (columns.protocol, columns.tos, columns.ttl) =
+                    (ip.protocol.unwrap_or(0), ip.traffic_class, ip.hop_limit);
             }
             None => {}
         }
         match packet.transport {
             Some(Transport::Icmp { kind, code }) => columns.ports = (kind.into(), code.into()),
-            Some(Transport::Udp { source, destination, .. }) => columns.ports = (source, destination),
-            Some(Transport::Tcp { source, destination, flags }) => {
+            Some(Transport::Udp {
+                source,
+                destination,
+                ..
+            }) => columns.ports = (source, destination),
+            Some(Transport::Tcp {
+                source,
+                destination,
+                flags,
+            }) => {
                 columns.ports = (source, destination);
                 columns.tcp_flags = flags.unwrap_or(0);
             }

@@ -30,7 +30,10 @@ use std::net::IpAddr;
 
 use super::decode::{CounterRecord, Datagram, DecodeError, FlowRecord, Opaque, Sample};
 use super::structure::Structure;
-use super::{CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Source, reasons, records, version4};
+use super::{
+    CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Source, reasons,
+    records, version4,
+};
 use show::{Address, PortNumber, SourceId, Time};
 
 mod columns;
@@ -86,13 +89,43 @@ pub fn decode_datagram_to(
     let mut room = Vec::new();
     let (datagram, version, wrong) = version4::decode(bytes, &mut room)?;
     let mut damage = Damage(wrong);
-    let arrival = Arrival { source, unix_ns, size: bytes.len(), version };
+    let arrival = Arrival {
+        source,
+        unix_ns,
+        size: bytes.len(),
+        version,
+    };
     match format {
-        Format::Text => walk(&mut text::Text::new(writer), &arrival, &datagram, &mut damage)?,
-        Format::Grep => walk(&mut text::Text::for_grep(writer, &arrival, &datagram), &arrival, &datagram, &mut damage)?,
-        Format::Json => walk(&mut json::Json::compact(writer), &arrival, &datagram, &mut damage)?,
-        Format::PrettyJson => walk(&mut json::Json::pretty(writer), &arrival, &datagram, &mut damage)?,
-        Format::Columns(names) => walk(&mut columns::Columns::new(writer, names), &arrival, &datagram, &mut damage)?,
+        Format::Text => walk(
+            &mut text::Text::new(writer),
+            &arrival,
+            &datagram,
+            &mut damage,
+        )?,
+        Format::Grep => walk(
+            &mut text::Text::for_grep(writer, &arrival, &datagram),
+            &arrival,
+            &datagram,
+            &mut damage,
+        )?,
+        Format::Json => walk(
+            &mut json::Json::compact(writer),
+            &arrival,
+            &datagram,
+            &mut damage,
+        )?,
+        Format::PrettyJson => walk(
+            &mut json::Json::pretty(writer),
+            &arrival,
+            &datagram,
+            &mut damage,
+        )?,
+        Format::Columns(names) => walk(
+            &mut columns::Columns::new(writer, names),
+            &arrival,
+            &datagram,
+            &mut damage,
+        )?,
         Format::Line => line::print(writer, &datagram, &mut damage)?,
     }
     damage.0.map_or(Ok(()), |error| Err(error.into()))
@@ -104,7 +137,9 @@ struct Damage(Option<DecodeError>);
 impl Damage {
     /// What is sound; what is not is kept in mind.
     fn sound<T>(&mut self, result: Result<T, DecodeError>) -> Option<T> {
-        result.map_err(|error| self.0.get_or_insert(error).offset).ok()
+        result
+            .map_err(|error| self.0.get_or_insert(error).offset)
+            .ok()
     }
 }
 
@@ -160,10 +195,18 @@ enum Part {
     Item,
 }
 
-fn walk(sink: &mut impl Sink, arrival: &Arrival, datagram: &Datagram<'_>, damage: &mut Damage) -> io::Result<()> {
+fn walk(
+    sink: &mut impl Sink,
+    arrival: &Arrival,
+    datagram: &Datagram<'_>,
+    damage: &mut Damage,
+) -> io::Result<()> {
     sink.begin_datagram()?;
     let seconds = arrival.unix_ns / 1_000_000_000;
-    sink.field("datagramSourceIP", Address(Some(arrival.source.to_canonical())))?;
+    sink.field(
+        "datagramSourceIP",
+        Address(Some(arrival.source.to_canonical())),
+    )?;
     sink.field("datagramSize", arrival.size)?;
     sink.field("unixSecondsUTC", seconds)?;
     sink.field("unixSecondsUTC_uS", arrival.unix_ns % 1_000_000_000 / 1000)?;
@@ -176,12 +219,18 @@ fn walk(sink: &mut impl Sink, arrival: &Arrival, datagram: &Datagram<'_>, damage
     sink.field("samplesInPacket", datagram.sample_count)?;
     sink.begin_list("samples")?;
     for sample in datagram.samples() {
-        let Some(sample) = damage.sound(sample) else { continue };
+        let Some(sample) = damage.sound(sample) else {
+            continue;
+        };
         let part = Part::Sample(sample.format(), sample.source());
         sink.begin(part)?;
         match sample {
-            Sample::Flow(format, fixed, records) => flow_sample(sink, format, &fixed, records, damage)?,
-            Sample::Counters(format, fixed, records) => counters_sample(sink, format, &fixed, records, damage)?,
+            Sample::Flow(format, fixed, records) => {
+                flow_sample(sink, format, &fixed, records, damage)?
+            }
+            Sample::Counters(format, fixed, records) => {
+                counters_sample(sink, format, &fixed, records, damage)?
+            }
             Sample::Discard(fixed, records) => discard_sample(sink, &fixed, records, damage)?,
             Sample::Unknown(opaque) => {
                 sink.field("sampleType_tag", opaque.format)?;
@@ -233,7 +282,10 @@ fn discard_sample<'a>(
     sink.field("inputPort", sample.input)?;
     sink.field("outputPort", sample.output)?;
     sink.field("discardCode", sample.reason)?;
-    sink.field("discardReason", reasons::name(sample.reason).unwrap_or("NotFound"))?;
+    sink.field(
+        "discardReason",
+        reasons::name(sample.reason).unwrap_or("NotFound"),
+    )?;
     sink.prefix(0, "discarded_");
     flow_records(sink, records, damage)?;
     sink.prefix(0, "");
@@ -247,7 +299,9 @@ fn flow_records<'a>(
 ) -> io::Result<()> {
     sink.begin_list("elements")?;
     for record in records {
-        let Some(record) = damage.sound(record) else { continue };
+        let Some(record) = damage.sound(record) else {
+            continue;
+        };
         match record {
             FlowRecord::RawHeader(raw) => {
                 let part = Part::Record(DataFormat::RAW_HEADER);
@@ -256,14 +310,26 @@ fn flow_records<'a>(
                 header::raw_header(sink, &raw)?;
                 sink.end(part)?;
             }
-            FlowRecord::Other(opaque) => other(sink, "flow", &opaque, records::flow_record(opaque.format), damage)?,
+            FlowRecord::Other(opaque) => other(
+                sink,
+                "flow",
+                &opaque,
+                records::flow_record(opaque.format),
+                damage,
+            )?,
         }
     }
     sink.end_list()
 }
 
 /// A record by its structure. One that contradicts itself is as if it were not there.
-fn other(sink: &mut impl Sink, kind: &str, opaque: &Opaque<'_>, structure: Option<&Structure>, damage: &mut Damage) -> io::Result<()> {
+fn other(
+    sink: &mut impl Sink,
+    kind: &str,
+    opaque: &Opaque<'_>,
+    structure: Option<&Structure>,
+    damage: &mut Damage,
+) -> io::Result<()> {
     let values = match structure.map(|structure| (structure, structure.read(opaque))) {
         None => None,
         Some((structure, read)) => match damage.sound(read) {
@@ -273,7 +339,14 @@ fn other(sink: &mut impl Sink, kind: &str, opaque: &Opaque<'_>, structure: Optio
     };
     let part = Part::Record(opaque.format);
     sink.begin(part)?;
-    sink.field(if kind == "flow" { "flowBlock_tag" } else { "counterBlock_tag" }, opaque.format)?;
+    sink.field(
+        if kind == "flow" {
+            "flowBlock_tag"
+        } else {
+            "counterBlock_tag"
+        },
+        opaque.format,
+    )?;
     match values {
         Some((structure, values)) => record::record(sink, kind == "flow", structure, &values)?,
         None => skipping(sink, &format!("{kind}_sample_element"), opaque)?,
@@ -294,13 +367,19 @@ fn counters_sample<'a>(
     sink.field("sourceId", SourceId(sample.source))?;
     sink.begin_list("elements")?;
     for record in records {
-        let Some(record) = damage.sound(record) else { continue };
+        let Some(record) = damage.sound(record) else {
+            continue;
+        };
         match record {
             CounterRecord::Interface(counters) => {
                 let part = Part::Record(DataFormat::INTERFACE_COUNTERS);
                 sink.begin(part)?;
                 sink.field("counterBlock_tag", DataFormat::INTERFACE_COUNTERS)?;
-                for (field, value) in InterfaceCounters::STRUCTURE.fields.iter().zip(counters.values()) {
+                for (field, value) in InterfaceCounters::STRUCTURE
+                    .fields
+                    .iter()
+                    .zip(counters.values())
+                {
                     sink.field(field.name, value.number().unwrap_or(0))?;
                 }
                 sink.end(part)?;
@@ -314,12 +393,21 @@ fn counters_sample<'a>(
                 }
                 sink.end(part)?;
             }
-            CounterRecord::Other(opaque) => other(sink, "counters", &opaque, records::counter_record(opaque.format), damage)?,
+            CounterRecord::Other(opaque) => other(
+                sink,
+                "counters",
+                &opaque,
+                records::counter_record(opaque.format),
+                damage,
+            )?,
         }
     }
     sink.end_list()
 }
 
 fn skipping(sink: &mut impl Sink, what: &str, opaque: &Opaque<'_>) -> io::Result<()> {
-    sink.remark(format_args!("skipping unknown {what}: {} len={}", opaque.format, opaque.length))
+    sink.remark(format_args!(
+        "skipping unknown {what}: {} len={}",
+        opaque.format, opaque.length
+    ))
 }

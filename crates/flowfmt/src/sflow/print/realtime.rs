@@ -46,7 +46,10 @@ const FLOWS: [(&str, Type); 8] = [
 ];
 
 /// Prints such a sample; what is wrong with it is the inner result.
-pub(super) fn sample(sink: &mut impl Sink, sample: &Opaque<'_>) -> io::Result<Result<(), DecodeError>> {
+pub(super) fn sample(
+    sink: &mut impl Sink,
+    sample: &Opaque<'_>,
+) -> io::Result<Result<(), DecodeError>> {
     let mut cursor = Cursor::inside(sample.body, sample.offset);
     let flow = sample.format == DataFormat::RT_FLOW;
     sink.field("sampleType", if flow { "RTFLOW" } else { "RTMETRIC" })?;
@@ -56,7 +59,10 @@ pub(super) fn sample(sink: &mut impl Sink, sample: &Opaque<'_>) -> io::Result<Re
     };
     let (source, rate_and_pool, count) = head;
     let prefix = if flow { "rtflow" } else { "rtmetric" };
-    sink.foreign(&format!("{prefix}_datasource_name"), &String::from_utf8_lossy(source))?;
+    sink.foreign(
+        &format!("{prefix}_datasource_name"),
+        &String::from_utf8_lossy(source),
+    )?;
     if let Some((rate, pool)) = rate_and_pool {
         sink.field("rtflow_sampling_rate", rate)?;
         sink.field("rtflow_sample_pool", pool)?;
@@ -74,17 +80,28 @@ type Head<'a> = (&'a [u8], Option<(u32, u32)>, u32);
 
 fn head<'a>(cursor: &mut Cursor<'a>, flow: bool) -> Result<Head<'a>, DecodeError> {
     let source = cursor.opaque("data source")?;
-    let rate_and_pool = if flow { Some((cursor.word("sampling rate")?, cursor.word("sample pool")?)) } else { None };
+    let rate_and_pool = if flow {
+        Some((cursor.word("sampling rate")?, cursor.word("sample pool")?))
+    } else {
+        None
+    };
     Ok((source, rate_and_pool, cursor.word("number of values")?))
 }
 
 /// One value. Outer errors are the output's, inner ones the sample's.
-fn value(sink: &mut impl Sink, cursor: &mut Cursor<'_>, prefix: &str, types: &[(&str, Type)]) -> io::Result<Result<(), DecodeError>> {
+fn value(
+    sink: &mut impl Sink,
+    cursor: &mut Cursor<'_>,
+    prefix: &str,
+    types: &[(&str, Type)],
+) -> io::Result<Result<(), DecodeError>> {
     let mut read = || {
         let name = cursor.opaque("name of a value")?;
         let start = *cursor;
         let number = cursor.word("type of a value")?;
-        let Some(&(type_name, kind)) = types.get(number as usize) else { return Err(start.error(Problem::ValueType(number))) };
+        let Some(&(type_name, kind)) = types.get(number as usize) else {
+            return Err(start.error(Problem::ValueType(number)));
+        };
         let shown = match kind {
             Type::Text => String::from_utf8_lossy(cursor.opaque("value")?).into_owned(),
             Type::U32 => cursor.word("value")?.to_string(),
@@ -99,7 +116,10 @@ fn value(sink: &mut impl Sink, cursor: &mut Cursor<'_>, prefix: &str, types: &[(
     };
     match read() {
         Ok((name, type_name, shown)) => {
-            sink.foreign_name(&format!("{prefix}_{type_name}_{}", String::from_utf8_lossy(name)), &shown)?;
+            sink.foreign_name(
+                &format!("{prefix}_{type_name}_{}", String::from_utf8_lossy(name)),
+                &shown,
+            )?;
             Ok(Ok(()))
         }
         Err(error) => Ok(Err(error)),

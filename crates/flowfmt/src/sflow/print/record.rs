@@ -8,12 +8,21 @@ use super::{Part, Sink};
 use crate::sflow::structure::{Kind, Structure, Value, Values};
 
 /// Prints a record. The structures that are not printed field by field have arms of their own.
-pub(super) fn record(sink: &mut impl Sink, of_flow: bool, structure: &Structure, values: &Values<'_>) -> io::Result<()> {
+pub(super) fn record(
+    sink: &mut impl Sink,
+    of_flow: bool,
+    structure: &Structure,
+    values: &Values<'_>,
+) -> io::Result<()> {
     if let Some((name, label)) = structure.label {
         sink.field(name, format_args!("{}{label}", structure.prefix))?;
     }
     sink.prefix(1, structure.prefix);
-    let printed = match (of_flow, structure.format.enterprise, structure.format.format) {
+    let printed = match (
+        of_flow,
+        structure.format.enterprise,
+        structure.format.format,
+    ) {
         (true, 0, 2 | 1021 | 1022) => reordered(sink, structure, values, &[3, 0, 1, 2]),
         (true, 0, 1004) => reordered(sink, structure, values, &[0, 2, 1, 3]),
         (true, 0, 3 | 4 | 1023..=1026) => headers(sink, structure, values),
@@ -28,9 +37,16 @@ pub(super) fn record(sink: &mut impl Sink, of_flow: bool, structure: &Structure,
 }
 
 /// Where sflowtool's order is not the wire's.
-fn reordered(sink: &mut impl Sink, structure: &Structure, values: &Values<'_>, order: &[usize]) -> io::Result<()> {
+fn reordered(
+    sink: &mut impl Sink,
+    structure: &Structure,
+    values: &Values<'_>,
+    order: &[usize],
+) -> io::Result<()> {
     for &place in order {
-        if let (Some(named), Some(value)) = (structure.fields.get(place), values.as_slice().get(place)) {
+        if let (Some(named), Some(value)) =
+            (structure.fields.get(place), values.as_slice().get(place))
+        {
             field(sink, named.name, named.kind, value)?;
         }
     }
@@ -39,7 +55,19 @@ fn reordered(sink: &mut impl Sink, structure: &Structure, values: &Values<'_>, o
 
 /// Headers as fields (0:3 and 0:4): ports have the names of what the packet carries.
 fn headers(sink: &mut impl Sink, structure: &Structure, values: &Values<'_>) -> io::Result<()> {
-    let [length, protocol, source, destination, source_port, destination_port, flags, class] = values.as_slice() else { return Ok(()) };
+    let [
+        length,
+        protocol,
+        source,
+        destination,
+        source_port,
+        destination_port,
+        flags,
+        class,
+    ] = values.as_slice()
+    else {
+        return Ok(());
+    };
     let name = |place: usize| structure.fields.get(place).map_or("", |field| field.name);
     let number = |value: &Value<'_>| value.number().unwrap_or(0);
     sink.field("sampledPacketSize", number(length))?;
@@ -76,7 +104,10 @@ fn gateway(sink: &mut impl Sink, structure: &Structure, values: &Values<'_>) -> 
         match *value {
             Value::List(_, segments) => {
                 let path = AsPath(segments);
-                let (first, last) = (path.numbers().next().unwrap_or(0), path.numbers().last().unwrap_or(0));
+                let (first, last) = (
+                    path.numbers().next().unwrap_or(0),
+                    path.numbers().last().unwrap_or(0),
+                );
                 if path.numbers().next().is_some() {
                     sink.field(named.name, path)?;
                 }
@@ -99,15 +130,23 @@ fn field(sink: &mut impl Sink, name: &str, kind: Kind, value: &Value<'_>) -> io:
             None => sink.field(name, value),
         },
         (Kind::Id64, Value::U64(value)) => sink.field(name, format_args!("{value:016x}")),
-        (Kind::Text, Value::Octets([])) | (Kind::Rest, Value::Octets([])) | (_, Value::Absent | Value::Words([])) => Ok(()),
+        (Kind::Text, Value::Octets([]))
+        | (Kind::Rest, Value::Octets([]))
+        | (_, Value::Absent | Value::Words([])) => Ok(()),
         (Kind::Text, Value::Octets(text)) => sink.foreign(name, &String::from_utf8_lossy(text)),
         (_, Value::Octets(octets)) => sink.field(name, Hex(octets)),
         (Kind::Labels, Value::Words(words)) => sink.field(name, Joined(words, label)),
         (Kind::Tags, Value::Words(words)) => sink.field(name, Joined(words, tag)),
-        (Kind::Percentages, Value::Words(words)) => {
-            sink.field(name, Joined(words, |value: u32, f: &mut Formatter<'_>| Hundredths(value).fmt(f)))
-        }
-        (_, Value::Words(words)) => sink.field(name, Joined(words, |value: u32, f: &mut Formatter<'_>| value.fmt(f))),
+        (Kind::Percentages, Value::Words(words)) => sink.field(
+            name,
+            Joined(words, |value: u32, f: &mut Formatter<'_>| {
+                Hundredths(value).fmt(f)
+            }),
+        ),
+        (_, Value::Words(words)) => sink.field(
+            name,
+            Joined(words, |value: u32, f: &mut Formatter<'_>| value.fmt(f)),
+        ),
         (Kind::Adaptors, Value::List(count, items)) => adaptors(sink, count, items),
         (Kind::Lanes, Value::List(count, items)) => lanes(sink, name, count, items),
         (_, Value::List(..)) => Ok(()),
@@ -129,10 +168,18 @@ fn adaptors(sink: &mut impl Sink, count: u32, items: &[u8]) -> io::Result<()> {
         sink.begin_list("adaptor_list")?;
     }
     for number in 0..count {
-        let (Some(ifindex), Some(macs)) = (take_word(&mut rest), take_word(&mut rest)) else { break };
-        let Some((of_this, behind)) = rest.split_at_checked(8 * macs as usize) else { break };
+        let (Some(ifindex), Some(macs)) = (take_word(&mut rest), take_word(&mut rest)) else {
+            break;
+        };
+        let Some((of_this, behind)) = rest.split_at_checked(8 * macs as usize) else {
+            break;
+        };
         rest = behind;
-        let mut addresses = of_this.as_chunks::<8>().0.iter().map(|&[a, b, c, d, e, f, _, _]| Mac([a, b, c, d, e, f]));
+        let mut addresses = of_this
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|&[a, b, c, d, e, f, _, _]| Mac([a, b, c, d, e, f]));
         if nests {
             sink.begin(Part::Item)?;
             sink.field("ifIndex", ifindex)?;
@@ -196,7 +243,11 @@ fn take_word(rest: &mut &[u8]) -> Option<u32> {
 }
 
 fn words(octets: &[u8]) -> impl Iterator<Item = u32> {
-    octets.as_chunks::<4>().0.iter().map(|word| u32::from_be_bytes(*word))
+    octets
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|word| u32::from_be_bytes(*word))
 }
 
 /// Words with `-` between them.
@@ -216,12 +267,26 @@ impl<F: Fn(u32, &mut Formatter<'_>) -> Formatted> Display for Joined<'_, F> {
 
 /// A label stack entry (RFC 3032): label, traffic class, bottom of stack, TTL.
 pub(super) fn label(entry: u32, f: &mut Formatter<'_>) -> Formatted {
-    write!(f, "{}.{}.{}.{}", entry >> 12, entry >> 9 & 7, entry >> 8 & 1, entry & 0xff)
+    write!(
+        f,
+        "{}.{}.{}.{}",
+        entry >> 12,
+        entry >> 9 & 7,
+        entry >> 8 & 1,
+        entry & 0xff
+    )
 }
 
 /// TPID, priority, drop eligibility, VLAN.
 fn tag(tag: u32, f: &mut Formatter<'_>) -> Formatted {
-    write!(f, "{:#06x}.{}.{}.{}", tag >> 16, tag >> 13 & 7, tag >> 12 & 1, tag & 0xfff)
+    write!(
+        f,
+        "{:#06x}.{}.{}.{}",
+        tag >> 16,
+        tag >> 13 & 7,
+        tag >> 12 & 1,
+        tag & 0xfff
+    )
 }
 
 /// Hundredths with their point.

@@ -40,7 +40,11 @@ pub(super) struct Uuid(pub(super) [u8; 16]);
 impl Display for Uuid {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         for (place, octet) in self.0.iter().enumerate() {
-            let separator = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
+            let separator = if matches!(place, 4 | 6 | 8 | 10) {
+                "-"
+            } else {
+                ""
+            };
             write!(f, "{separator}{octet:02x}")?;
         }
         Ok(())
@@ -91,7 +95,11 @@ pub(super) struct Printable<'a>(pub(super) &'a str);
 impl Display for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         for character in self.0.chars() {
-            if character.is_control() { write!(f, "{}", character.escape_unicode())? } else { f.write_char(character)? }
+            if character.is_control() {
+                write!(f, "{}", character.escape_unicode())?
+            } else {
+                f.write_char(character)?
+            }
         }
         Ok(())
     }
@@ -104,7 +112,10 @@ impl Display for Time {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let (year, month, day) = date(self.0 / 86_400);
         let (hour, minute, second) = (self.0 / 3600 % 24, self.0 / 60 % 60, self.0 % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+0000")
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+0000"
+        )
     }
 }
 
@@ -115,11 +126,16 @@ fn date(days_since_1970: u64) -> (u64, u64, u64) {
     // 0000-03-01 is 719,468 days before 1970.
     let days = days_since_1970 + 719_468;
     let day_of_era = days % DAYS_IN_400_YEARS;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = days / DAYS_IN_400_YEARS * 400 + year_of_era + u64::from(month <= 2);
     (year, month, day)
 }
@@ -142,7 +158,10 @@ mod tests {
             assert_eq!(Time(seconds).to_string(), expected);
         }
         // The largest time that can be handed in.
-        assert_eq!(Time(u64::MAX / 1_000_000_000).to_string(), "2554-07-21T23:34:33+0000");
+        assert_eq!(
+            Time(u64::MAX / 1_000_000_000).to_string(),
+            "2554-07-21T23:34:33+0000"
+        );
     }
 
     #[test]
@@ -169,6 +188,9 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out_of_their_line() {
-        assert_eq!(Printable("xe0\nsrcIP 1\x1b[2J\u{9b}ä").to_string(), "xe0\\u{a}srcIP 1\\u{1b}[2J\\u{9b}ä");
+        assert_eq!(
+            Printable("xe0\nsrcIP 1\x1b[2J\u{9b}ä").to_string(),
+            "xe0\\u{a}srcIP 1\\u{1b}[2J\\u{9b}ä"
+        );
     }
 }

@@ -29,19 +29,51 @@ const NOWHERE: DataFormat = DataFormat::standard(0);
 
 impl<'w, W: Write> Text<'w, W> {
     pub(super) fn new(writer: &'w mut W) -> Text<'w, W> {
-        Text { writer, place: None, prefixes: [""; 2] }
+        Text {
+            writer,
+            place: None,
+            prefixes: [""; 2],
+        }
     }
 
-    pub(super) fn for_grep(writer: &'w mut W, arrival: &Arrival, datagram: &Datagram<'_>) -> Text<'w, W> {
+    pub(super) fn for_grep(
+        writer: &'w mut W,
+        arrival: &Arrival,
+        datagram: &Datagram<'_>,
+    ) -> Text<'w, W> {
         let time = Time(arrival.unix_ns / 1_000_000_000);
-        let datagram = format!("{time} {} {} {}", Address(datagram.agent), datagram.sub_agent_id, datagram.sequence);
-        let place = Place { datagram, source: Source::interface(0), sample: NOWHERE, record: NOWHERE };
-        Text { writer, place: Some(place), prefixes: [""; 2] }
+        let datagram = format!(
+            "{time} {} {} {}",
+            Address(datagram.agent),
+            datagram.sub_agent_id,
+            datagram.sequence
+        );
+        let place = Place {
+            datagram,
+            source: Source::interface(0),
+            sample: NOWHERE,
+            record: NOWHERE,
+        };
+        Text {
+            writer,
+            place: Some(place),
+            prefixes: [""; 2],
+        }
     }
 
     fn line(&mut self, line: Arguments<'_>) -> io::Result<()> {
-        if let Some(Place { datagram, source, sample, record }) = &self.place {
-            write!(self.writer, "{datagram} {} {sample} {record} ", SourceId(*source))?;
+        if let Some(Place {
+            datagram,
+            source,
+            sample,
+            record,
+        }) = &self.place
+        {
+            write!(
+                self.writer,
+                "{datagram} {} {sample} {record} ",
+                SourceId(*source)
+            )?;
         }
         self.writer.write_fmt(line)?;
         self.writer.write_all(b"\n")
@@ -50,17 +82,23 @@ impl<'w, W: Write> Text<'w, W> {
 
 impl<W: Write> Sink for Text<'_, W> {
     fn begin_datagram(&mut self) -> io::Result<()> {
-        self.line(format_args!("startDatagram ================================="))
+        self.line(format_args!(
+            "startDatagram ================================="
+        ))
     }
 
     fn end_datagram(&mut self) -> io::Result<()> {
-        self.line(format_args!("endDatagram   ================================="))
+        self.line(format_args!(
+            "endDatagram   ================================="
+        ))
     }
 
     fn begin(&mut self, part: Part) -> io::Result<()> {
         if let Some(place) = &mut self.place {
             match part {
-                Part::Sample(format, source) => (place.sample, place.source) = (format, source.unwrap_or(Source::interface(0))),
+                Part::Sample(format, source) => {
+                    (place.sample, place.source) = (format, source.unwrap_or(Source::interface(0)))
+                }
                 Part::Record(format) => place.record = format,
                 Part::Item => {}
             }
@@ -75,7 +113,9 @@ impl<W: Write> Sink for Text<'_, W> {
         if let Some(place) = &mut self.place {
             place.record = NOWHERE;
         }
-        let Part::Sample(..) = part else { return Ok(()) };
+        let Part::Sample(..) = part else {
+            return Ok(());
+        };
         self.line(format_args!("endSample   ----------------------"))?;
         if let Some(place) = &mut self.place {
             (place.sample, place.source) = (NOWHERE, Source::interface(0));

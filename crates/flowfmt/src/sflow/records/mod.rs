@@ -29,7 +29,10 @@ pub fn counter_record(format: DataFormat) -> Option<&'static Structure> {
 }
 
 fn find(table: &'static [Structure], format: DataFormat) -> Option<&'static Structure> {
-    table.binary_search_by_key(&format, |structure| structure.format).ok().and_then(|place| table.get(place))
+    table
+        .binary_search_by_key(&format, |structure| structure.format)
+        .ok()
+        .and_then(|place| table.get(place))
 }
 
 #[cfg(test)]
@@ -41,14 +44,34 @@ mod tests {
         for table in [FLOW, COUNTERS] {
             assert!(table.is_sorted_by(|a, b| a.format < b.format));
             for structure in table {
-                let mut names: Vec<&str> = structure.fields.iter().map(|field| field.name).collect();
+                let mut names: Vec<&str> =
+                    structure.fields.iter().map(|field| field.name).collect();
                 names.sort_unstable();
-                assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", structure.format);
+                assert!(
+                    names.windows(2).all(|pair| pair[0] != pair[1]),
+                    "{}",
+                    structure.format
+                );
                 assert!(structure.required > 0 && structure.required <= structure.fields.len());
             }
         }
-        assert!(flow_record(DataFormat::standard(1002)).is_some_and(|found| found.format.format == 1002));
-        assert!(counter_record(DataFormat { enterprise: 5703, format: 1 }).is_some());
-        assert!(flow_record(DataFormat { enterprise: 77, format: 1 }).is_none());
+        assert!(
+            flow_record(DataFormat::standard(1002))
+                .is_some_and(|found| found.format.format == 1002)
+        );
+        assert!(
+            counter_record(DataFormat {
+                enterprise: 5703,
+                format: 1
+            })
+            .is_some()
+        );
+        assert!(
+            flow_record(DataFormat {
+                enterprise: 77,
+                format: 1
+            })
+            .is_none()
+        );
     }
 }

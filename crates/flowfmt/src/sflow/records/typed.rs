@@ -217,7 +217,12 @@ impl InterfaceCounters {
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, u64)> {
         let values = self.values();
-        InterfaceCounters::STRUCTURE.fields.iter().zip(values).map(|(field, value)| (field.name, value.number().unwrap_or(0))).collect()
+        InterfaceCounters::STRUCTURE
+            .fields
+            .iter()
+            .zip(values)
+            .map(|(field, value)| (field.name, value.number().unwrap_or(0)))
+            .collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Labels, adjacencies, and next hops that lead nowhere.
 
 use weir_api::{
-    Adjacencies, Adjacency, AdjacencyReply, LabelMeaning, LabelMode, LabelReply, LabelSource, MplsFib, NextHop, PathReply, Route,
-    RouteGroup, RouteSource, Routes, Unresolved,
+    Adjacencies, Adjacency, AdjacencyReply, LabelMeaning, LabelMode, LabelReply, LabelSource,
+    MplsFib, NextHop, PathReply, Route, RouteGroup, RouteSource, Routes, Unresolved,
 };
 
 use crate::render::tests::PIPE;
@@ -17,7 +17,12 @@ fn a_label_is_shown_down_to_the_wire() {
             ttl_mode: LabelMode::Uniform,
             lookup: None,
             vrf: None,
-            group: Some(RouteGroup { number: 7, routes: 2, buckets: 1, resilient: false }),
+            group: Some(RouteGroup {
+                number: 7,
+                routes: 2,
+                buckets: 1,
+                resilient: false,
+            }),
             paths: vec![PathReply {
                 next_hop: Some("10.0.0.2".parse().unwrap()),
                 interface: Some("xe0".to_owned()),
@@ -49,8 +54,12 @@ fn where_adjacencies_lead_is_shown() {
             r#"{"number": 9, "kind": "labelled", "state": "complete", "interface": "xe0", "address": "10.0.0.2", "mac": "02:00:00:00:00:02",
             "mtu": 1496, "labels": [300], "groups": 2}"#,
         ),
-        of(r#"{"number": 12, "kind": "lookup", "state": "local", "table": 10, "vrf": "red", "groups": 1}"#),
-        of(r#"{"number": 13, "kind": "pseudowire", "state": "local", "interface": "pw0", "groups": 1}"#),
+        of(
+            r#"{"number": 12, "kind": "lookup", "state": "local", "table": 10, "vrf": "red", "groups": 1}"#,
+        ),
+        of(
+            r#"{"number": 13, "kind": "pseudowire", "state": "local", "interface": "pw0", "groups": 1}"#,
+        ),
     ];
     let expected = "\
 Number  Kind        Address             Interface  MAC                 MTU  Groups  State
@@ -58,7 +67,10 @@ Number  Kind        Address             Interface  MAC                 MTU  Grou
     12  lookup      table 10 (red)      -          -                             1  local
     13  pseudowire  -                   pw0        -                             1  local
 ";
-    assert_eq!(super::adjacencies(&Adjacencies { adjacencies }, &PIPE), expected);
+    assert_eq!(
+        super::adjacencies(&Adjacencies { adjacencies }, &PIPE),
+        expected
+    );
 }
 
 fn entry(label: u32) -> LabelReply {
@@ -69,7 +81,12 @@ fn entry(label: u32) -> LabelReply {
         ttl_mode: LabelMode::Uniform,
         lookup: None,
         vrf: None,
-        group: Some(RouteGroup { number: 7, routes: 1, buckets: 1, resilient: false }),
+        group: Some(RouteGroup {
+            number: 7,
+            routes: 1,
+            buckets: 1,
+            resilient: false,
+        }),
         paths: vec![],
     }
 }
@@ -93,9 +110,22 @@ fn nowhere() -> PathReply {
 #[test]
 fn what_is_done_with_a_label_that_has_no_path_is_told() {
     let labels = vec![
-        LabelReply { source: LabelSource::Special, meaning: Some(LabelMeaning::RouterAlert), group: None, ..entry(1) },
-        LabelReply { lookup: Some(10), vrf: Some("red".to_owned()), ttl_mode: LabelMode::Pipe, ..entry(100) },
-        LabelReply { lookup: Some(0), ..entry(101) },
+        LabelReply {
+            source: LabelSource::Special,
+            meaning: Some(LabelMeaning::RouterAlert),
+            group: None,
+            ..entry(1)
+        },
+        LabelReply {
+            lookup: Some(10),
+            vrf: Some("red".to_owned()),
+            ttl_mode: LabelMode::Pipe,
+            ..entry(100)
+        },
+        LabelReply {
+            lookup: Some(0),
+            ..entry(101)
+        },
     ];
     let reply = MplsFib { labels };
     let expected = "\
@@ -118,17 +148,31 @@ label 101, static, uniform
 
 #[test]
 fn why_a_next_hop_leads_nowhere_is_told() {
-    let hop = |address: &str, unresolved| NextHop { address: address.parse().unwrap(), table: Some("default".to_owned()), unresolved };
+    let hop = |address: &str, unresolved| NextHop {
+        address: address.parse().unwrap(),
+        table: Some("default".to_owned()),
+        unresolved,
+    };
     let route = |next_hops| Route {
         table: 10,
         vrf: Some("red".to_owned()),
         prefix: "198.51.100.0/24".parse().unwrap(),
         source: RouteSource::Static,
         next_hops,
-        group: Some(RouteGroup { number: 3, routes: 1, buckets: 1, resilient: false }),
+        group: Some(RouteGroup {
+            number: 3,
+            routes: 1,
+            buckets: 1,
+            resilient: false,
+        }),
         paths: vec![nowhere()],
     };
-    let reply = Routes { routes: vec![route(vec![hop("10.9.9.9", Some(Unresolved::Loop)), hop("10.9.9.10", Some(Unresolved::NoRoute))])] };
+    let reply = Routes {
+        routes: vec![route(vec![
+            hop("10.9.9.9", Some(Unresolved::Loop)),
+            hop("10.9.9.10", Some(Unresolved::NoRoute)),
+        ])],
+    };
     let expected = "\
 198.51.100.0/24, table 10 (red), static
   next hop 10.9.9.9, by table default: unresolved, the way to it leads back here
@@ -139,8 +183,16 @@ fn why_a_next_hop_leads_nowhere_is_told() {
 ";
     assert_eq!(super::chain(&reply, &PIPE), expected);
     let text = super::routes(&reply, &PIPE);
-    assert!(text.ends_with("drop: unresolved next hops 10.9.9.9, 10.9.9.10\n"), "{text}");
+    assert!(
+        text.ends_with("drop: unresolved next hops 10.9.9.9, 10.9.9.10\n"),
+        "{text}"
+    );
     // One that leads to a black hole is resolved.
-    let text = super::chain(&Routes { routes: vec![route(vec![hop("10.9.9.9", None)])] }, &PIPE);
+    let text = super::chain(
+        &Routes {
+            routes: vec![route(vec![hop("10.9.9.9", None)])],
+        },
+        &PIPE,
+    );
     assert!(text.ends_with("adjacency 0: drop\n"), "{text}");
 }

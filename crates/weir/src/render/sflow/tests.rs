@@ -1,13 +1,16 @@
 //! What `show sflow` and its parts look like.
 
 use weir_api::{
-    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding, SflowInterface, SflowKernel, SflowSettings,
-    SflowShare, SflowWorker,
+    Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding,
+    SflowInterface, SflowKernel, SflowSettings, SflowShare, SflowWorker,
 };
 
 use super::Screen;
 
-const PIPE: Screen = Screen { width: None, colour: false };
+const PIPE: Screen = Screen {
+    width: None,
+    colour: false,
+};
 
 fn reply() -> Sflow {
     let collector = |host: &str, address: Option<&str>| SflowCollector {
@@ -68,7 +71,12 @@ fn reply() -> Sflow {
             failed: 1,
             lacking: vec!["this kernel has no psample".to_owned()],
         }),
-        workers: vec![SflowWorker { worker: 0, samples_taken: 10, samples_sent: 9, samples_dropped: 1 }],
+        workers: vec![SflowWorker {
+            worker: 0,
+            samples_taken: 10,
+            samples_sent: 9,
+            samples_dropped: 1,
+        }],
         interfaces: vec![SflowInterface {
             interface: "wan".to_owned(),
             index: 1,
@@ -81,8 +89,18 @@ fn reply() -> Sflow {
             samples: 10,
             dropped: 1,
             workers: vec![
-                SflowShare { worker: 0, pool: 4000, samples: 4, dropped: 0 },
-                SflowShare { worker: 1, pool: 6000, samples: 6, dropped: 1 },
+                SflowShare {
+                    worker: 0,
+                    pool: 4000,
+                    samples: 4,
+                    dropped: 0,
+                },
+                SflowShare {
+                    worker: 1,
+                    pool: 6000,
+                    samples: 6,
+                    dropped: 1,
+                },
             ],
         }],
         drops: vec![
@@ -149,8 +167,12 @@ psample: this kernel has no psample
 
 #[test]
 fn a_router_without_an_address_says_what_to_set() {
-    let nameless = Sflow { agent: None, ..reply() };
-    let line = "\nagent             0.0.0.0 (no address of its own: set sflow.agent), sub-agent 0\n";
+    let nameless = Sflow {
+        agent: None,
+        ..reply()
+    };
+    let line =
+        "\nagent             0.0.0.0 (no address of its own: set sflow.agent), sub-agent 0\n";
     assert!(super::sflow(&nameless, &PIPE).contains(line));
 }
 
