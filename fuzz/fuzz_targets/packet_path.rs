@@ -10,7 +10,7 @@
 #![no_main]
 
 #[expect(dead_code, reason = "the tests need the rest")]
-#[path = "../../crates/nodes/tests/router/rig.rs"]
+#[path = "../../crates/forwarding/nodes/tests/router/rig.rs"]
 mod rig;
 
 use std::cell::RefCell;

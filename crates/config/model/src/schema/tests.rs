@@ -152,7 +152,7 @@ fn good_files_fit_and_wrong_values_do_not() {
         return;
     };
     let mut documents: Vec<(String, bool, Value)> = Vec::new();
-    for (name, text) in good_files().into_iter().chain(files("../../examples")) {
+    for (name, text) in good_files().into_iter().chain(files("../../../examples")) {
         assert!(crate::check(&name, &text).is_ok(), "{name}");
         documents.extend(document(&text).map(|it| (name, true, it)));
     }

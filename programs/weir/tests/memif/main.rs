@@ -5,7 +5,7 @@
 //! network namespaces, says so in one line where it cannot run.
 
 mod hostile;
-#[path = "../../../drivers/memif/tests/hostile/raw.rs"]
+#[path = "../../../../crates/forwarding/drivers/memif/tests/hostile/raw.rs"]
 #[allow(
     dead_code,
     reason = "written for the driver's own tests, which use all of it"

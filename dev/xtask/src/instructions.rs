@@ -1,11 +1,11 @@
 //! `cargo xtask instructions [--because REASON] [PROGRAM]`: how many instructions a packet takes, case by case.
 //!
 //! Clocks need a quiet machine; instructions do not. valgrind's callgrind counts those of `Rig::measured_turn` while a
-//! case runs with code paths forced to the baseline, and each case is held against `crates/bench/instructions.txt`:
+//! case runs with code paths forced to the baseline, and each case is held against `dev/bench/instructions.txt`:
 //! more than 5 % above it fails. With `--because` the file is written anew, and every line whose figure moved by
 //! more than that gets the reason. A line's reason must change with a risen figure: what git has is asked.
 //!
-//! The program is a release build of `crates/bench/examples/count.rs`, which has the packet path as `weir` has it and
+//! The program is a release build of `dev/bench/examples/count.rs`, which has the packet path as `weir` has it and
 //! is built in a quarter of the time; given its path, `weir` itself is counted. Another compiler than the file's
 //! counts otherwise, so then differences are told and fail nothing.
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 /// The reference, from the root of the project.
-const FILE: &str = "crates/bench/instructions.txt";
+const FILE: &str = "dev/bench/instructions.txt";
 /// How much more is let pass.
 const SLACK: f64 = 1.05;
 /// Vectors before counting, and with counting: the difference is what counts, so that setting up does not.

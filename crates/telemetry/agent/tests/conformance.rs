@@ -4,7 +4,7 @@ use std::path::Path;
 
 #[test]
 fn every_test_that_the_page_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let page = std::fs::read_to_string(root.join("docs/sflow.md")).unwrap();
     let mut named = 0;
     for line in page

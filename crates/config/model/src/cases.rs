@@ -163,7 +163,7 @@ fn every_case_finds_exactly_what_it_expects() {
 
 #[test]
 fn examples_are_good_and_nothing_is_odd_about_them() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
     let files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

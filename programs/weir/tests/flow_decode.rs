@@ -1,7 +1,7 @@
 //! `weir flow decode` as a shell sees it, and beside nfdump: both are given the same messages and have to print
 //! the same lines.
 
-#[path = "../../flowfmt/tests/ipfix_messages/mod.rs"]
+#[path = "../../../crates/telemetry/flowfmt/tests/ipfix_messages/mod.rs"]
 mod ipfix_messages;
 
 use std::io::{BufRead, BufReader, Read, Write};

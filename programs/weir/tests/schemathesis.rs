@@ -19,7 +19,7 @@ const EXCLUDED: &str = "positive_data_acceptance";
 const EXAMPLES: &str = "100";
 
 fn own() -> PathBuf {
-    tree().join("crates/weir/tests/schemathesis")
+    tree().join("programs/weir/tests/schemathesis")
 }
 
 #[test]

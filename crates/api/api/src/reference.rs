@@ -286,7 +286,7 @@ mod tests {
 
     fn keep_equal(file: &str, page: &str) {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../docs")
+            .join("../../../docs")
             .join(file);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&path, page).unwrap();

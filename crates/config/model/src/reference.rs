@@ -184,9 +184,12 @@ mod tests {
 
     #[test]
     fn the_page_in_the_documentation_is_this_one() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../docs/configuration.md"
+        );
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).unwrap();
+            std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs")).unwrap();
             std::fs::write(path, reference()).unwrap();
         }
         let written = std::fs::read_to_string(path).unwrap_or_default();
