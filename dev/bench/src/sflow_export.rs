@@ -28,8 +28,8 @@ use weir_flowfmt::sflow::{DataFormat, Port};
 use weir_nodes::Tables;
 use weir_ring::Padded;
 use weir_telemetry::agent::{
-    Agent, AgentConfig, AgentHandle, Asked, Destination, Hop, InterfaceReport, Labels, Reports,
-    Way, Ways,
+    Agent, AgentConfig, AgentHandle, Asked, Destination, Hop, InterfaceReport, Labels, PathLookup,
+    Reports, SampledPath,
 };
 use weir_telemetry::sampler::SamplerCounters;
 
@@ -350,7 +350,7 @@ impl Reports for TablesOf {
         Vec::new()
     }
 
-    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn PathLookup)) {
         work(self);
     }
 
@@ -363,10 +363,10 @@ impl Reports for TablesOf {
     }
 }
 
-impl Ways for TablesOf {
-    fn way(&self, asked: &Asked<'_>) -> Way {
+impl PathLookup for TablesOf {
+    fn way(&self, asked: &Asked<'_>) -> SampledPath {
         let way = self.0.way(asked.input, asked.start, asked.departure);
-        Way {
+        SampledPath {
             input: way.input,
             output: way.output,
             tags: way.tags,

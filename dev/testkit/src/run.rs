@@ -1,4 +1,4 @@
-//! Runs a scenario and says how the router's deeds differ from what was written.
+//! Runs a scenario and says how the router's actions differ from what was written.
 //!
 //! The order is that of the script. Before each paragraph the clock goes there in steps of the control
 //! side's own interval, and at each step the router breathes until nothing moves; frames that arrive
@@ -13,7 +13,7 @@ use weir_config::{Config, check};
 use weir_engine::{Options, Router, Trial};
 
 use crate::port::Ports;
-use crate::script::{Deed, Event, Frame, Script, Time};
+use crate::script::{Action, Event, Frame, Script, Time};
 use crate::{captures, counters, differ};
 
 /// How often the control side looks at what ages.
@@ -202,18 +202,18 @@ impl Stage {
         while let Some(event) = events.next() {
             self.advance(event.time)
                 .map_err(|error| format!("line {}: {error}", event.line))?;
-            let done = match &event.deed {
-                Deed::In(frame) => self.bring(frame),
-                Deed::Out(_) => continue,
-                Deed::Link { port, up } => self.set_link(port, *up),
-                Deed::Apply(file) => self.apply(&scenario.folder, file),
-                Deed::Wait => Ok(()),
+            let done = match &event.action {
+                Action::In(frame) => self.bring(frame),
+                Action::Out(_) => continue,
+                Action::Link { port, up } => self.set_link(port, *up),
+                Action::Apply(file) => self.apply(&scenario.folder, file),
+                Action::Wait => Ok(()),
             };
             done.map_err(|error| format!("line {}: {error}", event.line))?;
             // Frames that come together wait for each other.
             if !events
                 .peek()
-                .is_some_and(|next| next.deed.frame().is_some_and(|frame| frame.together))
+                .is_some_and(|next| next.action.frame().is_some_and(|frame| frame.together))
             {
                 self.settle()
                     .map_err(|error| format!("line {}: {error}", event.line))?;

@@ -37,7 +37,7 @@ pub type Time = u64;
 
 /// What one paragraph says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// Frames arrive at a port.
     In(Frame),
     /// Frames must leave by a port.
@@ -78,7 +78,7 @@ pub struct Event {
     /// When, since the start.
     pub time: Time,
     /// What happens.
-    pub deed: Deed,
+    pub action: Action,
     /// In words.
     pub sentence: String,
 }
@@ -119,7 +119,7 @@ impl Script {
                 let frame = script
                     .events
                     .last_mut()
-                    .and_then(|event| event.deed.frame_mut());
+                    .and_then(|event| event.action.frame_mut());
                 let frame = frame.ok_or_else(|| place("octets without a frame".to_owned()))?;
                 octets(code, &mut frame.bytes).map_err(place)?;
                 frame.fields.push((frame.bytes.len(), comment.to_owned()));
@@ -141,18 +141,18 @@ impl Script {
         for event in &self.events {
             let place = |error: &str| Err(format!("line {}: {error}", event.line));
             if event
-                .deed
+                .action
                 .frame()
                 .is_some_and(|frame| frame.bytes.is_empty())
             {
                 return place("a frame without octets");
             }
-            if let Deed::In(frame) = &event.deed {
+            if let Action::In(frame) = &event.action {
                 if frame.together && before.is_none_or(|before| before.port != frame.port) {
                     return place("there is no frame before it on this port");
                 }
                 before = Some(frame);
-            } else if !matches!(event.deed, Deed::Out(_)) {
+            } else if !matches!(event.action, Action::Out(_)) {
                 before = None;
             }
         }
@@ -163,27 +163,27 @@ impl Script {
     pub fn frames(&self, inward: bool) -> impl Iterator<Item = (Time, &Frame, &Event)> {
         self.events
             .iter()
-            .filter_map(move |event| match &event.deed {
-                Deed::In(frame) if inward => Some((event.time, frame, event)),
-                Deed::Out(frame) if !inward => Some((event.time, frame, event)),
+            .filter_map(move |event| match &event.action {
+                Action::In(frame) if inward => Some((event.time, frame, event)),
+                Action::Out(frame) if !inward => Some((event.time, frame, event)),
                 _ => None,
             })
     }
 }
 
-impl Deed {
+impl Action {
     /// The frame, if it is about one.
     #[must_use]
     pub fn frame(&self) -> Option<&Frame> {
         match self {
-            Deed::In(frame) | Deed::Out(frame) => Some(frame),
+            Action::In(frame) | Action::Out(frame) => Some(frame),
             _ => None,
         }
     }
 
     fn frame_mut(&mut self) -> Option<&mut Frame> {
         match self {
-            Deed::In(frame) | Deed::Out(frame) => Some(frame),
+            Action::In(frame) | Action::Out(frame) => Some(frame),
             _ => None,
         }
     }
@@ -208,23 +208,23 @@ fn heading(line: usize, text: &str, now: Time) -> Result<Event, String> {
         bytes: Vec::new(),
         fields: Vec::new(),
     };
-    let mut deed = match next("what happens")?.as_str() {
-        "in" => Deed::In(frame(next("the port")?)),
-        "out" => Deed::Out(frame(next("the port")?)),
-        "link" => Deed::Link {
+    let mut action = match next("what happens")?.as_str() {
+        "in" => Action::In(frame(next("the port")?)),
+        "out" => Action::Out(frame(next("the port")?)),
+        "link" => Action::Link {
             port: next("the port")?,
             up: is_up(&next("up or down")?)?,
         },
-        "apply" => Deed::Apply(next("the file")?),
-        "wait" => Deed::Wait,
+        "apply" => Action::Apply(next("the file")?),
+        "wait" => Action::Wait,
         other => return Err(format!("`{other}` is none of in, out, link, apply, wait")),
     };
     let mut time = None;
     while let Some(word) = words.next() {
-        match (word, &mut deed) {
+        match (word, &mut action) {
             ("at", _) => time = Some(seconds(words.next().ok_or("the time is missing")?)?),
-            ("together", Deed::In(frame)) => (frame.together, time) = (true, Some(now)),
-            (word, Deed::In(frame) | Deed::Out(frame)) if word.starts_with('x') => {
+            ("together", Action::In(frame)) => (frame.together, time) = (true, Some(now)),
+            (word, Action::In(frame) | Action::Out(frame)) if word.starts_with('x') => {
                 frame.times = word[1..]
                     .parse()
                     .map_err(|_| format!("`{word}` is no number of frames"))?;
@@ -232,7 +232,7 @@ fn heading(line: usize, text: &str, now: Time) -> Result<Event, String> {
             (word, _) => return Err(format!("`{word}` has no place here")),
         }
     }
-    let usual = if matches!(deed, Deed::Out(_)) {
+    let usual = if matches!(action, Action::Out(_)) {
         now
     } else {
         now + MICROSECOND
@@ -240,7 +240,7 @@ fn heading(line: usize, text: &str, now: Time) -> Result<Event, String> {
     Ok(Event {
         line,
         time: time.unwrap_or(usual),
-        deed,
+        action,
         sentence: sentence.trim().to_owned(),
     })
 }
@@ -313,19 +313,19 @@ mod tests {
                 9_000_000_000
             ]
         );
-        let frame = script.events[0].deed.frame().unwrap();
+        let frame = script.events[0].action.frame().unwrap();
         assert_eq!(frame.bytes, [2, 0, 0, 0, 0, 1, 10, 11, 192, 0, 2, 1, 0, 0]);
         assert_eq!(frame.fields, [(8, "to".to_owned()), (14, String::new())]);
         assert!(
             script.events[1]
-                .deed
+                .action
                 .frame()
                 .is_some_and(|frame| frame.together && frame.times == 2)
         );
-        assert_eq!(script.events[2].deed.frame().unwrap().bytes.len(), 16);
+        assert_eq!(script.events[2].action.frame().unwrap().bytes.len(), 16);
         assert_eq!(
-            script.events[3].deed,
-            Deed::Link {
+            script.events[3].action,
+            Action::Link {
                 port: "left".to_owned(),
                 up: false
             }

@@ -68,7 +68,7 @@ pub const QUOTE: usize = MIN_MTU - Ipv6Header::LEN - IcmpHeader::LEN;
 
 /// Between whom a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct Endpoints {
     /// Who sends.
     pub source: [u8; 16],
     /// Who gets it.
@@ -81,20 +81,25 @@ pub struct Way {
 /// nothing written, when there is too little room.
 pub fn message(
     packet: &mut [u8],
-    way: &Way,
+    endpoints: &Endpoints,
     kind: u8,
     code: u8,
     argument: u32,
     body: &[u8],
 ) -> Option<usize> {
-    write(packet, way, &IcmpHeader::new(kind, code, argument), &[body])
+    write(
+        packet,
+        endpoints,
+        &IcmpHeader::new(kind, code, argument),
+        &[body],
+    )
 }
 
 /// Writes an error about `offender`, a whole IPv6 packet or its beginning, of which as much is quoted as
 /// may be. Else as [`message`].
 pub fn error(
     packet: &mut [u8],
-    way: &Way,
+    endpoints: &Endpoints,
     kind: u8,
     code: u8,
     argument: u32,
@@ -102,7 +107,7 @@ pub fn error(
 ) -> Option<usize> {
     message(
         packet,
-        way,
+        endpoints,
         kind,
         code,
         argument,
@@ -113,17 +118,17 @@ pub fn error(
 /// Writes a message whose body is in parts.
 pub(crate) fn write(
     packet: &mut [u8],
-    way: &Way,
+    endpoints: &Endpoints,
     header: &IcmpHeader,
     body: &[&[u8]],
 ) -> Option<usize> {
     let length = IcmpHeader::LEN + body.iter().map(|part| part.len()).sum::<usize>();
     let packet = packet.get_mut(..Ipv6Header::LEN + length)?;
     let fixed = Ipv6Header::new(
-        way.source,
-        way.destination,
+        endpoints.source,
+        endpoints.destination,
         IpProtocol::ICMP6,
-        way.hop_limit,
+        endpoints.hop_limit,
         u16::try_from(length).ok()?,
     );
     let mut rest = &mut *packet;

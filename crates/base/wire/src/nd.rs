@@ -11,7 +11,7 @@
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::icmp6::{self, Way};
+use crate::icmp6::{self, Endpoints};
 use crate::ipv6::{
     ALL_NODES, ALL_ROUTERS, UNSPECIFIED, is_link_local, is_multicast, solicited_node,
 };
@@ -399,8 +399,8 @@ fn neighbor_advertised<'a>(
     })
 }
 
-fn way(source: [u8; 16], destination: [u8; 16]) -> Way {
-    Way {
+fn endpoints(source: [u8; 16], destination: [u8; 16]) -> Endpoints {
+    Endpoints {
         source,
         destination,
         hop_limit: HOPS,
@@ -438,7 +438,7 @@ fn solicit(
     let option = LinkLayer::new(SOURCE_LINK_LAYER, mac);
     icmp6::write(
         packet,
-        &way(source, destination),
+        &endpoints(source, destination),
         &IcmpHeader::new(NEIGHBOR_SOLICITATION, 0, 0),
         &[&target, option.as_bytes()],
     )
@@ -446,10 +446,10 @@ fn solicit(
 
 /// Writes the question whether `target` is free, from nobody (RFC 4862 section 5.4.2).
 pub fn duplicate_solicitation(packet: &mut [u8], target: [u8; 16]) -> Option<usize> {
-    let way = way(UNSPECIFIED, solicited_node(&target));
+    let endpoints = endpoints(UNSPECIFIED, solicited_node(&target));
     icmp6::write(
         packet,
-        &way,
+        &endpoints,
         &IcmpHeader::new(NEIGHBOR_SOLICITATION, 0, 0),
         &[&target],
     )
@@ -489,7 +489,7 @@ pub fn neighbor_advertisement(
     let header = IcmpHeader::new(NEIGHBOR_ADVERTISEMENT, 0, flags);
     icmp6::write(
         packet,
-        &way(source, destination),
+        &endpoints(source, destination),
         &header,
         &[&target, option.as_bytes()],
     )
@@ -505,7 +505,7 @@ pub fn router_solicitation(packet: &mut [u8], source: [u8; 16], mac: MacAddr) ->
     };
     icmp6::write(
         packet,
-        &way(source, ALL_ROUTERS),
+        &endpoints(source, ALL_ROUTERS),
         &IcmpHeader::new(ROUTER_SOLICITATION, 0, 0),
         &[option],
     )
@@ -538,7 +538,7 @@ pub fn router_advertisement(
     let header = IcmpHeader::new(ROUTER_ADVERTISEMENT, 0, argument);
     icmp6::write(
         packet,
-        &way(source, destination),
+        &endpoints(source, destination),
         &header,
         &[times.as_bytes(), mac, mtu, prefixes.as_bytes()],
     )

@@ -3,7 +3,7 @@
 use etherparse as other;
 use proptest::prelude::*;
 use weir_wire::build::{self, Ends6};
-use weir_wire::icmp6::{self, Way};
+use weir_wire::icmp6::{self, Endpoints};
 use weir_wire::ipv6::{self, Class, Fault, Flow, FragmentHeader, MAX_BYTES, MAX_HEADERS, Scope};
 use weir_wire::{IcmpHeader, IpProtocol, Ipv6Header, MacAddr, checksum};
 use zerocopy::IntoBytes;
@@ -375,14 +375,14 @@ fn what_tells_flows_apart() {
 
 #[test]
 fn errors_quote_as_much_as_fits() {
-    let way = Way {
+    let endpoints = Endpoints {
         source: address("2001:db8::ff"),
         destination: address("2001:db8::1"),
         hop_limit: 64,
     };
     let offender = build::udp6(&Ends6::default(), &[9; 1400])[14..].to_vec();
     let mut room = [0xee; 1300];
-    let length = icmp6::error(&mut room, &way, icmp6::TOO_BIG, 0, 1400, &offender).unwrap();
+    let length = icmp6::error(&mut room, &endpoints, icmp6::TOO_BIG, 0, 1400, &offender).unwrap();
     assert_eq!(length, 1280);
     assert_eq!(room[1280..], [0xee; 20]);
     let first = room;
@@ -395,14 +395,21 @@ fn errors_quote_as_much_as_fits() {
         other::Icmpv6Type::PacketTooBig { mtu: 1400 }
     );
     assert_eq!(icmp.payload(), &offender[..1232]);
-    assert!(icmp.is_checksum_valid(way.source, way.destination));
+    assert!(icmp.is_checksum_valid(endpoints.source, endpoints.destination));
     // A short offender is quoted whole; too little room writes nothing.
-    let length =
-        icmp6::error(&mut room, &way, icmp6::TIME_EXCEEDED, 0, 0, &offender[..50]).unwrap();
+    let length = icmp6::error(
+        &mut room,
+        &endpoints,
+        icmp6::TIME_EXCEEDED,
+        0,
+        0,
+        &offender[..50],
+    )
+    .unwrap();
     assert_eq!(
         (
             length,
-            checksum::icmp6(&way.source, &way.destination, &room[40..98])
+            checksum::icmp6(&endpoints.source, &endpoints.destination, &room[40..98])
         ),
         (98, 0)
     );
@@ -410,7 +417,7 @@ fn errors_quote_as_much_as_fits() {
     assert_eq!(
         icmp6::error(
             &mut small,
-            &way,
+            &endpoints,
             icmp6::TIME_EXCEEDED,
             0,
             0,

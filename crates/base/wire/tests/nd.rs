@@ -325,9 +325,9 @@ fn every_truncation_and_every_room() {
 proptest! {
     #[test]
     fn noise(kind in 133u8..137, body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let way = icmp6::Way { source: address("fe80::1"), destination: address("fe80::2"), hop_limit: 255 };
+        let endpoints = icmp6::Endpoints { source: address("fe80::1"), destination: address("fe80::2"), hop_limit: 255 };
         let mut room = vec![0; 300];
-        let length = icmp6::message(&mut room, &way, kind, 0, 0, &body).unwrap();
+        let length = icmp6::message(&mut room, &endpoints, kind, 0, 0, &body).unwrap();
         if let Ok(message) = read(&room[..length]) {
             prop_assert!(message.prefixes().count() <= nd::MAX_PREFIXES);
         }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use weir_wire::build::{self, Ends, Ends6};
-use weir_wire::icmp6::{self, Way};
+use weir_wire::icmp6::{self, Endpoints};
 use weir_wire::ipv6::{self, ALL_NODES};
 use weir_wire::lacp::{End, Marker, Pdu, State};
 use weir_wire::mpls::{ControlWord, Entry, Label};
@@ -151,14 +151,14 @@ fn frames() -> Vec<(Vec<u8>, &'static [&'static str])> {
         stack.as_bytes(),
     )
     .unwrap();
-    let way = Way {
+    let endpoints = Endpoints {
         source: two,
         destination: one,
         hop_limit: 64,
     };
     let length = icmp6::message(
         &mut room,
-        &way,
+        &endpoints,
         icmp6::TIME_EXCEEDED,
         0,
         written.argument,

@@ -145,10 +145,10 @@ impl Term {
     /// From where to where it is about, prefix lists written out: each source with each destination of
     /// the same family. Lists that are not there are empty.
     #[must_use]
-    pub fn ways(&self, lists: &BTreeMap<String, PrefixList>) -> Vec<Way> {
+    pub fn ways(&self, lists: &BTreeMap<String, PrefixList>) -> Vec<AddressPair> {
         if (self.family, &self.source, &self.destination) == (Family::Any, &Scope::Any, &Scope::Any)
         {
-            return vec![Way::Any];
+            return vec![AddressPair::Any];
         }
         let (source, destination) = (
             self.source.prefixes(lists),
@@ -157,7 +157,7 @@ impl Term {
         let mut ways = Vec::new();
         if self.family != Family::Ipv6 {
             each_with_each(&source.0, &destination.0, |source, destination| {
-                ways.push(Way::V4 {
+                ways.push(AddressPair::V4 {
                     source,
                     destination,
                 })
@@ -165,7 +165,7 @@ impl Term {
         }
         if self.family != Family::Ipv4 {
             each_with_each(&source.1, &destination.1, |source, destination| {
-                ways.push(Way::V6 {
+                ways.push(AddressPair::V6 {
                     source,
                     destination,
                 })
@@ -202,7 +202,7 @@ fn each_with_each<P: Copy>(sources: &[P], destinations: &[P], mut take: impl FnM
 
 /// A source and a destination of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum AddressPair {
     /// From anywhere to anywhere, in either family.
     Any,
     /// IPv4.
@@ -663,19 +663,22 @@ mod tests {
             let ways = term.ways(&lists);
             assert_eq!(
                 ways.iter()
-                    .filter(|way| matches!(way, Way::V4 { .. }))
+                    .filter(|way| matches!(way, AddressPair::V4 { .. }))
                     .count(),
                 v4
             );
             assert_eq!(
                 ways.iter()
-                    .filter(|way| matches!(way, Way::V6 { .. }))
+                    .filter(|way| matches!(way, AddressPair::V6 { .. }))
                     .count(),
                 v6
             );
             let counts = |name: &str| lists.get(name).map_or((0, 0), PrefixList::counts);
             assert_eq!(term.count_ways(counts), v4 + v6);
         }
-        assert_eq!(Term::all(TermAction::Permit).ways(&lists), [Way::Any]);
+        assert_eq!(
+            Term::all(TermAction::Permit).ways(&lists),
+            [AddressPair::Any]
+        );
     }
 }

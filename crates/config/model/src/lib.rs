@@ -57,7 +57,8 @@ mod walk;
 mod written;
 
 pub use access_list::{
-    AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction, Way,
+    AccessList, AddressPair, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term,
+    TermAction,
 };
 pub use apply::{StepMisfit, apply_to_model};
 pub use bond::{Bond, BondMode, LacpRate, LoadBalance};

@@ -35,5 +35,5 @@ pub use error::StoreError;
 pub use files::{Files, OpenFile};
 pub use remembered::{Fault, Picture, Remembered};
 pub use revision::{MOST_AUTHOR, MOST_COMMENT, MOST_TEXT, Meta, Revision};
-pub use state::{Fate, Pending, Why};
+pub use state::{Pending, RevisionState, Why};
 pub use store::{Confirm, Entry, MOST_KEPT, Prepared, Recovered, Store};

@@ -38,7 +38,7 @@ pub struct Fault {
 
 /// An operation that changes something, as it was carried out.
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Create { name: String, file: usize },
     Remove { name: String },
     Write { file: usize, bytes: Vec<u8> },
@@ -50,7 +50,7 @@ enum Deed {
 struct Disk {
     /// What was there at first, all of it synced; the files are the first ones.
     first: Picture,
-    deeds: Vec<Deed>,
+    operations: Vec<Operation>,
     /// As a process sees it.
     names: BTreeMap<String, usize>,
     contents: Vec<Vec<u8>>,
@@ -73,7 +73,7 @@ impl Remembered {
         let contents = picture.values().cloned().collect();
         Remembered(Arc::new(Mutex::new(Disk {
             first: picture.clone(),
-            deeds: Vec::new(),
+            operations: Vec::new(),
             names,
             contents,
             fault: None,
@@ -82,8 +82,8 @@ impl Remembered {
 
     /// How many operations have changed or synced something.
     #[must_use]
-    pub fn deeds(&self) -> usize {
-        self.disk().deeds.len()
+    pub fn operations(&self) -> usize {
+        self.disk().operations.len()
     }
 
     /// What a process sees.
@@ -111,12 +111,17 @@ impl Remembered {
         self.disk().fault = None;
     }
 
-    /// What a power cut after the first `deeds` operations may leave: all pictures if they are at most
+    /// What a power cut after the first `operations` operations may leave: all pictures if they are at most
     /// `most`, else that many, the plainest and others by `seed`.
     #[must_use]
-    pub fn pictures(&self, deeds: usize, most: usize, seed: u64) -> Vec<Picture> {
+    pub fn pictures(&self, operations: usize, most: usize, seed: u64) -> Vec<Picture> {
         let disk = self.disk();
-        let loose = Loose::after(&disk.first, disk.deeds.get(..deeds).unwrap_or(&disk.deeds));
+        let loose = Loose::after(
+            &disk.first,
+            disk.operations
+                .get(..operations)
+                .unwrap_or(&disk.operations),
+        );
         drop(disk);
         loose.pictures(most, seed)
     }
@@ -136,36 +141,38 @@ struct Loose {
 }
 
 impl Loose {
-    fn after(first: &Picture, deeds: &[Deed]) -> Loose {
+    fn after(first: &Picture, operations: &[Operation]) -> Loose {
         let mut loose = Loose::default();
         for (file, (name, bytes)) in first.iter().enumerate() {
             loose.files.push((bytes.clone(), Vec::new()));
             loose.names.insert(name.clone(), vec![Some(file)]);
         }
-        deeds.iter().for_each(|deed| loose.take(deed));
+        operations
+            .iter()
+            .for_each(|operation| loose.take(operation));
         loose
     }
 
-    fn take(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Create { name, file } => {
+    fn take(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Create { name, file } => {
                 self.files.resize_with(file + 1, Default::default);
                 self.names
                     .entry(name.clone())
                     .or_insert_with(|| vec![None])
                     .push(Some(*file));
             }
-            Deed::Remove { name } => self
+            Operation::Remove { name } => self
                 .names
                 .entry(name.clone())
                 .or_insert_with(|| vec![None])
                 .push(None),
-            Deed::Write { file, bytes } => self.files[*file].1.push(bytes.clone()),
-            Deed::Sync { file } => {
+            Operation::Write { file, bytes } => self.files[*file].1.push(bytes.clone()),
+            Operation::Sync { file } => {
                 let (synced, since) = &mut self.files[*file];
                 since.drain(..).for_each(|bytes| write_over(synced, &bytes));
             }
-            Deed::SyncNames => self.names.values_mut().for_each(|choices| {
+            Operation::SyncNames => self.names.values_mut().for_each(|choices| {
                 choices.drain(..choices.len() - 1);
             }),
         }
@@ -301,7 +308,7 @@ impl Disk {
 
     fn write(&mut self, file: usize, bytes: &[u8]) {
         write_over(&mut self.contents[file], bytes);
-        self.deeds.push(Deed::Write {
+        self.operations.push(Operation::Write {
             file,
             bytes: bytes.to_vec(),
         });
@@ -344,7 +351,7 @@ impl Files for Remembered {
         let file = disk.contents.len();
         disk.contents.push(Vec::new());
         disk.names.insert(name.to_owned(), file);
-        disk.deeds.push(Deed::Create {
+        disk.operations.push(Operation::Create {
             name: name.to_owned(),
             file,
         });
@@ -358,7 +365,7 @@ impl Files for Remembered {
         let mut disk = self.disk();
         disk.check()?;
         disk.names.remove(name).ok_or_else(missing)?;
-        disk.deeds.push(Deed::Remove {
+        disk.operations.push(Operation::Remove {
             name: name.to_owned(),
         });
         Ok(())
@@ -368,7 +375,7 @@ impl Files for Remembered {
         let mut disk = self.disk();
         let fault = disk.fails();
         if fault.is_none_or(|fault| fault.half_done) {
-            disk.deeds.push(Deed::SyncNames);
+            disk.operations.push(Operation::SyncNames);
         }
         fault.map_or(Ok(()), |fault| Err(fault.kind.into()))
     }
@@ -404,7 +411,7 @@ impl OpenFile for RememberedFile {
         let mut disk = self.disk.disk();
         let fault = disk.fails();
         if fault.is_none_or(|fault| fault.half_done) {
-            disk.deeds.push(Deed::Sync { file: self.file });
+            disk.operations.push(Operation::Sync { file: self.file });
         }
         fault.map_or(Ok(()), |fault| Err(fault.kind.into()))
     }
@@ -415,7 +422,7 @@ mod tests {
     use super::*;
 
     fn after(files: &Remembered) -> Vec<Picture> {
-        files.pictures(files.deeds(), 1000, 1)
+        files.pictures(files.operations(), 1000, 1)
     }
 
     #[test]

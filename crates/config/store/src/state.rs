@@ -27,7 +27,7 @@ pub(crate) const fn size_for(keep: usize) -> usize {
 
 /// What became of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum RevisionState {
     /// It runs, or ran until the next one.
     Applied,
     /// It runs, and waits to be confirmed.
@@ -85,7 +85,7 @@ pub(crate) struct State {
     pub(crate) running: Option<u64>,
     pub(crate) pending: Option<Pending>,
     /// Ascending by number.
-    pub(crate) revisions: Vec<(u64, Fate)>,
+    pub(crate) revisions: Vec<(u64, RevisionState)>,
 }
 
 impl State {
@@ -94,11 +94,11 @@ impl State {
         self.revisions.last().map_or(0, |(number, _)| *number)
     }
 
-    pub(crate) fn set_fate(&mut self, number: u64, fate: Fate) {
+    pub(crate) fn set_state(&mut self, number: u64, state: RevisionState) {
         self.revisions
             .iter_mut()
             .filter(|(other, _)| *other == number)
-            .for_each(|(_, old)| *old = fate);
+            .for_each(|(_, old)| *old = state);
     }
 
     /// The state after a new revision took effect, with the newest `keep` and those that are needed.
@@ -118,9 +118,9 @@ impl State {
         next.revisions.push((
             number,
             if next.pending.is_some() {
-                Fate::Unconfirmed
+                RevisionState::Unconfirmed
             } else {
-                Fate::Applied
+                RevisionState::Applied
             },
         ));
         let surplus = next.revisions.len().saturating_sub(keep);
@@ -140,7 +140,7 @@ impl State {
     pub(crate) fn after_confirm(&self) -> State {
         let mut next = self.clone();
         if let Some(pending) = next.pending.take() {
-            next.set_fate(pending.revision, Fate::Applied);
+            next.set_state(pending.revision, RevisionState::Applied);
         }
         next
     }
@@ -150,7 +150,10 @@ impl State {
         let mut next = self.clone();
         if let Some(pending) = next.pending.take() {
             next.running = pending.before;
-            next.set_fate(pending.revision, Fate::RolledBack { time_unix_ms, why });
+            next.set_state(
+                pending.revision,
+                RevisionState::RolledBack { time_unix_ms, why },
+            );
         }
         next
     }
@@ -172,11 +175,11 @@ impl State {
                 number_or_none(before)
             );
         }
-        for (number, fate) in &self.revisions {
-            text += &match fate {
-                Fate::Applied => format!("revision {number} applied\n"),
-                Fate::Unconfirmed => format!("revision {number} unconfirmed\n"),
-                Fate::RolledBack { time_unix_ms, why } => format!(
+        for (number, state) in &self.revisions {
+            text += &match state {
+                RevisionState::Applied => format!("revision {number} applied\n"),
+                RevisionState::Unconfirmed => format!("revision {number} unconfirmed\n"),
+                RevisionState::RolledBack { time_unix_ms, why } => format!(
                     "revision {number} rolled-back {time_unix_ms} {}\n",
                     why.word()
                 ),
@@ -202,7 +205,8 @@ impl State {
             Some(line) => Some(decode_pending(line)?),
             None => None,
         };
-        let revisions: Vec<(u64, Fate)> = lines.map(decode_revision).collect::<Option<_>>()?;
+        let revisions: Vec<(u64, RevisionState)> =
+            lines.map(decode_revision).collect::<Option<_>>()?;
         let ascending = revisions
             .iter()
             .zip(revisions.iter().skip(1))
@@ -248,16 +252,16 @@ fn decode_pending(line: &str) -> Option<Pending> {
     })
 }
 
-fn decode_revision(line: &str) -> Option<(u64, Fate)> {
+fn decode_revision(line: &str) -> Option<(u64, RevisionState)> {
     let words: Vec<&str> = line.split(' ').collect();
-    let (number, fate) = match words.as_slice() {
-        ["revision", number, "applied"] => (number, Fate::Applied),
-        ["revision", number, "unconfirmed"] => (number, Fate::Unconfirmed),
+    let (number, state) = match words.as_slice() {
+        ["revision", number, "applied"] => (number, RevisionState::Applied),
+        ["revision", number, "unconfirmed"] => (number, RevisionState::Unconfirmed),
         ["revision", number, "rolled-back", time, why] => {
             let why = WHYS.iter().find(|(_, word)| word == why)?.0;
             (
                 number,
-                Fate::RolledBack {
+                RevisionState::RolledBack {
                     time_unix_ms: time.parse().ok()?,
                     why,
                 },
@@ -265,7 +269,7 @@ fn decode_revision(line: &str) -> Option<(u64, Fate)> {
         }
         _ => return None,
     };
-    Some((number.parse().ok()?, fate))
+    Some((number.parse().ok()?, state))
 }
 
 #[cfg(test)]
@@ -317,10 +321,10 @@ mod tests {
         assert_eq!(
             back.revisions,
             [
-                (1, Fate::Applied),
+                (1, RevisionState::Applied),
                 (
                     2,
-                    Fate::RolledBack {
+                    RevisionState::RolledBack {
                         time_unix_ms: 100,
                         why: Why::Restart
                     }

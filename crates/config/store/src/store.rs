@@ -16,7 +16,7 @@ use std::io;
 use crate::error::StoreError;
 use crate::files::{Files, OpenFile};
 use crate::revision::{self, MOST_AUTHOR, MOST_COMMENT, MOST_HEAD, MOST_TEXT, Meta, Revision};
-use crate::state::{Fate, Pending, SLOTS, State, Why, size_for};
+use crate::state::{Pending, RevisionState, SLOTS, State, Why, size_for};
 
 /// Revisions that a store can be told to keep at most.
 pub const MOST_KEPT: usize = 1000;
@@ -54,7 +54,7 @@ pub struct Entry {
     /// Bytes of the text.
     pub length: usize,
     /// What became of it.
-    pub fate: Fate,
+    pub state: RevisionState,
     /// Whether its file is no longer as it was written, as far as it was read.
     pub damaged: bool,
 }
@@ -218,7 +218,7 @@ impl Store {
                 revision: number,
                 meta,
                 length: text.len(),
-                fate: Fate::Applied,
+                state: RevisionState::Applied,
                 damaged: false,
             },
             turn: self.turn,
@@ -254,7 +254,7 @@ impl Store {
         }
         self.prepared = None;
         if confirm.is_some() {
-            entry.fate = Fate::Unconfirmed;
+            entry.state = RevisionState::Unconfirmed;
         }
         self.history.push(entry);
         self.prune();
@@ -392,7 +392,7 @@ impl Store {
 
     /// Reads the heads of all revisions that the state names.
     fn load_history(&mut self) {
-        for (number, fate) in self.state.revisions.clone() {
+        for (number, state) in self.state.revisions.clone() {
             let head = self
                 .files
                 .read(&name_of(number), MOST_HEAD)
@@ -406,7 +406,7 @@ impl Store {
                 revision: number,
                 meta,
                 length,
-                fate,
+                state,
                 damaged,
             });
         }
@@ -430,7 +430,7 @@ impl Store {
                 .filter(|entry| entry.revision == number)
                 .for_each(|entry| entry.damaged = true);
             let fits = |entry: &&Entry| {
-                entry.revision < number && entry.fate == Fate::Applied && !entry.damaged
+                entry.revision < number && entry.state == RevisionState::Applied && !entry.damaged
             };
             wanted = self
                 .history
@@ -575,16 +575,16 @@ impl Store {
         self.tell_fates();
     }
 
-    /// Brings the history's fates up to the state's.
+    /// Brings the history's states up to the state's.
     fn tell_fates(&mut self) {
         for entry in &mut self.history {
-            if let Some((_, fate)) = self
+            if let Some((_, state)) = self
                 .state
                 .revisions
                 .iter()
                 .find(|(number, _)| *number == entry.revision)
             {
-                entry.fate = *fate;
+                entry.state = *state;
             }
         }
     }

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 
 use proptest::prelude::*;
 use weir_store::{
-    Confirm, Fate, Fault, Meta, Picture, Recovered, Remembered, Store, StoreError, Why,
+    Confirm, Fault, Meta, Picture, Recovered, Remembered, RevisionState, Store, StoreError, Why,
 };
 
 const KEEP: usize = 3;
@@ -30,10 +30,10 @@ enum Act {
     DieUnderway,
 }
 
-/// A moment: so many deeds of the disk were done, and a restart then runs this.
+/// A moment: so many operations of the disk were done, and a restart then runs this.
 #[derive(Clone, Debug)]
 struct Moment {
-    deeds: usize,
+    operations: usize,
     running: Option<Vec<u8>>,
 }
 
@@ -76,7 +76,7 @@ impl Work {
         let (store, recovered) = open(&files);
         assert!(recovered.running.is_none() && recovered.unrecorded.is_none());
         let start = Moment {
-            deeds: 0,
+            operations: 0,
             running: None,
         };
         let mut work = Work {
@@ -99,7 +99,7 @@ impl Work {
 
     fn note(&mut self) {
         self.moments.push(Moment {
-            deeds: self.files.deeds(),
+            operations: self.files.operations(),
             running: self.after_restart(),
         });
     }
@@ -183,23 +183,23 @@ impl Work {
         self.store = Some(store);
     }
 
-    /// Cuts the power after each deed, in each way; returns how many pictures were looked at.
+    /// Cuts the power after each operation, in each way; returns how many pictures were looked at.
     fn cut_everywhere(&self, seed: u64) -> usize {
         let mut looked = 0;
-        for deeds in 0..=self.files.deeds() {
+        for operations in 0..=self.files.operations() {
             let done = self
                 .moments
                 .iter()
                 .rev()
-                .find(|moment| moment.deeds <= deeds)
+                .find(|moment| moment.operations <= operations)
                 .expect("the first has none");
             let next = self
                 .moments
                 .iter()
-                .find(|moment| moment.deeds > deeds && done.deeds < deeds);
+                .find(|moment| moment.operations > operations && done.operations < operations);
             for (number, picture) in self
                 .files
-                .pictures(deeds, MOST, seed)
+                .pictures(operations, MOST, seed)
                 .into_iter()
                 .enumerate()
             {
@@ -208,7 +208,7 @@ impl Work {
                     running == done.running || next.is_some_and(|next| running == next.running);
                 assert!(
                     fits,
-                    "after {deeds} deeds: {:?} runs",
+                    "after {operations} operations: {:?} runs",
                     running.map(|text| String::from_utf8_lossy(&text).into_owned())
                 );
                 looked += 1;
@@ -236,7 +236,7 @@ impl Work {
                 self.texts[&entry.revision].contains(&text),
                 "a text that was prepared under this number"
             );
-            assert_ne!(entry.fate, Fate::Unconfirmed);
+            assert_ne!(entry.state, RevisionState::Unconfirmed);
         }
         assert!(store.history().len() <= KEEP + 1);
         let leftovers = files
@@ -247,12 +247,12 @@ impl Work {
             - store.history().len();
         assert_eq!(leftovers, 0);
         if thorough {
-            for deeds in 0..=files.deeds() {
-                for cut in files.pictures(deeds, 20, 3) {
+            for operations in 0..=files.operations() {
+                for cut in files.pictures(operations, 20, 3) {
                     assert_eq!(
                         text_of(&open(&Remembered::showing(&cut)).1),
                         running,
-                        "the recovery was cut off after {deeds} deeds"
+                        "the recovery was cut off after {operations} operations"
                     );
                 }
             }
@@ -365,7 +365,7 @@ proptest! {
         }
         let prepared = store.prepare(b"last", meta(2)).expect("the disk works again");
         store.commit(prepared, None).expect("the disk works again");
-        for picture in files.pictures(files.deeds(), MOST, 5) {
+        for picture in files.pictures(files.operations(), MOST, 5) {
             let (_, recovered) = open(&Remembered::showing(&picture));
             prop_assert_eq!(text_of(&recovered), Some(b"last".to_vec()));
             prop_assert!(recovered.damaged.is_empty());
@@ -382,7 +382,7 @@ fn a_fault_and_then_a_power_cut() {
             let (mut store, _) = open(&files);
             let first = store.prepare(b"old", meta(1)).unwrap();
             store.commit(first, None).unwrap();
-            let begin = files.deeds();
+            let begin = files.operations();
             files.fail(Fault {
                 after,
                 times,
@@ -392,9 +392,9 @@ fn a_fault_and_then_a_power_cut() {
             let told = store
                 .prepare(b"new", meta(2))
                 .and_then(|prepared| store.commit(prepared, None));
-            for deeds in begin..=files.deeds() {
-                let (last, sure) = (deeds == files.deeds(), times == 1);
-                for picture in files.pictures(deeds, MOST, 9) {
+            for operations in begin..=files.operations() {
+                let (last, sure) = (operations == files.operations(), times == 1);
+                for picture in files.pictures(operations, MOST, 9) {
                     let (_, recovered) = open(&Remembered::showing(&picture));
                     assert!(recovered.damaged.is_empty());
                     let text = text_of(&recovered).expect("never none");
@@ -430,7 +430,7 @@ fn a_fault_while_opening_after_a_kill() {
             kind: ErrorKind::Other,
             half_done: false,
         });
-        let begin = files.deeds();
+        let begin = files.operations();
         assert!(store.commit(second, None).is_err());
         drop(store);
         files.fail(Fault {
@@ -445,11 +445,11 @@ fn a_fault_while_opening_after_a_kill() {
             Some(b"new".to_vec()),
             "what the process sees"
         );
-        for deeds in begin..=files.deeds() {
-            for picture in files.pictures(deeds, MOST, 11) {
+        for operations in begin..=files.operations() {
+            for picture in files.pictures(operations, MOST, 11) {
                 let (_, after_cut) = open(&Remembered::showing(&picture));
                 let text = text_of(&after_cut).expect("never none");
-                let told = deeds == files.deeds() && recovered.unrecorded.is_none();
+                let told = operations == files.operations() && recovered.unrecorded.is_none();
                 assert!(text == b"new" || text == b"old" && !told);
             }
         }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use weir_store::{
-    Confirm, Fate, Fault, Meta, Picture, Recovered, Remembered, Store, StoreError, Why,
+    Confirm, Fault, Meta, Picture, Recovered, Remembered, RevisionState, Store, StoreError, Why,
 };
 
 fn meta(comment: &str) -> Meta {
@@ -36,16 +36,16 @@ fn the_history_tells_who_when_why_and_what_became_of_it() {
     apply(&mut store, "b", SOON);
     store.roll_back_pending(700, Why::Deadline).unwrap();
     apply(&mut store, "c", SOON);
-    let fates: Vec<Fate> = store.history().iter().map(|entry| entry.fate).collect();
+    let states: Vec<RevisionState> = store.history().iter().map(|entry| entry.state).collect();
     assert_eq!(
-        fates,
+        states,
         [
-            Fate::Applied,
-            Fate::RolledBack {
+            RevisionState::Applied,
+            RevisionState::RolledBack {
                 time_unix_ms: 700,
                 why: Why::Deadline
             },
-            Fate::Unconfirmed
+            RevisionState::Unconfirmed
         ]
     );
     assert_eq!(
@@ -55,8 +55,8 @@ fn the_history_tells_who_when_why_and_what_became_of_it() {
     assert_eq!(store.confirm().unwrap(), 3);
     let before = store.history().to_vec();
     assert_eq!(
-        (before[2].fate, before[2].meta.clone(), before[2].length),
-        (Fate::Applied, meta("c"), 1)
+        (before[2].state, before[2].meta.clone(), before[2].length),
+        (RevisionState::Applied, meta("c"), 1)
     );
     assert_eq!(store.read(2).unwrap().text, b"b");
     let (store, recovered) = open(&files, 50);
@@ -93,8 +93,8 @@ fn a_router_that_died_unconfirmed_starts_with_the_one_before() {
     assert_eq!(recovered.running.unwrap().text, b"good");
     assert_eq!(recovered.rolled_back.unwrap().revision, 2);
     assert_eq!(
-        store.history()[1].fate,
-        Fate::RolledBack {
+        store.history()[1].state,
+        RevisionState::RolledBack {
             time_unix_ms: 500,
             why: Why::Restart
         }

@@ -35,7 +35,7 @@ use crate::index::Indexes;
 use crate::ipfix::IpfixSide;
 use crate::labels::WaitingLabel;
 use crate::memory::Memory;
-use crate::neighbors::{Deed, NeighborTable, Place, Said};
+use crate::neighbors::{NeighborAction, NeighborTable, Place, Said};
 use crate::pseudowires::LivePseudowire;
 use crate::recursion::Recursion;
 use crate::rib::{RouteSource, Table};
@@ -513,7 +513,7 @@ impl Control {
     /// Takes in what workers told, lets time pass for neighbours, and does what follows.
     pub(crate) fn take_events(&mut self) {
         let now = self.clock.now();
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for worker in 0..self.workers.len() {
             for _ in 0..1024 {
                 let Some(event) = self
@@ -523,15 +523,15 @@ impl Control {
                 else {
                     break;
                 };
-                self.take_event(event, now, &mut deeds);
+                self.take_event(event, now, &mut actions);
             }
         }
-        self.carry_out(deeds);
+        self.carry_out(actions);
         self.settle_or_log();
     }
 
     /// Events may be older than a change that took the interface or the subnet away: those are nobody's.
-    fn take_event(&mut self, event: Event, now: u64, deeds: &mut Vec<Deed>) {
+    fn take_event(&mut self, event: Event, now: u64, actions: &mut Vec<NeighborAction>) {
         if let Event::Lacp {
             interface,
             actor,
@@ -548,7 +548,7 @@ impl Control {
         match event {
             Event::Wanted { interface, address } if near(interface, address) => {
                 self.neighbors
-                    .wanted(Place { interface, address }, now, deeds);
+                    .wanted(Place { interface, address }, now, actions);
             }
             Event::Heard {
                 interface,
@@ -565,7 +565,7 @@ impl Control {
                         replaces,
                     },
                     now,
-                    deeds,
+                    actions,
                 );
             }
             Event::Wanted { .. } | Event::Heard { .. } => {}
@@ -671,7 +671,7 @@ impl Control {
     /// Neighbours age.
     pub(crate) fn tick_neighbors(&mut self) {
         let now = self.clock.now();
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         let (adjacencies, nexthops) = (&self.adjacencies, &self.nexthops);
         let used = |place: Place| {
             adjacencies
@@ -679,36 +679,41 @@ impl Control {
                 .and_then(|&number| nexthops.adjacency(number))
                 .is_some_and(|it| it.take_used())
         };
-        self.neighbors.tick(now, used, &mut deeds);
-        self.carry_out(deeds);
+        self.neighbors.tick(now, used, &mut actions);
+        self.carry_out(actions);
         self.settle_or_log();
     }
 
     /// Does what the neighbour table asks for. Routes to new neighbours wait for [`Control::settle`],
     /// which comes here when packets wait for them, else with the caller.
-    pub(crate) fn carry_out(&mut self, deeds: Vec<Deed>) {
-        for deed in &deeds {
-            match deed {
-                Deed::Create(place) => self.create_neighbor(*place),
-                Deed::Update(place, state, mac) => self.update_neighbor(*place, *state, *mac),
+    pub(crate) fn carry_out(&mut self, actions: Vec<NeighborAction>) {
+        for action in &actions {
+            match action {
+                NeighborAction::Create(place) => self.create_neighbor(*place),
+                NeighborAction::Update(place, state, mac) => {
+                    self.update_neighbor(*place, *state, *mac)
+                }
                 _ => {}
             }
         }
-        if deeds.iter().any(|deed| matches!(deed, Deed::Release(_))) {
+        if actions
+            .iter()
+            .any(|action| matches!(action, NeighborAction::Release(_)))
+        {
             self.settle_or_log();
         }
-        for deed in deeds {
-            match deed {
-                Deed::Create(_) | Deed::Update(..) => {}
-                Deed::Release(place) => {
+        for action in actions {
+            match action {
+                NeighborAction::Create(_) | NeighborAction::Update(..) => {}
+                NeighborAction::Release(place) => {
                     let key = hold_key(place.interface, place.address);
                     self.workers
                         .iter_mut()
                         .for_each(|worker| worker.tell(Command::Release(key)));
                 }
-                Deed::Ask(place) => self.ask(place, None),
-                Deed::Probe(place, mac) => self.ask(place, Some(mac)),
-                Deed::Remove(place) => self.remove_neighbor(place),
+                NeighborAction::Ask(place) => self.ask(place, None),
+                NeighborAction::Probe(place, mac) => self.ask(place, Some(mac)),
+                NeighborAction::Remove(place) => self.remove_neighbor(place),
             }
         }
     }
@@ -858,9 +863,9 @@ impl Control {
             self.claims.ask_again(index);
         } else {
             tracing::warn!("{name}: link is down");
-            let (now, mut deeds) = (self.clock.now(), Vec::new());
-            self.neighbors.unlearn(index, now, &mut deeds);
-            self.carry_out(deeds);
+            let (now, mut actions) = (self.clock.now(), Vec::new());
+            self.neighbors.unlearn(index, now, &mut actions);
+            self.carry_out(actions);
         }
         self.set_paths_up(index, link.up);
     }

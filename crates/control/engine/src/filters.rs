@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weir_acl::{Action, Addresses, Payload, Rule};
 use weir_api::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, Acls};
 use weir_config::{
-    AccessList, Config, Family, Octets, Ports, PrefixList, Scope, Term, TermAction, Way,
+    AccessList, AddressPair, Config, Family, Octets, Ports, PrefixList, Scope, Term, TermAction,
 };
 use weir_nodes::{Filter, FilterCounters, FilterList};
 use weir_wire::IpProtocol;
@@ -96,16 +96,16 @@ fn rules(term: &Term, prefix_lists: &BTreeMap<String, PrefixList>) -> Vec<Rule> 
         },
         Some(protocol) => Payload::Protocol(IpProtocol(protocol.0)),
     };
-    let addresses = |way: Way| match way {
-        Way::Any => Addresses::Any,
-        Way::V4 {
+    let addresses = |way: AddressPair| match way {
+        AddressPair::Any => Addresses::Any,
+        AddressPair::V4 {
             source,
             destination,
         } => Addresses::V4 {
             source,
             destination,
         },
-        Way::V6 {
+        AddressPair::V6 {
             source,
             destination,
         } => Addresses::V6 {

@@ -50,7 +50,7 @@ pub(crate) struct Said {
 
 /// What the engine has to do about a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum NeighborAction {
     /// It is new: make an adjacency.
     Create(Place),
     /// Its state or address changed.
@@ -102,14 +102,14 @@ impl NeighborTable {
         self.known.iter()
     }
 
-    fn create(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) -> bool {
+    fn create(&mut self, place: Place, now: u64, actions: &mut Vec<NeighborAction>) -> bool {
         if self.known.len() >= MOST {
             let Some(&(_, oldest)) = self.unasked.first().or_else(|| self.unresolved.first())
             else {
                 self.refused += 1;
                 return false;
             };
-            self.evict(oldest, deeds);
+            self.evict(oldest, actions);
         }
         self.births += 1;
         let (state, mac, born) = (NeighborState::Incomplete, MacAddr::ZERO, self.births);
@@ -127,20 +127,20 @@ impl NeighborTable {
             },
         );
         self.sort_in(place);
-        deeds.push(Deed::Create(place));
+        actions.push(NeighborAction::Create(place));
         if self.unresolved.len() > MOST_UNRESOLVED
             && let Some(&(_, oldest)) = self.unresolved.first()
         {
-            self.evict(oldest, deeds);
+            self.evict(oldest, actions);
         }
         true
     }
 
     /// It makes room; what waits for it hears that it is not there.
-    fn evict(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+    fn evict(&mut self, place: Place, actions: &mut Vec<NeighborAction>) {
         self.evicted += 1;
-        deeds.push(Deed::Release(place));
-        self.remove(place, deeds);
+        actions.push(NeighborAction::Release(place));
+        self.remove(place, actions);
     }
 
     /// Keeps the lists of those that may go right, after a neighbour changed.
@@ -165,24 +165,24 @@ impl NeighborTable {
         }
     }
 
-    fn remove(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+    fn remove(&mut self, place: Place, actions: &mut Vec<NeighborAction>) {
         if let Some(neighbor) = self.known.remove(&place) {
             self.unresolved.remove(&(neighbor.born, place));
             self.unasked.remove(&(neighbor.born, place));
-            deeds.push(Deed::Remove(place));
+            actions.push(NeighborAction::Remove(place));
         }
     }
 
     /// Packets wait for it; the worker has just asked once itself.
-    pub(crate) fn wanted(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) {
-        if !self.known.contains_key(&place) && !self.create(place, now, deeds) {
+    pub(crate) fn wanted(&mut self, place: Place, now: u64, actions: &mut Vec<NeighborAction>) {
+        if !self.known.contains_key(&place) && !self.create(place, now, actions) {
             return;
         }
         let Some(neighbor) = self.known.get_mut(&place) else {
             return;
         };
         if neighbor.state.is_usable() {
-            return deeds.push(Deed::Release(place));
+            return actions.push(NeighborAction::Release(place));
         }
         if neighbor.asked == 0 {
             (neighbor.asked, neighbor.last_asked, neighbor.since) = (1, now, now);
@@ -190,14 +190,20 @@ impl NeighborTable {
     }
 
     /// It said who it is.
-    pub(crate) fn heard(&mut self, place: Place, said: Said, now: u64, deeds: &mut Vec<Deed>) {
+    pub(crate) fn heard(
+        &mut self,
+        place: Place,
+        said: Said,
+        now: u64,
+        actions: &mut Vec<NeighborAction>,
+    ) {
         let Said {
             mac,
             to_us,
             replaces,
         } = said;
         let is_new = !self.known.contains_key(&place);
-        if is_new && (!to_us || !self.create(place, now, deeds)) {
+        if is_new && (!to_us || !self.create(place, now, actions)) {
             return;
         }
         let Some(neighbor) = self.known.get_mut(&place) else {
@@ -211,7 +217,11 @@ impl NeighborTable {
         if !replaces && neighbor.state.is_usable() && neighbor.mac != mac {
             if neighbor.state == NeighborState::Reachable {
                 (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Stale, now, 0);
-                deeds.push(Deed::Update(place, NeighborState::Stale, neighbor.mac));
+                actions.push(NeighborAction::Update(
+                    place,
+                    NeighborState::Stale,
+                    neighbor.mac,
+                ));
             }
             return;
         }
@@ -219,9 +229,9 @@ impl NeighborTable {
         (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) =
             (NeighborState::Reachable, mac, now, 0);
         if moved {
-            deeds.push(Deed::Update(place, NeighborState::Reachable, mac));
+            actions.push(NeighborAction::Update(place, NeighborState::Reachable, mac));
         }
-        deeds.push(Deed::Release(place));
+        actions.push(NeighborAction::Release(place));
         self.sort_in(place);
     }
 
@@ -231,9 +241,9 @@ impl NeighborTable {
         place: Place,
         mac: Option<MacAddr>,
         now: u64,
-        deeds: &mut Vec<Deed>,
+        actions: &mut Vec<NeighborAction>,
     ) {
-        if !self.known.contains_key(&place) && !self.create(place, now, deeds) {
+        if !self.known.contains_key(&place) && !self.create(place, now, actions) {
             return;
         }
         let Some(neighbor) = self.known.get_mut(&place) else {
@@ -244,24 +254,29 @@ impl NeighborTable {
             Some(mac) => (NeighborState::Static, mac),
             None => (NeighborState::Incomplete, MacAddr::ZERO),
         };
-        deeds.push(Deed::Update(place, neighbor.state, neighbor.mac));
-        deeds.push(Deed::Release(place));
+        actions.push(NeighborAction::Update(place, neighbor.state, neighbor.mac));
+        actions.push(NeighborAction::Release(place));
         self.sort_in(place);
-        self.drop_if_unneeded(place, deeds);
+        self.drop_if_unneeded(place, actions);
     }
 
     /// Nobody needs it and nobody knows it: it goes, as if it had never been.
-    fn drop_if_unneeded(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+    fn drop_if_unneeded(&mut self, place: Place, actions: &mut Vec<NeighborAction>) {
         if self.known.get(&place).is_some_and(|neighbor| {
             neighbor.routes == 0 && neighbor.state == NeighborState::Incomplete
         }) {
-            self.remove(place, deeds);
+            self.remove(place, actions);
         }
     }
 
     /// A route needs it from now on.
-    pub(crate) fn hold_for_route(&mut self, place: Place, now: u64, deeds: &mut Vec<Deed>) {
-        if (self.known.contains_key(&place) || self.create(place, now, deeds))
+    pub(crate) fn hold_for_route(
+        &mut self,
+        place: Place,
+        now: u64,
+        actions: &mut Vec<NeighborAction>,
+    ) {
+        if (self.known.contains_key(&place) || self.create(place, now, actions))
             && let Some(neighbor) = self.known.get_mut(&place)
         {
             neighbor.routes += 1;
@@ -270,16 +285,16 @@ impl NeighborTable {
     }
 
     /// A route needs it no more.
-    pub(crate) fn let_go(&mut self, place: Place, deeds: &mut Vec<Deed>) {
+    pub(crate) fn let_go(&mut self, place: Place, actions: &mut Vec<NeighborAction>) {
         if let Some(neighbor) = self.known.get_mut(&place) {
             neighbor.routes = neighbor.routes.saturating_sub(1);
             self.sort_in(place);
-            self.drop_if_unneeded(place, deeds);
+            self.drop_if_unneeded(place, actions);
         }
     }
 
     /// The link was lost: whoever comes back may be somebody else. What is configured stays.
-    pub(crate) fn unlearn(&mut self, interface: u32, now: u64, deeds: &mut Vec<Deed>) {
+    pub(crate) fn unlearn(&mut self, interface: u32, now: u64, actions: &mut Vec<NeighborAction>) {
         let here = self.known.iter_mut().filter(|(place, it)| {
             place.interface == interface && it.state != NeighborState::Static
         });
@@ -287,7 +302,7 @@ impl NeighborTable {
         for (&place, neighbor) in here {
             (neighbor.state, neighbor.mac, neighbor.since, neighbor.asked) =
                 (NeighborState::Incomplete, MacAddr::ZERO, now, 0);
-            deeds.push(Deed::Update(
+            actions.push(NeighborAction::Update(
                 place,
                 NeighborState::Incomplete,
                 MacAddr::ZERO,
@@ -298,7 +313,11 @@ impl NeighborTable {
     }
 
     /// Everything on an interface that no longer has this neighbour's subnet goes.
-    pub(crate) fn forget(&mut self, mut gone: impl FnMut(Place) -> bool, deeds: &mut Vec<Deed>) {
+    pub(crate) fn forget(
+        &mut self,
+        mut gone: impl FnMut(Place) -> bool,
+        actions: &mut Vec<NeighborAction>,
+    ) {
         let places: Vec<Place> = self
             .known
             .keys()
@@ -306,7 +325,7 @@ impl NeighborTable {
             .filter(|&place| gone(place))
             .collect();
         for place in places {
-            self.remove(place, deeds);
+            self.remove(place, actions);
         }
     }
 
@@ -315,19 +334,23 @@ impl NeighborTable {
         &mut self,
         now: u64,
         mut used: impl FnMut(Place) -> bool,
-        deeds: &mut Vec<Deed>,
+        actions: &mut Vec<NeighborAction>,
     ) {
         let (mut gone, mut failed) = (Vec::new(), Vec::new());
         for (&place, neighbor) in &mut self.known {
             let was = neighbor.state;
             let age = now.saturating_sub(neighbor.since);
             match neighbor.state {
-                NeighborState::Incomplete => ask_again(place, neighbor, now, deeds),
-                NeighborState::Probe => ask_again(place, neighbor, now, deeds),
+                NeighborState::Incomplete => ask_again(place, neighbor, now, actions),
+                NeighborState::Probe => ask_again(place, neighbor, now, actions),
                 NeighborState::Reachable if age >= REACHABLE_TIME => {
                     (neighbor.state, neighbor.since, neighbor.asked) =
                         (NeighborState::Stale, now, 0);
-                    deeds.push(Deed::Update(place, NeighborState::Stale, neighbor.mac));
+                    actions.push(NeighborAction::Update(
+                        place,
+                        NeighborState::Stale,
+                        neighbor.mac,
+                    ));
                     let _ = used(place);
                 }
                 NeighborState::Stale if used(place) => {
@@ -337,8 +360,12 @@ impl NeighborTable {
                         neighbor.asked,
                         neighbor.last_asked,
                     ) = (NeighborState::Probe, now, 1, now);
-                    deeds.push(Deed::Update(place, NeighborState::Probe, neighbor.mac));
-                    deeds.push(Deed::Probe(place, neighbor.mac));
+                    actions.push(NeighborAction::Update(
+                        place,
+                        NeighborState::Probe,
+                        neighbor.mac,
+                    ));
+                    actions.push(NeighborAction::Probe(place, neighbor.mac));
                 }
                 NeighborState::Stale if age >= STALE_TIME && neighbor.routes == 0 => {
                     gone.push(place)
@@ -349,7 +376,11 @@ impl NeighborTable {
                     } else {
                         (neighbor.state, neighbor.since, neighbor.asked) =
                             (NeighborState::Incomplete, now, 0);
-                        deeds.push(Deed::Update(place, NeighborState::Incomplete, neighbor.mac));
+                        actions.push(NeighborAction::Update(
+                            place,
+                            NeighborState::Incomplete,
+                            neighbor.mac,
+                        ));
                     }
                 }
                 _ => {}
@@ -360,25 +391,29 @@ impl NeighborTable {
         }
         failed.into_iter().for_each(|place| self.sort_in(place));
         for place in gone {
-            self.remove(place, deeds);
+            self.remove(place, actions);
         }
     }
 }
 
 /// Asks once more, or gives up.
-fn ask_again(place: Place, neighbor: &mut Neighbor, now: u64, deeds: &mut Vec<Deed>) {
+fn ask_again(place: Place, neighbor: &mut Neighbor, now: u64, actions: &mut Vec<NeighborAction>) {
     if neighbor.asked == 0 || now.saturating_sub(neighbor.last_asked) < ASK_INTERVAL {
         return;
     }
     if neighbor.asked >= MOST_ASKED {
         (neighbor.state, neighbor.since, neighbor.asked) = (NeighborState::Failed, now, 0);
-        deeds.push(Deed::Update(place, NeighborState::Failed, neighbor.mac));
-        return deeds.push(Deed::Release(place));
+        actions.push(NeighborAction::Update(
+            place,
+            NeighborState::Failed,
+            neighbor.mac,
+        ));
+        return actions.push(NeighborAction::Release(place));
     }
     (neighbor.asked, neighbor.last_asked) = (neighbor.asked + 1, now);
-    deeds.push(match neighbor.state {
-        NeighborState::Probe => Deed::Probe(place, neighbor.mac),
-        _ => Deed::Ask(place),
+    actions.push(match neighbor.state {
+        NeighborState::Probe => NeighborAction::Probe(place, neighbor.mac),
+        _ => NeighborAction::Ask(place),
     });
 }
 
@@ -401,80 +436,80 @@ mod tests {
     }
 
     /// Ticks once a tenth of a second up to `until`; returns what was to be done.
-    fn pass(table: &mut NeighborTable, from: u64, until: u64, used: bool) -> Vec<Deed> {
-        let mut deeds = Vec::new();
+    fn pass(table: &mut NeighborTable, from: u64, until: u64, used: bool) -> Vec<NeighborAction> {
+        let mut actions = Vec::new();
         (from / 100_000_000..until / 100_000_000)
-            .for_each(|tenth| table.tick(tenth * 100_000_000, |_| used, &mut deeds));
-        deeds
+            .for_each(|tenth| table.tick(tenth * 100_000_000, |_| used, &mut actions));
+        actions
     }
 
     #[test]
     fn one_that_never_answers_is_asked_thrice_fails_and_is_forgotten() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.wanted(PLACE, 0, &mut deeds);
-        assert_eq!(deeds, [Deed::Create(PLACE)]);
-        let deeds = pass(&mut table, 0, 3 * SECOND, false);
-        let failed = Deed::Update(PLACE, NeighborState::Failed, MacAddr::ZERO);
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
+        table.wanted(PLACE, 0, &mut actions);
+        assert_eq!(actions, [NeighborAction::Create(PLACE)]);
+        let actions = pass(&mut table, 0, 3 * SECOND, false);
+        let failed = NeighborAction::Update(PLACE, NeighborState::Failed, MacAddr::ZERO);
         assert_eq!(
-            deeds,
+            actions,
             [
-                Deed::Ask(PLACE),
-                Deed::Ask(PLACE),
+                NeighborAction::Ask(PLACE),
+                NeighborAction::Ask(PLACE),
                 failed,
-                Deed::Release(PLACE)
+                NeighborAction::Release(PLACE)
             ]
         );
         assert_eq!(
             pass(&mut table, 3 * SECOND, 9 * SECOND, false),
-            [Deed::Remove(PLACE)]
+            [NeighborAction::Remove(PLACE)]
         );
         assert!(table.get(PLACE).is_none());
     }
 
     #[test]
     fn one_that_answers_is_believed_then_probed_if_used() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.wanted(PLACE, 0, &mut deeds);
-        table.heard(PLACE, said(true), SECOND, &mut deeds);
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
+        table.wanted(PLACE, 0, &mut actions);
+        table.heard(PLACE, said(true), SECOND, &mut actions);
         assert_eq!(
-            deeds[1..],
+            actions[1..],
             [
-                Deed::Update(PLACE, NeighborState::Reachable, MAC),
-                Deed::Release(PLACE)
+                NeighborAction::Update(PLACE, NeighborState::Reachable, MAC),
+                NeighborAction::Release(PLACE)
             ]
         );
-        let deeds = pass(&mut table, SECOND, 32 * SECOND, true);
-        assert!(deeds.contains(&Deed::Probe(PLACE, MAC)));
-        let mut deeds = Vec::new();
-        table.heard(PLACE, said(true), 32 * SECOND, &mut deeds);
+        let actions = pass(&mut table, SECOND, 32 * SECOND, true);
+        assert!(actions.contains(&NeighborAction::Probe(PLACE, MAC)));
+        let mut actions = Vec::new();
+        table.heard(PLACE, said(true), 32 * SECOND, &mut actions);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
     }
 
     #[test]
     fn one_that_is_not_used_ages_out_and_one_with_a_route_stays() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, said(true), 0, &mut deeds);
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
+        table.heard(PLACE, said(true), 0, &mut actions);
         assert_eq!(
             pass(&mut table, 0, 640 * SECOND, false).last(),
-            Some(&Deed::Remove(PLACE))
+            Some(&NeighborAction::Remove(PLACE))
         );
-        table.hold_for_route(PLACE, 0, &mut deeds);
-        table.heard(PLACE, said(true), 0, &mut deeds);
+        table.hold_for_route(PLACE, 0, &mut actions);
+        table.heard(PLACE, said(true), 0, &mut actions);
         pass(&mut table, 0, 700 * SECOND, false);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Stale);
     }
 
     #[test]
     fn a_lost_link_makes_learnt_ones_unknown() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, said(true), 0, &mut deeds);
-        deeds.clear();
-        table.unlearn(2, 5, &mut deeds);
-        assert!(deeds.is_empty());
-        table.unlearn(1, 5, &mut deeds);
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
+        table.heard(PLACE, said(true), 0, &mut actions);
+        actions.clear();
+        table.unlearn(2, 5, &mut actions);
+        assert!(actions.is_empty());
+        table.unlearn(1, 5, &mut actions);
         assert_eq!(
-            deeds,
-            [Deed::Update(
+            actions,
+            [NeighborAction::Update(
                 PLACE,
                 NeighborState::Incomplete,
                 MacAddr::ZERO
@@ -484,10 +519,10 @@ mod tests {
 
     #[test]
     fn strangers_are_not_believed_and_static_ones_not_changed() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
-        table.heard(PLACE, said(false), 0, &mut deeds);
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
+        table.heard(PLACE, said(false), 0, &mut actions);
         assert!(table.get(PLACE).is_none());
-        table.set_static(PLACE, Some(MAC), 0, &mut deeds);
+        table.set_static(PLACE, Some(MAC), 0, &mut actions);
         table.heard(
             PLACE,
             Said {
@@ -495,29 +530,29 @@ mod tests {
                 ..said(true)
             },
             1,
-            &mut deeds,
+            &mut actions,
         );
         assert_eq!(table.get(PLACE).unwrap().mac, MAC);
     }
 
     #[test]
     fn a_scan_evicts_the_oldest_that_did_not_answer_and_nobody_else() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
         let place = |number: u32| Place {
             interface: 1,
             address: std::net::Ipv6Addr::from(u128::from(number)).into(),
         };
-        table.heard(place(1), said(true), 0, &mut deeds);
-        table.hold_for_route(place(2), 0, &mut deeds);
+        table.heard(place(1), said(true), 0, &mut actions);
+        table.hold_for_route(place(2), 0, &mut actions);
         (10..10 + MOST_UNRESOLVED as u32)
-            .for_each(|number| table.wanted(place(number), 0, &mut deeds));
+            .for_each(|number| table.wanted(place(number), 0, &mut actions));
         assert_eq!(table.evicted, 0);
-        deeds.clear();
-        (1 << 20..(1 << 20) + 3).for_each(|number| table.wanted(place(number), 1, &mut deeds));
-        let gone: Vec<_> = deeds
+        actions.clear();
+        (1 << 20..(1 << 20) + 3).for_each(|number| table.wanted(place(number), 1, &mut actions));
+        let gone: Vec<_> = actions
             .iter()
-            .filter_map(|deed| {
-                if let Deed::Remove(place) = deed {
+            .filter_map(|action| {
+                if let NeighborAction::Remove(place) = action {
                     Some(*place)
                 } else {
                     None
@@ -531,28 +566,29 @@ mod tests {
         assert!(table.get(place(1)).is_some() && table.get(place(2)).is_some());
         assert_eq!(table.known.len(), MOST_UNRESOLVED + 2);
         // Once a route lets go, it is one of those.
-        table.let_go(place(2), &mut deeds);
+        table.let_go(place(2), &mut actions);
         assert!(table.get(place(2)).is_none() && table.unresolved.len() == MOST_UNRESOLVED);
     }
 
     #[test]
     fn a_crowd_that_nobody_asked_for_makes_room_and_those_who_answered_stay() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
         let place = |number: u32| Place {
             interface: 1,
             address: std::net::Ipv6Addr::from(u128::from(number)).into(),
         };
         // One that was asked for, one that was asked when it had grown stale, one for a route, and one that is configured.
-        table.wanted(place(1), 0, &mut deeds);
-        (1..=3).for_each(|number| table.heard(place(number), said(true), 0, &mut deeds));
-        table.tick(31 * SECOND, |_| true, &mut deeds);
-        table.tick(32 * SECOND, |_| true, &mut deeds);
-        (1..=2).for_each(|number| table.heard(place(number), said(true), 33 * SECOND, &mut deeds));
-        table.hold_for_route(place(3), 0, &mut deeds);
-        table.set_static(place(4), Some(MAC), 0, &mut deeds);
+        table.wanted(place(1), 0, &mut actions);
+        (1..=3).for_each(|number| table.heard(place(number), said(true), 0, &mut actions));
+        table.tick(31 * SECOND, |_| true, &mut actions);
+        table.tick(32 * SECOND, |_| true, &mut actions);
+        (1..=2)
+            .for_each(|number| table.heard(place(number), said(true), 33 * SECOND, &mut actions));
+        table.hold_for_route(place(3), 0, &mut actions);
+        table.set_static(place(4), Some(MAC), 0, &mut actions);
         // Somebody speaks to us under more addresses than there is room for.
         (10..10 + MOST as u32)
-            .for_each(|number| table.heard(place(number), said(true), 34 * SECOND, &mut deeds));
+            .for_each(|number| table.heard(place(number), said(true), 34 * SECOND, &mut actions));
         assert_eq!(
             (table.known.len(), table.evicted, table.refused),
             (MOST, 4, 0)
@@ -563,53 +599,56 @@ mod tests {
                 && table.get(place(14)).is_some()
         );
         // Those whom packets wait for, who answer, whom a route needs and who are configured find room.
-        deeds.clear();
-        table.wanted(place(1 << 20), 35 * SECOND, &mut deeds);
+        actions.clear();
+        table.wanted(place(1 << 20), 35 * SECOND, &mut actions);
         assert_eq!(
-            deeds,
+            actions,
             [
-                Deed::Release(place(14)),
-                Deed::Remove(place(14)),
-                Deed::Create(place(1 << 20))
+                NeighborAction::Release(place(14)),
+                NeighborAction::Remove(place(14)),
+                NeighborAction::Create(place(1 << 20))
             ]
         );
-        table.hold_for_route(place(2 << 20), 35 * SECOND, &mut deeds);
-        table.set_static(place(3 << 20), Some(MAC), 35 * SECOND, &mut deeds);
+        table.hold_for_route(place(2 << 20), 35 * SECOND, &mut actions);
+        table.set_static(place(3 << 20), Some(MAC), 35 * SECOND, &mut actions);
         assert_eq!(
             (table.known.len(), table.evicted, table.refused),
             (MOST, 7, 0)
         );
         assert_eq!(table.unasked.len() + 7, MOST);
         // A link that is lost makes all of them unknown; they are in one list at a time, and leave it when they go.
-        table.unlearn(1, 36 * SECOND, &mut deeds);
+        table.unlearn(1, 36 * SECOND, &mut actions);
         assert!(table.unasked.is_empty() && table.unresolved.len() + 4 == MOST);
-        table.forget(|_| true, &mut deeds);
+        table.forget(|_| true, &mut actions);
         assert!(table.known.is_empty() && table.unasked.is_empty() && table.unresolved.is_empty());
     }
 
     #[test]
     fn one_that_replaces_nothing_only_casts_doubt() {
-        let (mut table, mut deeds) = (NeighborTable::default(), Vec::new());
+        let (mut table, mut actions) = (NeighborTable::default(), Vec::new());
         let timid = |mac| Said {
             mac,
             to_us: true,
             replaces: false,
         };
-        table.heard(PLACE, timid(MAC), 0, &mut deeds);
+        table.heard(PLACE, timid(MAC), 0, &mut actions);
         assert_eq!(
             table.get(PLACE).unwrap().mac,
             MAC,
             "where nothing is known it is believed"
         );
-        deeds.clear();
-        table.heard(PLACE, timid(MacAddr([2; 6])), 1, &mut deeds);
-        assert_eq!(deeds, [Deed::Update(PLACE, NeighborState::Stale, MAC)]);
-        table.heard(PLACE, timid(MacAddr([2; 6])), 2, &mut deeds);
+        actions.clear();
+        table.heard(PLACE, timid(MacAddr([2; 6])), 1, &mut actions);
         assert_eq!(
-            (table.get(PLACE).unwrap().state, deeds.len()),
+            actions,
+            [NeighborAction::Update(PLACE, NeighborState::Stale, MAC)]
+        );
+        table.heard(PLACE, timid(MacAddr([2; 6])), 2, &mut actions);
+        assert_eq!(
+            (table.get(PLACE).unwrap().state, actions.len()),
             (NeighborState::Stale, 1)
         );
-        table.heard(PLACE, timid(MAC), 3, &mut deeds);
+        table.heard(PLACE, timid(MAC), 3, &mut actions);
         assert_eq!(table.get(PLACE).unwrap().state, NeighborState::Reachable);
         table.heard(
             PLACE,
@@ -618,7 +657,7 @@ mod tests {
                 ..said(true)
             },
             4,
-            &mut deeds,
+            &mut actions,
         );
         assert_eq!(table.get(PLACE).unwrap().mac, MacAddr([2; 6]));
     }

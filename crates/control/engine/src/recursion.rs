@@ -22,7 +22,7 @@ use weir_config::Via;
 use weir_fib::{AdjacencyKind, DROP, Group, LabelStack, MAX_BUCKETS, MAX_LABELS, Path};
 
 use crate::control::Control;
-use crate::neighbors::{Deed, Place};
+use crate::neighbors::{NeighborAction, Place};
 use crate::rib::RouteSource;
 
 /// Routes that lead to one another, at most.
@@ -180,11 +180,11 @@ impl Control {
         };
         self.recursion.numbers.remove(&(list.table, list.via));
         self.ipfix.knows.set_next_hops(number, Vec::new());
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         list.holds
             .into_iter()
-            .for_each(|place| self.neighbors.let_go(place, &mut deeds));
-        self.carry_out(deeds);
+            .for_each(|place| self.neighbors.let_go(place, &mut actions));
+        self.carry_out(actions);
     }
 
     /// Works out anew what depends on routes that changed; whether anything did.
@@ -216,11 +216,11 @@ impl Control {
             })
             .collect();
         self.recursion.watch(number, resolved.asked);
-        let (now, mut deeds) = (self.clock.now(), Vec::new());
+        let (now, mut actions) = (self.clock.now(), Vec::new());
         places
             .iter()
-            .for_each(|place| self.neighbors.hold_for_route(*place, now, &mut deeds));
-        self.carry_out(deeds);
+            .for_each(|place| self.neighbors.hold_for_route(*place, now, &mut actions));
+        self.carry_out(actions);
         let ways: Vec<(Path, Option<IpAddr>)> = resolved
             .ends
             .into_iter()
@@ -236,11 +236,11 @@ impl Control {
         };
         list.unresolved = unresolved;
         let before = std::mem::replace(&mut list.holds, places);
-        let mut deeds: Vec<Deed> = Vec::new();
+        let mut actions: Vec<NeighborAction> = Vec::new();
         before
             .into_iter()
-            .for_each(|place| self.neighbors.let_go(place, &mut deeds));
-        self.carry_out(deeds);
+            .for_each(|place| self.neighbors.let_go(place, &mut actions));
+        self.carry_out(actions);
     }
 
     /// The path that leads where was found, and the next hop that it is for.

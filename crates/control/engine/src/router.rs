@@ -23,7 +23,7 @@ use weir_telemetry::sampler::{RING, Sampler};
 use crate::advertise::Schedule;
 use crate::apply::{Applied, ApplyError};
 use crate::bridges::AGEING_INTERVAL;
-use crate::changes::{Desk, Startup};
+use crate::changes::{ChangeManager, Startup};
 use crate::clock::Clock;
 use crate::control::{Control, Nowhere};
 use crate::dad::Claims;
@@ -132,7 +132,7 @@ pub(crate) struct Inner {
     pub(crate) started: SystemTime,
     pub(crate) config_file: Option<String>,
     pub(crate) baselines: Mutex<crate::views::Baselines>,
-    pub(crate) desk: Desk,
+    pub(crate) desk: ChangeManager,
     waker: Arc<Waker>,
     stopping: AtomicBool,
     /// Rounds of the control thread.
@@ -219,7 +219,7 @@ impl Router {
                 Some(_) => handle.by_hand = Some(Box::new(worker)),
             }
         }
-        let desk = Desk::new();
+        let desk = ChangeManager::new();
         let events = desk.events().clone();
         let control = make_control(
             config, options, clock, memory, domain, published, handles, specs, drop_map, settings,

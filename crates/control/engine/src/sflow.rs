@@ -11,7 +11,7 @@ use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::agent::{
     Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Hop, Indices,
-    InterfaceReport, KernelPath, Labels, Reports, Target, Way, Ways,
+    InterfaceReport, KernelPath, Labels, PathLookup, Reports, SampledPath, Target,
 };
 use weir_telemetry::discards::{DiscardSettings, DiscardSource};
 use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
@@ -83,7 +83,7 @@ impl Reports for ReportSource {
         graph.nodes.get(usize::from(number)).copied().unwrap_or("?")
     }
 
-    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn PathLookup)) {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.quiesce();
         match reader.guard() {
@@ -98,12 +98,12 @@ impl Reports for ReportSource {
 /// The tables of a moment.
 struct TablesNow<'a>(&'a Tables);
 
-impl Ways for TablesNow<'_> {
-    fn way(&self, asked: &Asked<'_>) -> Way {
+impl PathLookup for TablesNow<'_> {
+    fn way(&self, asked: &Asked<'_>) -> SampledPath {
         let way = self
             .0
             .way_of(asked.input, asked.start, asked.length, asked.departure);
-        Way {
+        SampledPath {
             input: way.input,
             output: way.output,
             tags: way.tags,
@@ -122,12 +122,12 @@ impl Ways for TablesNow<'_> {
 /// No tables: only what the sample itself says.
 struct Nowhere;
 
-impl Ways for Nowhere {
-    fn way(&self, asked: &Asked<'_>) -> Way {
-        Way {
+impl PathLookup for Nowhere {
+    fn way(&self, asked: &Asked<'_>) -> SampledPath {
+        SampledPath {
             input: asked.input,
             output: asked.departure.map_or(0, |(port, _)| port),
-            ..Way::default()
+            ..SampledPath::default()
         }
     }
 }

@@ -90,7 +90,7 @@ struct Rx {
 }
 
 /// Where what leaves by an interface goes.
-enum Way {
+enum Egress {
     None,
     /// By the queue of this number.
     Here(PortTx, usize),
@@ -118,7 +118,7 @@ pub(crate) struct Worker {
 /// The queues and rings of a worker.
 struct Lane {
     rx: Vec<Rx>,
-    ways: Vec<Way>,
+    egress: Vec<Egress>,
     handoff_in: Vec<Consumer<Pkt>>,
     handoff_out: Vec<Option<(Producer<Pkt>, Arc<Waker>)>>,
     vector: Vector,
@@ -175,7 +175,7 @@ impl Worker {
         let port_tx = graph.find(weir_nodes::names::PORT_TX).unwrap_or(0);
         let lane = Lane {
             rx: Vec::new(),
-            ways: Vec::new(),
+            egress: Vec::new(),
             handoff_in: Vec::new(),
             handoff_out: Vec::new(),
             vector: Vector::with_capacity(2 * VECTOR),
@@ -308,9 +308,11 @@ impl Worker {
                 interface,
                 number,
                 queue,
-            } => drop(lane.set_way(interface, Way::Here(PortTx { interface, queue }, number))),
+            } => {
+                drop(lane.set_egress(interface, Egress::Here(PortTx { interface, queue }, number)))
+            }
             Command::HandTo { interface, worker } => {
-                drop(lane.set_way(interface, Way::Worker(worker)))
+                drop(lane.set_egress(interface, Egress::Worker(worker)))
             }
             Command::Remove { interface } => self.remove(interface),
             Command::HandoffFrom(ring) => lane.handoff_in.push(ring),
@@ -344,7 +346,7 @@ impl Worker {
                 place += 1;
             }
         }
-        if let Way::Here(port, number) = self.lane.set_way(interface, Way::None) {
+        if let Egress::Here(port, number) = self.lane.set_egress(interface, Egress::None) {
             let _ = self.returned.push(Returned::Tx(number, port.queue));
         }
     }
@@ -389,12 +391,12 @@ impl Worker {
 }
 
 impl Lane {
-    fn set_way(&mut self, interface: u32, way: Way) -> Way {
+    fn set_egress(&mut self, interface: u32, egress: Egress) -> Egress {
         let place = interface as usize;
-        if self.ways.len() <= place {
-            self.ways.resize_with(place + 1, || Way::None);
+        if self.egress.len() <= place {
+            self.egress.resize_with(place + 1, || Egress::None);
         }
-        std::mem::replace(&mut self.ways[place], way)
+        std::mem::replace(&mut self.egress[place], egress)
     }
 
     fn inhale(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>) -> usize {
@@ -445,7 +447,7 @@ impl Lane {
         all
     }
 
-    /// Drops are counted where packets came in; what was lost on the way out also counts where it should have gone.
+    /// Drops are counted where packets came in; what was lost on the egress out also counts where it should have gone.
     #[inline]
     fn note_lost(&self, env: &Env<'_, Tables>, worker: usize, interface: u32, dropped: u64) {
         let lost = self.counters.totals.dropped.get() - dropped;
@@ -467,9 +469,11 @@ impl Lane {
         interface: u32,
         packets: &mut Vector,
     ) {
-        match self.ways.get_mut(interface as usize) {
-            Some(Way::Here(port, _)) => transmit(graph, env, self.port_tx, worker, port, packets),
-            Some(Way::Worker(other)) => {
+        match self.egress.get_mut(interface as usize) {
+            Some(Egress::Here(port, _)) => {
+                transmit(graph, env, self.port_tx, worker, port, packets)
+            }
+            Some(Egress::Worker(other)) => {
                 let Some(Some((ring, waker))) = self.handoff_out.get_mut(*other) else {
                     return graph.drop_all(env, self.port_tx, DropReason::TxDown, packets);
                 };
@@ -490,15 +494,15 @@ impl Lane {
                     graph.drop_all(env, self.port_tx, DropReason::HandoffFull, packets);
                 }
             }
-            Some(Way::None) | None => {
+            Some(Egress::None) | None => {
                 graph.drop_all(env, self.port_tx, DropReason::TxDown, packets)
             }
         }
     }
 
     fn flush(&mut self, cache: &mut PktCache) {
-        for way in &mut self.ways {
-            if let Way::Here(port, _) = way {
+        for egress in &mut self.egress {
+            if let Egress::Here(port, _) = egress {
                 port.queue.flush(cache);
             }
         }

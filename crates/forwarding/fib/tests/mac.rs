@@ -14,7 +14,7 @@ fn station(number: u32) -> Station {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Hear(u32, u16),
     Bind(u32, u16),
     Remove(u32),
@@ -23,15 +23,15 @@ enum Deed {
     ForgetMember(u16),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn operation() -> impl Strategy<Value = Operation> {
     let one = || 0..24u32;
     prop_oneof![
-        8 => (one(), 0..4u16).prop_map(|(station, member)| Deed::Hear(station, member)),
-        1 => (one(), 0..4u16).prop_map(|(station, member)| Deed::Bind(station, member)),
-        1 => one().prop_map(Deed::Remove),
-        2 => (0..400u16).prop_map(Deed::Pass),
-        1 => (1..600u16).prop_map(Deed::Age),
-        1 => (0..4u16).prop_map(Deed::ForgetMember),
+        8 => (one(), 0..4u16).prop_map(|(station, member)| Operation::Hear(station, member)),
+        1 => (one(), 0..4u16).prop_map(|(station, member)| Operation::Bind(station, member)),
+        1 => one().prop_map(Operation::Remove),
+        2 => (0..400u16).prop_map(Operation::Pass),
+        1 => (1..600u16).prop_map(Operation::Age),
+        1 => (0..4u16).prop_map(Operation::ForgetMember),
     ]
 }
 
@@ -64,28 +64,28 @@ fn hear(oracle: &mut Oracle, number: u32, member: u16, now: u32, limit: usize) -
 
 proptest! {
     #[test]
-    fn as_a_map_would(deeds in prop::collection::vec(deed(), 1..200), limit in 1..30usize, began in any::<u16>()) {
+    fn as_a_map_would(deeds in prop::collection::vec(operation(), 1..200), limit in 1..30usize, began in any::<u16>()) {
         // Many lines, so that none is ever full: what happens then has a test of its own.
         let table = MacTable::new(limit as u32, 300, SEED);
         let (mut oracle, mut now) = (Oracle::new(), u32::from(began));
-        for deed in deeds {
-            match deed {
-                Deed::Hear(number, member) => {
+        for operation in deeds {
+            match operation {
+                Operation::Hear(number, member) => {
                     let expected = hear(&mut oracle, number, member, now, limit);
                     prop_assert_eq!(table.hear(table.key(station(number)), member, now as u16), expected);
                 }
-                Deed::Bind(number, member) => {
+                Operation::Bind(number, member) => {
                     prop_assert!(table.bind(station(number), member));
                     oracle.insert(number, (member, true, 0));
                 }
-                Deed::Remove(number) => prop_assert_eq!(table.remove(station(number)), oracle.remove(&number).is_some()),
-                Deed::Pass(seconds) => now += u32::from(seconds),
-                Deed::Age(most) => {
+                Operation::Remove(number) => prop_assert_eq!(table.remove(station(number)), oracle.remove(&number).is_some()),
+                Operation::Pass(seconds) => now += u32::from(seconds),
+                Operation::Age(most) => {
                     let before = oracle.len();
                     oracle.retain(|_, entry| entry.1 || now - entry.2 <= u32::from(most));
                     prop_assert_eq!(table.age(now as u16, most), before - oracle.len());
                 }
-                Deed::ForgetMember(member) => {
+                Operation::ForgetMember(member) => {
                     oracle.retain(|_, entry| entry.0 != member);
                     table.forget(|entry| entry.member == member);
                 }

@@ -16,7 +16,7 @@ use weir_ring::spsc::Producer;
 use crate::counters::{DropMap, WorkerCounters};
 use crate::hold::{HoldKey, HoldLimits, Holds};
 use crate::node::{Cx, Node, NodeSpec, Scratch, World};
-use crate::tap::{Fate, Gate, Point, Whither};
+use crate::tap::{Destination, Gate, PacketOutcome, Point};
 use crate::trace::{TraceRequest, Tracer};
 use crate::verdict::{Outcome, Verdict, VerdictKind};
 use crate::{DropReason, Next};
@@ -387,10 +387,10 @@ impl<W: World> Graph<W> {
                 self.counters.totals.consumed.add(run as u64);
                 for mut packet in packets {
                     if packet.flags().any(Flags::MARKED) {
-                        self.conclude(&mut packet, Fate::Kept);
+                        self.conclude(&mut packet, PacketOutcome::Kept);
                     }
                     if self.taps.following != 0 {
-                        self.tell_follower(Whither::Kept, std::slice::from_ref(&packet));
+                        self.tell_follower(Destination::Kept, std::slice::from_ref(&packet));
                     }
                     env.cache.free(packet);
                 }
@@ -531,13 +531,13 @@ impl<W: World> Graph<W> {
         if packet.flags().any(Flags::MARKED) {
             // What became this router's answer ended here.
             if packet.flags().any(Flags::ORIGINATED) {
-                self.conclude(&mut packet, Fate::Kept);
+                self.conclude(&mut packet, PacketOutcome::Kept);
             } else {
                 self.part(std::slice::from_mut(&mut packet));
             }
         }
         if self.taps.following != 0 {
-            self.tell_follower(Whither::Held, std::slice::from_ref(&packet));
+            self.tell_follower(Destination::Held, std::slice::from_ref(&packet));
         }
         match self.holds.keep(key, node as u16, next, env.now, packet) {
             Ok(()) => self.level(),
@@ -573,7 +573,7 @@ impl<W: World> Graph<W> {
         };
         let mut packet = packet;
         if !rest.is_empty() && packet.flags().any(Flags::MARKED) {
-            self.conclude(&mut packet, Fate::Copied(list.len() as u32));
+            self.conclude(&mut packet, PacketOutcome::Copied(list.len() as u32));
         }
         for &(verdict, aux) in rest {
             self.counters.totals.replicated.add(1);
@@ -658,14 +658,14 @@ impl<W: World> Graph<W> {
         if packet.flags().any(Flags::MARKED) {
             self.conclude(
                 &mut packet,
-                Fate::Dropped {
+                PacketOutcome::Dropped {
                     node: node as u16,
                     reason,
                 },
             );
         }
         if self.taps.following != 0 {
-            self.tell_follower(Whither::Dropped(reason), std::slice::from_ref(&packet));
+            self.tell_follower(Destination::Dropped(reason), std::slice::from_ref(&packet));
         }
         self.show_drop(env, node, reason, &packet);
         env.cache.free(packet);

@@ -46,7 +46,7 @@ pub struct Look<'a, W: World> {
 
 /// What became of a marked packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketOutcome {
     /// A driver took it for this interface.
     Sent(u32),
     /// Copies of it went to so many places.
@@ -64,7 +64,7 @@ pub enum Fate {
 
 /// Where packets go that may have come in before the eyes of a tap that follows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whither {
+pub enum Destination {
     /// Out of an interface, if its driver takes them.
     Out {
         /// Its index.
@@ -262,12 +262,12 @@ pub trait Tap<W: World>: Send {
         left
     }
 
-    /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its fate is
+    /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its outcome is
     /// known, by the worker in which it ends. A packet that waits for an answer has none yet.
-    fn fate(&mut self, _packet: &Pkt, _fate: Fate) {}
+    fn outcome(&mut self, _packet: &Pkt, _outcome: PacketOutcome) {}
 
     /// A marked packet is put aside, or goes to another worker: what it shall take along ([`weir_buf::Meta::mark`]), so
-    /// that its fate can be told later, or there.
+    /// that its outcome can be told later, or there.
     fn part(&mut self, _packet: &Pkt) -> u32 {
         0
     }
@@ -279,7 +279,7 @@ pub trait Tap<W: World>: Send {
     }
 
     /// It took all but these, which end so: told when there are marked ones, or when the tap wants to know.
-    fn left(&mut self, _refused: &[Pkt], _fate: Fate) {}
+    fn left(&mut self, _refused: &[Pkt], _outcome: PacketOutcome) {}
 
     /// Whether it wants to know where the packets go that it saw come in ([`Tap::goes`]); one tap of a graph may.
     /// It is told by the vector, in the turn in which it saw any, and as long as it says so ([`Tap::turn_over`]).
@@ -289,7 +289,7 @@ pub trait Tap<W: World>: Send {
 
     /// All of these packets go there, those that it saw come in as well as others. A driver that does not take them all
     /// comes later: those it left are dropped.
-    fn goes(&mut self, _whither: Whither, _packets: &[Pkt]) {}
+    fn goes(&mut self, _destination: Destination, _packets: &[Pkt]) {}
 
     /// The turn is over: what it was not told of was kept by this router. Whether it still waits for packets.
     fn turn_over(&mut self, _now: u64) -> bool {

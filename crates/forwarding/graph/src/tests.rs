@@ -577,13 +577,13 @@ fn a_tap_is_not_shown_what_it_lets_by() {
 /// Marks every packet with its place, and notes what became of them.
 #[derive(Clone, Default)]
 struct Follower {
-    told: Arc<Mutex<Vec<(u32, Fate)>>>,
+    told: Arc<Mutex<Vec<(u32, PacketOutcome)>>>,
     places: Vec<(usize, u32)>,
-    leaving: Vec<(u32, Fate)>,
+    leaving: Vec<(u32, PacketOutcome)>,
 }
 
 impl Follower {
-    fn take(&self) -> Vec<(u32, Fate)> {
+    fn take(&self) -> Vec<(u32, PacketOutcome)> {
         std::mem::take(&mut *self.told.lock().unwrap())
     }
     /// A packet's place when it came, or 100 more if it has parted.
@@ -614,8 +614,11 @@ impl Tap<Toy> for Follower {
     fn marks(&self) -> bool {
         true
     }
-    fn fate(&mut self, packet: &Pkt, fate: Fate) {
-        self.told.lock().unwrap().push((self.place(packet), fate));
+    fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome) {
+        self.told
+            .lock()
+            .unwrap()
+            .push((self.place(packet), outcome));
     }
     fn part(&mut self, packet: &Pkt) -> u32 {
         let place = self.place(packet);
@@ -628,12 +631,12 @@ impl Tap<Toy> for Follower {
             .iter()
             .filter(|packet| packet.flags().any(Flags::MARKED));
         self.leaving = marked
-            .map(|packet| (self.place(packet), Fate::Sent(interface)))
+            .map(|packet| (self.place(packet), PacketOutcome::Sent(interface)))
             .collect();
         assert_eq!(self.leaving.len(), count);
         true
     }
-    fn left(&mut self, refused: &[Pkt], _: Fate) {
+    fn left(&mut self, refused: &[Pkt], _: PacketOutcome) {
         let refused: Vec<u32> = refused.iter().map(|packet| self.place(packet)).collect();
         self.leaving.retain(|(place, _)| !refused.contains(place));
         self.told.lock().unwrap().append(&mut self.leaving);
@@ -646,13 +649,17 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     // Dropped, consumed, copied to three, held, and one that leaves.
     bench.run(0, &[255, 4, 3, 2, 1]);
-    let dropped = Fate::Dropped {
+    let dropped = PacketOutcome::Dropped {
         node: 0,
         reason: DropReason::TooShort,
     };
     assert_eq!(
         follower.take(),
-        [(0, dropped), (1, Fate::Kept), (2, Fate::Copied(3))]
+        [
+            (0, dropped),
+            (1, PacketOutcome::Kept),
+            (2, PacketOutcome::Copied(3))
+        ]
     );
     let mut departed = Vec::new();
     while let Some((interface, mut vector)) = bench.graph.next_leaving() {
@@ -665,7 +672,7 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
         departed.extend(follower.take());
         bench.cache.free_all(vector.drain());
     }
-    assert_eq!(departed, [(4, Fate::Sent(7))]);
+    assert_eq!(departed, [(4, PacketOutcome::Sent(7))]);
     let mut env = Env {
         world: &bench.world,
         now: 200,
@@ -678,7 +685,7 @@ fn what_becomes_of_a_marked_packet_is_told_once() {
         follower.take(),
         [(
             103,
-            Fate::Dropped {
+            PacketOutcome::Dropped {
                 node: 0,
                 reason: DropReason::HostUnreachable
             }
@@ -719,7 +726,7 @@ fn an_answer_that_waits_was_kept() {
     bench.run(0, &[23]);
     assert_eq!(
         (follower.take(), bench.graph.held()),
-        (vec![(0, Fate::Kept)], 1)
+        (vec![(0, PacketOutcome::Kept)], 1)
     );
     bench.graph.release(KEY);
     bench.run(0, &[]);
@@ -734,7 +741,7 @@ fn what_a_driver_does_not_take_has_not_left() {
     let (interface, mut vector) = bench.graph.next_leaving().unwrap();
     assert!(bench.graph.leaving(interface, &vector, 3));
     bench.graph.left(&vector[1..], 0, DropReason::TxFull);
-    assert_eq!(follower.take(), [(0, Fate::Sent(7))]);
+    assert_eq!(follower.take(), [(0, PacketOutcome::Sent(7))]);
     assert!(
         vector[1..]
             .iter()

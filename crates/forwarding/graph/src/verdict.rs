@@ -9,7 +9,7 @@ use crate::DropReason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next(pub u8);
 
-/// One packet's fate at one node.
+/// One packet's outcome at one node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Verdict(u32);

@@ -8,7 +8,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::icmp6::{self, Way, parameter, unreachable};
+use weir_wire::icmp6::{self, Endpoints, parameter, unreachable};
 use weir_wire::ipv6::{self, MAX_BYTES, MAX_HEADERS, MIN_MTU};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header};
 use zerocopy::IntoBytes;
@@ -213,7 +213,7 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
             .source6(packet, u128::from_be_bytes(destination), None)
     };
     let Some(source) = source else { return };
-    let way = Way {
+    let endpoints = Endpoints {
         source: source.to_be_bytes(),
         destination,
         hop_limit: OWN_TTL,
@@ -231,7 +231,7 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
     let mut length = 0;
     if let Some((start, l3)) = made.data_mut().split_at_mut_checked(ETHERNET) {
         start.copy_from_slice(back.as_bytes());
-        length = icmp6::error(l3, &way, message.0, message.1, argument, quote).unwrap_or(0);
+        length = icmp6::error(l3, &endpoints, message.0, message.1, argument, quote).unwrap_or(0);
     }
     let _ = made.set_len(ETHERNET + length);
     made.set_interface(packet.interface());

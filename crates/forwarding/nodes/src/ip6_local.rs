@@ -18,7 +18,7 @@ use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
 use crate::ip4_local::OWN_TTL;
-use crate::ip6_options::{self, Fate};
+use crate::ip6_options::{self, Rejection};
 use crate::{packet_sum, vxlan_input};
 
 pub(crate) struct Ip6Local;
@@ -56,8 +56,8 @@ impl Node<Tables> for Ip6Local {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match local(cx.world, packet) {
                 Ok(verdict) => verdict,
-                Err(Fate::Silent(reason)) => Verdict::drop(reason),
-                Err(Fate::Told(message, argument)) => {
+                Err(Rejection::Silent(reason)) => Verdict::drop(reason),
+                Err(Rejection::Answered(message, argument)) => {
                     complain(packet, message, argument);
                     Verdict::to(ICMP6_ERROR)
                 }
@@ -67,22 +67,22 @@ impl Node<Tables> for Ip6Local {
     }
 }
 
-fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
+fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Rejection> {
     let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
-        return Err(Fate::Silent(DropReason::Ip6Truncated));
+        return Err(Rejection::Silent(DropReason::Ip6Truncated));
     };
     let group = ipv6::is_multicast(&header.destination);
     let chain = ipv6::walk(packet.l3(), MAX_HEADERS, MAX_BYTES).map_err(ip6_options::fault)?;
     ip6_options::obey(packet.l3(), &chain)?;
     // An atomic fragment is a whole packet (RFC 6946).
     if chain.is_fragment() {
-        return Err(Fate::Silent(DropReason::LocalFragment));
+        return Err(Rejection::Silent(DropReason::LocalFragment));
     }
     match chain.protocol {
-        IpProtocol::ICMP6 => icmp(tables, packet, &chain).map_err(Fate::Silent),
+        IpProtocol::ICMP6 => icmp(tables, packet, &chain).map_err(Rejection::Silent),
         IpProtocol::NO_NEXT => Ok(Verdict::CONSUME),
-        IpProtocol::UDP | IpProtocol::TCP if group => Err(Fate::Silent(DropReason::LocalPort)),
-        _ if group => Err(Fate::Silent(DropReason::LocalProtocol)),
+        IpProtocol::UDP | IpProtocol::TCP if group => Err(Rejection::Silent(DropReason::LocalPort)),
+        _ if group => Err(Rejection::Silent(DropReason::LocalProtocol)),
         IpProtocol::UDP
             if vxlan_input::takes(
                 tables,
@@ -93,8 +93,11 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Fate> {
             packet.set_aux(chain.offset as u32);
             Ok(Verdict::to(VXLAN_INPUT))
         }
-        IpProtocol::UDP | IpProtocol::TCP => Err(Fate::Told(PORT_UNREACHABLE, 0)),
-        _ => Err(Fate::Told(UNKNOWN_NEXT_HEADER, chain.named_at as u32)),
+        IpProtocol::UDP | IpProtocol::TCP => Err(Rejection::Answered(PORT_UNREACHABLE, 0)),
+        _ => Err(Rejection::Answered(
+            UNKNOWN_NEXT_HEADER,
+            chain.named_at as u32,
+        )),
     }
 }
 

@@ -14,30 +14,30 @@ use crate::icmp6_error::{
 
 /// What ends a packet for this router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Rejection {
     /// It is dropped without a word.
     Silent(DropReason),
     /// Its sender is told: the message, and the octet to blame.
-    Told(u16, u32),
+    Answered(u16, u32),
 }
 
 /// What becomes of a packet whose headers could not be walked.
-pub(crate) fn fault(error: ChainError) -> Fate {
+pub(crate) fn fault(error: ChainError) -> Rejection {
     let at = error.at as u32;
     match error.fault {
-        Fault::Truncated => Fate::Silent(DropReason::Ip6BadExtension),
-        Fault::TooMany => Fate::Told(TOO_MANY_HEADERS, at),
-        Fault::TooLong => Fate::Told(TOO_LONG_CHAIN, at),
+        Fault::Truncated => Rejection::Silent(DropReason::Ip6BadExtension),
+        Fault::TooMany => Rejection::Answered(TOO_MANY_HEADERS, at),
+        Fault::TooLong => Rejection::Answered(TOO_LONG_CHAIN, at),
         // RFC 8200 section 4: a next header of 0 anywhere but in the fixed header is an unrecognised one.
-        Fault::Misplaced => Fate::Told(UNKNOWN_NEXT_HEADER, at),
-        Fault::Refragmented => Fate::Told(BAD_FIELD, at),
+        Fault::Misplaced => Rejection::Answered(UNKNOWN_NEXT_HEADER, at),
+        Fault::Refragmented => Rejection::Answered(BAD_FIELD, at),
     }
 }
 
 /// Goes through the extension headers of `packet`, which [`Chain`] says are there.
-pub(crate) fn obey(packet: &[u8], chain: &Chain) -> Result<(), Fate> {
+pub(crate) fn obey(packet: &[u8], chain: &Chain) -> Result<(), Rejection> {
     let Some((fixed, _)) = Ipv6Header::read(packet) else {
-        return Err(Fate::Silent(DropReason::Ip6Truncated));
+        return Err(Rejection::Silent(DropReason::Ip6Truncated));
     };
     let group = fixed.destination[0] == 0xff;
     let (mut protocol, mut at) = (fixed.next_header(), Ipv6Header::LEN);
@@ -57,7 +57,7 @@ pub(crate) fn obey(packet: &[u8], chain: &Chain) -> Result<(), Fate> {
             }
             // RFC 8200 section 4.4: the pointer is to the routing type.
             IpProtocol::ROUTING if left != 0 => {
-                return Err(Fate::Told(ROUTING_TYPE, at as u32 + 2));
+                return Err(Rejection::Answered(ROUTING_TYPE, at as u32 + 2));
             }
             _ => {}
         }
@@ -73,7 +73,7 @@ const PADN: u8 = 1;
 const ROUTER_ALERT: u8 = 5;
 
 /// RFC 8200 section 4.2.
-fn options(packet: &[u8], mut at: usize, end: usize, group: bool) -> Result<(), Fate> {
+fn options(packet: &[u8], mut at: usize, end: usize, group: bool) -> Result<(), Rejection> {
     while at < end {
         let Some(&kind) = packet.get(at) else { break };
         if kind == PAD1 {
@@ -85,14 +85,14 @@ fn options(packet: &[u8], mut at: usize, end: usize, group: bool) -> Result<(), 
             .map(|&length| at + 2 + usize::from(length))
             .filter(|&behind| behind <= end);
         let Some(behind) = behind else {
-            return Err(Fate::Silent(DropReason::Ip6BadExtension));
+            return Err(Rejection::Silent(DropReason::Ip6BadExtension));
         };
         match kind >> 6 {
             _ if matches!(kind, PADN | ROUTER_ALERT) => {}
             0 => {}
-            1 => return Err(Fate::Silent(DropReason::Ip6Option)),
-            3 if group => return Err(Fate::Silent(DropReason::Ip6Option)),
-            _ => return Err(Fate::Told(UNKNOWN_OPTION, at as u32)),
+            1 => return Err(Rejection::Silent(DropReason::Ip6Option)),
+            3 if group => return Err(Rejection::Silent(DropReason::Ip6Option)),
+            _ => return Err(Rejection::Answered(UNKNOWN_OPTION, at as u32)),
         }
         at = behind;
     }

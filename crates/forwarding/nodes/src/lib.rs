@@ -129,7 +129,7 @@ pub use ip4_glean::hold_key;
 pub use mpls::flow_hash_mpls;
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
-pub use way::{Hop, LabelStack, OuterTag, Way};
+pub use way::{ForwardingPath, Hop, LabelStack, OuterTag};
 
 use weir_graph::GraphBuilder;
 

@@ -79,7 +79,7 @@ pub struct Hop {
 
 /// The way of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct ForwardingPath {
     /// The interface or sub-interface that took it.
     pub input: u32,
     /// The one that it left by; 0 when it did not, or nobody knows.
@@ -152,7 +152,7 @@ impl Tables {
     /// went out of a port with those first bytes. Without a start, of one that was seen only as it left: then `input` is
     /// the interface or sub-interface that took it, 0 for none.
     #[must_use]
-    pub fn way(&self, input: u32, start: &[u8], departure: Option<(u32, &[u8])>) -> Way {
+    pub fn way(&self, input: u32, start: &[u8], departure: Option<(u32, &[u8])>) -> ForwardingPath {
         let seen = if start.is_empty() {
             departure.map_or(0, |(_, start)| start.len())
         } else {
@@ -169,17 +169,17 @@ impl Tables {
         start: &[u8],
         length: usize,
         departure: Option<(u32, &[u8])>,
-    ) -> Way {
+    ) -> ForwardingPath {
         let left = departure.and_then(|(port, start)| Side::read(self, port, start));
         let output = left
             .as_ref()
             .map_or(departure.map_or(0, |(port, _)| port), |side| side.interface);
         if start.is_empty() {
             let Some(left) = left else {
-                return Way {
+                return ForwardingPath {
                     input,
                     output,
-                    ..Way::default()
+                    ..ForwardingPath::default()
                 };
             };
             return self.way_of_leaving(
@@ -194,10 +194,10 @@ impl Tables {
             beyond: length.saturating_sub(start.len()),
             ..side
         });
-        let mut way = Way {
+        let mut way = ForwardingPath {
             input: came.as_ref().map_or(input, |side| side.interface),
             output,
-            ..Way::default()
+            ..ForwardingPath::default()
         };
         let Some(came) = came else { return way };
         let tagged = came.tags.outer.is_some()
@@ -214,7 +214,7 @@ impl Tables {
     }
 
     /// The way of a packet that was seen only as it left.
-    fn way_of_leaving(&self, input: u32, left: &Side<'_>) -> Way {
+    fn way_of_leaving(&self, input: u32, left: &Side<'_>) -> ForwardingPath {
         let input = if self.is_of_tunnel(input, left) {
             0
         } else {
@@ -236,7 +236,7 @@ impl Tables {
             _ => UNKNOWN,
         };
         let tagged = left.tags.outer.is_some() || came.0.is_some_and(|vlan| vlan != 0);
-        Way {
+        ForwardingPath {
             input,
             output: left.interface,
             tags: (tagged || self.switches(taker)).then(|| (came, left.outer())),

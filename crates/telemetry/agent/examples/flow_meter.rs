@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, Tally};
-use weir_graph::{DropCounters, Look, Marks, Point, Tap, Whither, World};
+use weir_graph::{Destination, DropCounters, Look, Marks, Point, Tap, World};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Selection, Settings, Table, VECTOR};
 use weir_telemetry::meter::{Meter, MeterPlan, MeterSettings};
@@ -128,7 +128,7 @@ fn main() {
                 {
                     Tap::<Plain>::goes(
                         &mut meter,
-                        Whither::Out {
+                        Destination::Out {
                             interface: 7,
                             flags,
                         },

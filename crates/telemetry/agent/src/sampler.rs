@@ -10,10 +10,10 @@
 //! A packet that is taken as it comes in is marked with its ticket. Where it ends - at a driver, at a drop, in this
 //! router, in copies - the graph tells the sampler of that worker, which writes it into the sample (see
 //! `open.rs`). Of a sample that is not here any more, since its packet waited or ended in another worker,
-//! ticket and fate go into a second ring, and the agent puts the two together.
+//! ticket and outcome go into a second ring, and the agent puts the two together.
 //!
 //! An interface has one sample pool for both directions. A ring that is full is a counted loss of that sample,
-//! or of its fate; the agent reports the first and sends the sample without its output in the second case.
+//! or of its outcome; the agent reports the first and sends the sample without its output in the second case.
 //!
 //! A packet that is taken as it goes out is one that a driver is about to be asked to take. The sample says that it went, unless the graph
 //! tells afterwards that the driver refused it.
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Fate, Look, Marks, Point, Tap, World};
+use weir_graph::{Look, Marks, PacketOutcome, Point, Tap, World};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
@@ -73,8 +73,8 @@ pub struct SamplerCounters {
 pub struct SampleSource {
     /// Where samples come out.
     pub ring: Reader<Sample>,
-    /// Where fates come out, of this worker's samples and of others' whose packets ended in this worker.
-    pub fates: Consumer<Told>,
+    /// Where outcomes come out, of this worker's samples and of others' whose packets ended in this worker.
+    pub outcomes: Consumer<Told>,
     /// What the sampler counts.
     pub counters: Arc<Padded<SamplerCounters>>,
 }
@@ -99,7 +99,7 @@ pub struct Sampler {
     /// Whether they changed and the gate has not asked about all interfaces since.
     changed: bool,
     random: Random,
-    fates: Producer<Told>,
+    outcomes: Producer<Told>,
 }
 
 /// Two cache lines are all that a sample needs of it.
@@ -224,7 +224,7 @@ impl Sampler {
     #[must_use]
     pub fn new(settings: Arc<Settings>, seed: u64, ring: usize) -> (Sampler, SampleSource) {
         let (writer, reader) = slots::ring(ring);
-        let (told, fates) = spsc::ring(2 * ring);
+        let (told, outcomes) = spsc::ring(2 * ring);
         let counters = Arc::new(Padded::<SamplerCounters>::default());
         let plan = settings.glance().unwrap_or(Plan {
             usual: Sampling { rate: 0, header: 1 },
@@ -245,13 +245,13 @@ impl Sampler {
                 counters: counters.clone(),
             },
             leaving: Vec::new(),
-            fates: told,
+            outcomes: told,
         };
         (
             sampler,
             SampleSource {
                 ring: reader,
-                fates,
+                outcomes,
                 counters,
             },
         )
@@ -372,7 +372,7 @@ impl Sampler {
             .recorder
             .samples
             .end_in_place(packets, marked, |packet| {
-                Sampler::fate_of(interface, packet)
+                Sampler::outcome_of(interface, packet)
             });
         if ended < marked {
             self.search_leaving(interface, packets, marked, ended);
@@ -382,12 +382,12 @@ impl Sampler {
 
     /// What becomes of a packet that is about to leave.
     #[inline(always)]
-    fn fate_of(interface: u32, packet: &Pkt) -> Fate {
+    fn outcome_of(interface: u32, packet: &Pkt) -> PacketOutcome {
         // What became an answer of this router's did not go anywhere.
         if packet.flags().any(Flags::ORIGINATED) {
-            Fate::Kept
+            PacketOutcome::Kept
         } else {
-            Fate::Sent(interface)
+            PacketOutcome::Sent(interface)
         }
     }
 
@@ -404,9 +404,9 @@ impl Sampler {
             if ended > 0 && self.recorder.samples.just_ended(packet, next, ended) {
                 continue;
             }
-            let fate = Sampler::fate_of(interface, packet);
-            if !self.recorder.samples.end(packet, fate) {
-                self.stranger_leaving(packet, fate);
+            let outcome = Sampler::outcome_of(interface, packet);
+            if !self.recorder.samples.end(packet, outcome) {
+                self.stranger_leaving(packet, outcome);
             }
         }
     }
@@ -414,10 +414,10 @@ impl Sampler {
     /// A packet is about to leave whose sample is not here.
     #[cold]
     #[inline(never)]
-    fn stranger_leaving(&mut self, packet: &Pkt, fate: Fate) {
+    fn stranger_leaving(&mut self, packet: &Pkt, outcome: PacketOutcome) {
         self.leaving.push((
             packet.identity(),
-            Told::new(Mark(packet.meta().mark), fate, packet),
+            Told::new(Mark(packet.meta().mark), outcome, packet),
         ));
     }
 
@@ -433,10 +433,10 @@ impl Sampler {
     /// These have not left, and will end so.
     #[cold]
     #[inline(never)]
-    fn take_back(&mut self, refused: &[Pkt], fate: Fate) {
+    fn take_back(&mut self, refused: &[Pkt], outcome: PacketOutcome) {
         for &(identity, sample) in &self.outgoing {
             if refused.iter().any(|packet| packet.identity() == identity) {
-                self.recorder.samples.correct(sample, fate);
+                self.recorder.samples.correct(sample, outcome);
             }
         }
         for packet in refused
@@ -451,7 +451,7 @@ impl Sampler {
 
     #[cold]
     fn tell(&mut self, told: Told) {
-        if self.fates.push(told).is_err() {
+        if self.outcomes.push(told).is_err() {
             self.recorder.counters.fates_lost.add(1);
         }
     }
@@ -603,11 +603,11 @@ impl<W: World> Tap<W> for Sampler {
         }
     }
 
-    fn fate(&mut self, packet: &Pkt, fate: Fate) {
-        if self.recorder.samples.end(packet, fate) {
+    fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome) {
+        if self.recorder.samples.end(packet, outcome) {
             return self.recorder.samples.show_ended();
         }
-        self.tell(Told::new(Mark(packet.meta().mark), fate, packet));
+        self.tell(Told::new(Mark(packet.meta().mark), outcome, packet));
     }
 
     fn part(&mut self, packet: &Pkt) -> u32 {
@@ -624,9 +624,9 @@ impl<W: World> Tap<W> for Sampler {
         }
     }
 
-    fn left(&mut self, refused: &[Pkt], fate: Fate) {
+    fn left(&mut self, refused: &[Pkt], outcome: PacketOutcome) {
         if !refused.is_empty() {
-            self.take_back(refused, fate);
+            self.take_back(refused, outcome);
         }
         self.outgoing.clear();
         self.recorder.samples.show_ended();

@@ -10,7 +10,7 @@ use common::collector::{Flow, Interfaces, Received, Receiver, config, flows, wai
 use common::{OUTPUT, Packets, Plain, Rig, packets};
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{DataFormat, Port, Source};
-use weir_graph::{DropReason, Fate, Tap};
+use weir_graph::{DropReason, PacketOutcome, Tap};
 use weir_telemetry::agent::{Agent, AgentHandle};
 
 fn start(receiver: &Receiver, workers: &mut [&mut Rig]) -> AgentHandle {
@@ -425,16 +425,16 @@ fn each_fate_has_its_form_of_output() {
     let receiver = Receiver::new();
     let mut rig = Rig::new(1, 1);
     assert_eq!(rig.only_look(&packets), [0, 1, 2, 3, 4]);
-    let dropped = |reason| Fate::Dropped { node: 1, reason };
-    let fates = [
-        Fate::Sent(OUTPUT),
-        Fate::Kept,
-        Fate::Copied(3),
+    let dropped = |reason| PacketOutcome::Dropped { node: 1, reason };
+    let outcomes = [
+        PacketOutcome::Sent(OUTPUT),
+        PacketOutcome::Kept,
+        PacketOutcome::Copied(3),
         dropped(DropReason::TtlExpired),
         dropped(DropReason::NoRoute),
     ];
-    for (packet, fate) in packets.iter().zip(fates) {
-        Tap::<Plain>::fate(&mut rig.sampler, packet, fate);
+    for (packet, outcome) in packets.iter().zip(outcomes) {
+        Tap::<Plain>::outcome(&mut rig.sampler, packet, outcome);
     }
     let _ = start(&receiver, &mut [&mut rig]).stop();
     let outputs: Vec<(u32, u32)> = flows(&receiver.all())

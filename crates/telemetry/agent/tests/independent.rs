@@ -22,7 +22,7 @@ use common::{OUTPUT, Rig, filled};
 use weir_buf::{Hugepages, Pool, PoolConfig};
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_telemetry::agent::{
-    Agent, AgentConfig, Asked, Hop, InterfaceReport, Labels, Reports, Way, Ways,
+    Agent, AgentConfig, Asked, Hop, InterfaceReport, Labels, PathLookup, Reports, SampledPath,
 };
 use weir_wire::build::{Ends, tcp4, udp4};
 
@@ -84,7 +84,7 @@ impl Reports for WithWays {
         self.0.node(number)
     }
 
-    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn PathLookup)) {
         work(&ByTalk);
     }
 }
@@ -92,12 +92,12 @@ impl Reports for WithWays {
 /// The first talk's labels lead nowhere, the second's are exchanged, the third is routed from a VLAN.
 struct ByTalk;
 
-impl Ways for ByTalk {
-    fn way(&self, asked: &Asked<'_>) -> Way {
-        let way = Way {
+impl PathLookup for ByTalk {
+    fn way(&self, asked: &Asked<'_>) -> SampledPath {
+        let way = SampledPath {
             input: asked.input,
             output: asked.departure.map_or(0, |(port, _)| port),
-            ..Way::default()
+            ..SampledPath::default()
         };
         let hop = |next: &str, prefixes| {
             Some(Hop {
@@ -107,16 +107,16 @@ impl Ways for ByTalk {
         };
         let came = Labels::new(&[100 << 12 | 64, 101 << 12 | 1 << 8 | 64]);
         match asked.start.get(29) {
-            Some(1) => Way {
+            Some(1) => SampledPath {
                 labels: (came, Labels::default()),
                 ..way
             },
-            Some(2) => Way {
+            Some(2) => SampledPath {
                 labels: (came, Labels::new(&[200 << 12 | 1 << 8 | 63])),
                 hop: hop("10.9.9.9", None),
                 ..way
             },
-            _ => Way {
+            _ => SampledPath {
                 tags: Some(((Some(7), Some(3)), (None, None))),
                 hop: hop("2001:db8::9", Some((24, 16))),
                 ..way

@@ -1,5 +1,5 @@
-//! The meter's bookkeeping: whatever becomes of packets, in whatever order, each is in one flow with its fate. What should
-//! come out is kept in a map beside it; fates are drawn from seeds.
+//! The meter's bookkeeping: whatever becomes of packets, in whatever order, each is in one flow with its outcome. What should
+//! come out is kept in a map beside it; outcomes are drawn from seeds.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{Plain, filled};
 use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig, Tally};
-use weir_graph::{DropReason, Look, Marks, Point, Tap, Whither};
+use weir_graph::{Destination, DropReason, Look, Marks, Point, Tap};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Records, Selection, Settings, Table};
 use weir_telemetry::forwarding_status;
@@ -88,14 +88,14 @@ impl Rig {
         self.meter.look(&look, packets, &mut Marks::default());
     }
 
-    fn goes(&mut self, whither: Whither, packets: &[Pkt]) {
-        Tap::<Plain>::goes(&mut self.meter, whither, packets);
+    fn goes(&mut self, destination: Destination, packets: &[Pkt]) {
+        Tap::<Plain>::goes(&mut self.meter, destination, packets);
     }
 
     /// As port-tx tells it.
     fn leave(&mut self, interface: u32, packets: &[Pkt]) {
         self.goes(
-            Whither::Out {
+            Destination::Out {
                 interface,
                 flags: Tally::of(packets).flags(),
             },
@@ -211,7 +211,7 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                     for _ in 0..draw(20).min(inside.len()) {
                         let (flow, metered, packet) = inside.swap_remove(draw(inside.len() as u64));
                         rig.goes(
-                            Whither::Dropped(DropReason::Urpf),
+                            Destination::Dropped(DropReason::Urpf),
                             std::slice::from_ref(&packet),
                         );
                         if metered {
@@ -246,7 +246,7 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                         for (place, (flow, metered)) in flows.iter().enumerate() {
                             if place >= sent {
                                 rig.goes(
-                                    Whither::Dropped(DropReason::TxFull),
+                                    Destination::Dropped(DropReason::TxFull),
                                     &packets[place..=place],
                                 );
                             }
@@ -257,20 +257,20 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                     }
                     4 => {
                         let reason = REASONS[draw(4)];
-                        rig.goes(Whither::Dropped(reason), &packets);
+                        rig.goes(Destination::Dropped(reason), &packets);
                         for (flow, _) in flows.iter().filter(|(_, metered)| *metered) {
                             expected.add(*flow, 0, forwarding_status(reason));
                         }
                     }
                     5 => {
-                        rig.goes(Whither::Kept, &packets);
+                        rig.goes(Destination::Kept, &packets);
                         flows
                             .iter()
                             .filter(|(_, metered)| *metered)
                             .for_each(|(flow, _)| expected.add(*flow, 0, FOR_US));
                     }
                     6 => {
-                        rig.goes(Whither::Held, &packets);
+                        rig.goes(Destination::Held, &packets);
                         for ((flow, metered), mut packet) in flows.into_iter().zip(packets) {
                             packet.set_flags(Flags::HELD);
                             if metered {
@@ -298,7 +298,7 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                 };
                 if draw(3) == 0 {
                     rig.goes(
-                        Whither::Dropped(DropReason::HostUnreachable),
+                        Destination::Dropped(DropReason::HostUnreachable),
                         std::slice::from_ref(&packet),
                     );
                     expected.add(flow, 0, 132);
@@ -380,7 +380,7 @@ fn flows_make_room_and_nothing_is_lost() {
             };
             packets[refused..].iter().for_each(|packet| {
                 rig.goes(
-                    Whither::Dropped(DropReason::TxFull),
+                    Destination::Dropped(DropReason::TxFull),
                     std::slice::from_ref(packet),
                 )
             });
@@ -428,7 +428,7 @@ fn what_leaves_says_what_it_came_in_by() {
     packets[3].set_flags(Flags::ORIGINATED);
     rig.look(Point::Tx, 5, &packets);
     rig.leave(5, &packets);
-    rig.goes(Whither::Dropped(DropReason::TxFull), &packets[2..3]);
+    rig.goes(Destination::Dropped(DropReason::TxFull), &packets[2..3]);
     rig.turn_over();
     assert_eq!(
         rig.flush(),
@@ -453,8 +453,8 @@ fn fate_is_no_key_when_the_set_does_not_say_so() {
     let packets: Vec<Pkt> = (0..6).map(|_| filled(&pool, &frame(9, 17))).collect();
     rig.look(Point::Rx, 1, &packets);
     rig.leave(7, &packets[..2]);
-    rig.goes(Whither::Dropped(DropReason::NoRoute), &packets[2..4]);
-    rig.goes(Whither::Kept, &packets[4..5]);
+    rig.goes(Destination::Dropped(DropReason::NoRoute), &packets[2..4]);
+    rig.goes(Destination::Kept, &packets[4..5]);
     rig.turn_over();
     assert_eq!(rig.flush(), [((9, false, 0, 0), 6)].into());
 }
@@ -475,7 +475,7 @@ fn sampled_packets_have_their_fates_too() {
         for _ in 0..400 {
             rig.look(Point::Rx, 1, &packets);
             rig.leave(7, &packets[..200]);
-            rig.goes(Whither::Dropped(DropReason::NoRoute), &packets[200..]);
+            rig.goes(Destination::Dropped(DropReason::NoRoute), &packets[200..]);
             rig.turn_over();
         }
         let found = rig.flush();

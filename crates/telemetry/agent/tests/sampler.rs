@@ -5,7 +5,7 @@ mod common;
 
 use common::{INTERFACE, OUTPUT, Packets, Plain, Rig, filled, packets, place, within_four_sigma};
 use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig};
-use weir_graph::{DropReason, Fate, Tap};
+use weir_graph::{DropReason, PacketOutcome, Tap};
 use weir_telemetry::sampler::{Sampling, Settings};
 
 #[test]
@@ -318,26 +318,26 @@ fn looking_takes_no_packet_and_asks_for_no_mark() {
     assert_eq!(rig.marks.take(), None);
 }
 
-/// What became of the packets whose samples wait, as it lies beside them: first byte as they left, and fate.
-fn endings(rig: &mut Rig) -> Vec<(usize, Option<(Fate, u8)>)> {
+/// What became of the packets whose samples wait, as it lies beside them: first byte as they left, and outcome.
+fn endings(rig: &mut Rig) -> Vec<(usize, Option<(PacketOutcome, u8)>)> {
     let mut seen = Vec::new();
     rig.drain(|sample| {
         seen.push((
             place(sample),
             sample
                 .ending()
-                .map(|it| (it.fate, it.leaving.first().copied().unwrap_or(0))),
+                .map(|it| (it.outcome, it.leaving.first().copied().unwrap_or(0))),
         ))
     });
     seen
 }
 
-/// The fates in the second ring: tickets.
-fn told(rig: &mut Rig) -> Vec<(u32, Fate)> {
+/// The outcomes in the second ring: tickets.
+fn told(rig: &mut Rig) -> Vec<(u32, PacketOutcome)> {
     let mut told = Vec::new();
-    rig.source.fates.pop_many(usize::MAX, |it| {
+    rig.source.outcomes.pop_many(usize::MAX, |it| {
         assert_eq!(it.mark.worker(), 5);
-        told.push((it.mark.ticket(), it.ending().fate));
+        told.push((it.mark.ticket(), it.ending().outcome));
     });
     told
 }
@@ -358,7 +358,7 @@ fn marked(rig: &mut Rig, packets: &mut [Pkt]) {
 }
 
 /// A driver refused it.
-const FULL: Fate = Fate::Dropped {
+const FULL: PacketOutcome = PacketOutcome::Dropped {
     node: 8,
     reason: DropReason::TxFull,
 };
@@ -368,27 +368,30 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     let Packets { mut packets, .. } = packets(5, 64);
     let mut rig = Rig::new(1, 2);
     marked(&mut rig, &mut packets);
-    let dropped = Fate::Dropped {
+    let dropped = PacketOutcome::Dropped {
         node: 3,
         reason: DropReason::TtlExpired,
     };
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], dropped);
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], dropped);
     assert_eq!(endings(&mut rig), [], "the first is on its way");
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[0], PacketOutcome::Kept);
     assert_eq!(
         endings(&mut rig),
-        [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]
+        [(0, Some((PacketOutcome::Kept, 0))), (1, Some((dropped, 0)))]
     );
     // Two leave, of which the driver takes one; the other is dropped then.
     packets[2].data_mut()[0] = 77;
     packets[4].set_flags(Flags::ORIGINATED);
     leave(&mut rig, &packets[2..]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[3..4], FULL);
-    assert_eq!(endings(&mut rig), [(2, Some((Fate::Sent(OUTPUT), 77)))]);
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[3], dropped);
     assert_eq!(
         endings(&mut rig),
-        [(3, Some((dropped, 0))), (4, Some((Fate::Kept, 0)))],
+        [(2, Some((PacketOutcome::Sent(OUTPUT), 77)))]
+    );
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[3], dropped);
+    assert_eq!(
+        endings(&mut rig),
+        [(3, Some((dropped, 0))), (4, Some((PacketOutcome::Kept, 0)))],
         "an answer of this router's went nowhere"
     );
     assert_eq!(told(&mut rig), []);
@@ -414,7 +417,7 @@ fn packets_that_leave_are_found_wherever_they_stand() {
             marked(&mut rig, &mut packets);
             // The third has parted from its sample, and the fifth was not sampled.
             packets[2].meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, &packets[2]);
-            Tap::<Plain>::fate(&mut rig.sampler, &packets[4], Fate::Kept);
+            Tap::<Plain>::outcome(&mut rig.sampler, &packets[4], PacketOutcome::Kept);
             packets[4].clear_flags(Flags::MARKED);
             for (place, packet) in packets.iter_mut().enumerate() {
                 packet.data_mut()[0] = 70 + place as u8;
@@ -429,19 +432,20 @@ fn packets_that_leave_are_found_wherever_they_stand() {
                 }
             }
             Tap::<Plain>::tick(&mut rig.sampler, 1);
-            let sent = |place: usize| (place, Some((Fate::Sent(OUTPUT), 70 + place as u8)));
+            let sent =
+                |place: usize| (place, Some((PacketOutcome::Sent(OUTPUT), 70 + place as u8)));
             let expected = [
                 sent(0),
                 sent(1),
                 (2, None),
                 sent(3),
-                (4, Some((Fate::Kept, 0))),
+                (4, Some((PacketOutcome::Kept, 0))),
                 sent(5),
             ];
             assert_eq!(endings(&mut rig), expected, "order {turn}, cut at {cut}");
             assert_eq!(
                 told(&mut rig),
-                [(3, Fate::Sent(OUTPUT))],
+                [(3, PacketOutcome::Sent(OUTPUT))],
                 "order {turn}, cut at {cut}"
             );
         }
@@ -453,24 +457,27 @@ fn packets_that_leave_are_found_wherever_they_stand() {
 fn what_is_refused_is_the_newest_under_its_identity() {
     let Packets { mut packets, .. } = packets(2, 64);
     let mut rig = Rig::new(1, 2);
-    let dropped = Fate::Dropped {
+    let dropped = PacketOutcome::Dropped {
         node: 3,
         reason: DropReason::TtlExpired,
     };
     marked(&mut rig, &mut packets);
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], dropped);
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], dropped);
     for place in rig.look_again(&packets[1..]) {
         assert_eq!(place, 0);
     }
     leave(&mut rig, &packets[1..]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[1..], FULL);
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[0], Fate::Kept);
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[0], PacketOutcome::Kept);
     assert_eq!(
         endings(&mut rig),
-        [(0, Some((Fate::Kept, 0))), (1, Some((dropped, 0)))]
+        [(0, Some((PacketOutcome::Kept, 0))), (1, Some((dropped, 0)))]
     );
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Copied(2));
-    assert_eq!(endings(&mut rig), [(1, Some((Fate::Copied(2), 0)))]);
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Copied(2));
+    assert_eq!(
+        endings(&mut rig),
+        [(1, Some((PacketOutcome::Copied(2), 0)))]
+    );
 }
 
 /// In both directions at once; a packet that was refused comes again in the memory of one that left.
@@ -487,7 +494,7 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
         leave(rig, packets);
         Tap::<Plain>::left(&mut rig.sampler, &packets[refused.clone()], FULL);
         for packet in &mut packets[refused] {
-            Tap::<Plain>::fate(&mut rig.sampler, packet, FULL);
+            Tap::<Plain>::outcome(&mut rig.sampler, packet, FULL);
         }
         packets
             .iter_mut()
@@ -501,7 +508,7 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
     let mut seen = [Vec::new(), Vec::new()];
     rig.drain(|sample| {
         seen[usize::from(sample.ticket == 0)]
-            .push((place(sample), sample.ending().map(|it| it.fate)))
+            .push((place(sample), sample.ending().map(|it| it.outcome)))
     });
     let end = |refused: &[usize]| {
         (0..4)
@@ -513,7 +520,14 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
     assert_eq!(
         came,
         ends.iter()
-            .map(|&(place, refused)| (place, Some(if refused { FULL } else { Fate::Sent(OUTPUT) })))
+            .map(|&(place, refused)| (
+                place,
+                Some(if refused {
+                    FULL
+                } else {
+                    PacketOutcome::Sent(OUTPUT)
+                })
+            ))
             .collect::<Vec<_>>()
     );
     assert_eq!(
@@ -529,24 +543,28 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
     let Packets { mut packets, .. } = packets(3, 64);
     let mut rig = Rig::new(1, 2).in_worker(5);
     marked(&mut rig, &mut packets);
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[2], Fate::Copied(2));
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[2], PacketOutcome::Copied(2));
     assert_eq!(endings(&mut rig), []);
     for packet in &mut packets[..2] {
         packet.meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, packet);
     }
     assert_eq!(
         endings(&mut rig),
-        [(0, None), (1, None), (2, Some((Fate::Copied(2), 0)))]
+        [
+            (0, None),
+            (1, None),
+            (2, Some((PacketOutcome::Copied(2), 0)))
+        ]
     );
-    Tap::<Plain>::fate(&mut rig.sampler, &packets[1], Fate::Kept);
-    assert_eq!(told(&mut rig), [(2, Fate::Kept)]);
+    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Kept);
+    assert_eq!(told(&mut rig), [(2, PacketOutcome::Kept)]);
     // What its driver refuses has not been sent.
     leave(&mut rig, &packets[..1]);
     Tap::<Plain>::left(&mut rig.sampler, &packets[..1], FULL);
     assert_eq!(told(&mut rig), []);
     assert!(leave(&mut rig, &packets[..1]));
     Tap::<Plain>::left(&mut rig.sampler, &[], FULL);
-    assert_eq!(told(&mut rig), [(1, Fate::Sent(OUTPUT))]);
+    assert_eq!(told(&mut rig), [(1, PacketOutcome::Sent(OUTPUT))]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The store of applied configurations as the API tells it.
 
 use weir_api::{ApiError, ErrorCode, History, Revision, RevisionText, Timestamp};
-use weir_store::{Entry, Fate, Store};
+use weir_store::{Entry, RevisionState, Store};
 
 use super::{Book, refused};
 use crate::router::Router;
@@ -22,8 +22,9 @@ impl Book {
     pub(super) fn steps_back(&self, steps: u32) -> Result<u64, ApiError> {
         let store = self.history()?;
         let running = store.running().unwrap_or(0);
-        let in_force =
-            |entry: &&Entry| entry.revision < running && matches!(entry.fate, Fate::Applied);
+        let in_force = |entry: &&Entry| {
+            entry.revision < running && matches!(entry.state, RevisionState::Applied)
+        };
         let mut earlier: Vec<u64> = store
             .history()
             .iter()
@@ -67,15 +68,15 @@ impl Book {
             revision: entry.revision,
             time: Timestamp::from_unix_ms(entry.meta.time_unix_ms),
             author: entry.meta.author.clone(),
-            comment: match entry.fate {
-                Fate::RolledBack { why, .. } => {
+            comment: match entry.state {
+                RevisionState::RolledBack { why, .. } => {
                     format!("{} (undone: {})", entry.meta.comment, why.word())
                         .trim_start()
                         .to_owned()
                 }
-                Fate::Applied | Fate::Unconfirmed => entry.meta.comment.clone(),
+                RevisionState::Applied | RevisionState::Unconfirmed => entry.meta.comment.clone(),
             },
-            confirmed: matches!(entry.fate, Fate::Applied),
+            confirmed: matches!(entry.state, RevisionState::Applied),
             running: store.running() == Some(entry.revision),
             lines: u32::try_from(text.lines().count()).unwrap_or(u32::MAX),
             lines_added,

@@ -32,7 +32,7 @@ pub use startup::{Startup, StartupError};
 use crate::router::Router;
 
 /// Where changes are made.
-pub(crate) struct Desk {
+pub(crate) struct ChangeManager {
     book: Mutex<Book>,
     /// Who is at the desk, for those who find it taken.
     holder: Mutex<Option<ConfigLock>>,
@@ -63,7 +63,7 @@ struct Waiting {
 /// The desk, taken by somebody.
 struct Seat<'d> {
     book: MutexGuard<'d, Book>,
-    desk: &'d Desk,
+    desk: &'d ChangeManager,
 }
 
 impl Drop for Seat<'_> {
@@ -79,15 +79,15 @@ struct Reason {
     confirm_seconds: Option<u32>,
 }
 
-impl Desk {
-    pub(crate) fn new() -> Desk {
+impl ChangeManager {
+    pub(crate) fn new() -> ChangeManager {
         let book = Book {
             store: None,
             taken_at: None,
             wanted: Config::default(),
             waiting: None,
         };
-        Desk {
+        ChangeManager {
             book: Mutex::new(book),
             holder: Mutex::default(),
             events: EventBus::new(),

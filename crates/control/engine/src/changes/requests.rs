@@ -7,12 +7,12 @@ use weir_api::{
 use weir_config::{Config, Plan};
 use weir_store::Why;
 
-use super::{Desk, Reason, files, refused, system};
+use super::{ChangeManager, Reason, files, refused, system};
 use crate::memory::Memory;
 use crate::router::Router;
 
 impl Router {
-    pub(crate) fn desk(&self) -> &Desk {
+    pub(crate) fn desk(&self) -> &ChangeManager {
         &self.0.desk
     }
 

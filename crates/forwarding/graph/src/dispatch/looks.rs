@@ -10,7 +10,7 @@ use weir_buf::{Flags, Pkt, Vector};
 use super::{Env, Graph};
 use crate::DropReason;
 use crate::node::World;
-use crate::tap::{Fate, Look, Marks, Point, Tap, Whither};
+use crate::tap::{Destination, Look, Marks, PacketOutcome, Point, Tap};
 
 /// Sets of nodes; bit `n` is node `n`.
 #[derive(Clone, Copy, Default)]
@@ -97,9 +97,9 @@ impl<W: World> Taps<W> {
 impl<W: World> Graph<W> {
     /// Tells the tap that marks what became of a packet; the mark is gone then.
     #[inline(never)]
-    pub(super) fn conclude(&mut self, packet: &mut Pkt, fate: Fate) {
+    pub(super) fn conclude(&mut self, packet: &mut Pkt, outcome: PacketOutcome) {
         if let Some(tap) = self.taps.marker() {
-            tap.fate(packet, fate);
+            tap.outcome(packet, outcome);
         }
         packet.clear_flags(Flags::MARKED);
     }
@@ -134,7 +134,7 @@ impl<W: World> Graph<W> {
         if let Some(tap) = self.taps.marker() {
             tap.left(
                 refused,
-                Fate::Dropped {
+                PacketOutcome::Dropped {
                     node: node as u16,
                     reason,
                 },
@@ -161,14 +161,14 @@ impl<W: World> Graph<W> {
     #[inline(always)]
     pub fn note_leaving(&mut self, interface: u32, flags: Flags, packets: &[Pkt]) {
         if self.taps.following != 0 {
-            self.tell_follower(Whither::Out { interface, flags }, packets);
+            self.tell_follower(Destination::Out { interface, flags }, packets);
         }
     }
 
     #[inline(never)]
-    pub(super) fn tell_follower(&mut self, whither: Whither, packets: &[Pkt]) {
+    pub(super) fn tell_follower(&mut self, destination: Destination, packets: &[Pkt]) {
         if let Some(tap) = self.taps.follower() {
-            tap.goes(whither, packets);
+            tap.goes(destination, packets);
         }
     }
 

@@ -2,14 +2,14 @@
 //!
 //! The message quotes the packet under the stack and, as RFC 4950 wants it, the stack as it arrived, in an extension
 //! after RFC 4884: the quotation fills 128 bytes, its length in words is in the header. A router in the middle of a
-//! label path may know no way back to the sender, and the sender's address may be another network's: RFC 3032
-//! section 2.3.2 lets the message go on along the path, whose egress knows the way. So it does, under the
+//! label path may know no endpoints back to the sender, and the sender's address may be another network's: RFC 3032
+//! section 2.3.2 lets the message go on along the path, whose egress knows the endpoints. So it does, under the
 //! labels of the packet that it is about, unless there was only one label and a route back is there.
 
 use weir_buf::{Flags, Pkt};
 use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::icmp6::{self, Way};
+use weir_wire::icmp6::{self, Endpoints};
 use weir_wire::mpls::{Guess, Stack, guess_first};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, build, checksum};
 
@@ -246,14 +246,14 @@ fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     if let Some(place) = rest.get_mut(..labels) {
         write_full_stack(place, &stack);
     }
-    let way = Way {
+    let endpoints = Endpoints {
         source: source.to_be_bytes(),
         destination,
         hop_limit: OWN_TTL,
     };
     let written = rest
         .get_mut(labels..)
-        .and_then(|l3| icmp6::message(l3, &way, kind, code, argument, body));
+        .and_then(|l3| icmp6::message(l3, &endpoints, kind, code, argument, body));
     if written.is_none() {
         return cx.free(made);
     }

@@ -21,13 +21,13 @@ enum How {
     /// By a packet in front of the node, on its way to a neighbour, or to none that exists.
     Before(Vec<u8>, Option<&'static str>),
     /// By something else.
-    Deed(fn(&mut Router)),
+    Action(fn(&mut Router)),
     /// By this frame at a router that knows labels.
     Labels(Vec<u8>),
     /// By something else at a router with VXLAN tunnels.
     Tunnel(fn(&mut Router)),
     /// By something else at such a router.
-    LabelDeed(fn(&mut Router)),
+    LabelAction(fn(&mut Router)),
 }
 
 fn udp(destination: &str) -> Vec<u8> {
@@ -93,7 +93,7 @@ fn eth_input() -> Vec<(DropReason, How)> {
 
 fn bridge() -> Vec<(DropReason, How)> {
     macro_rules! reached {
-        ($($reason:ident)*) => { vec![$(($reason, How::Deed(|router| crate::bridge::reach(router, $reason)))),*] };
+        ($($reason:ident)*) => { vec![$(($reason, How::Action(|router| crate::bridge::reach(router, $reason)))),*] };
     }
     reached! { InterfaceDown TooShort BadSourceMac MacBound ReservedMac SameMember SplitHorizon ForwardOff FloodOff StormLimit NoMember FrameTooLong NoBuffer }
 }
@@ -154,22 +154,22 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "acl-input",
             AclDenied,
-            How::Deed(|router| denied(router, WEST, Feature::AclIn)),
+            How::Action(|router| denied(router, WEST, Feature::AclIn)),
         ),
         (
             "acl-input",
             InterfaceDown,
-            How::Deed(|router| lost(router, "acl-input")),
+            How::Action(|router| lost(router, "acl-input")),
         ),
         (
             "acl-output",
             AclDenied,
-            How::Deed(|router| denied(router, EAST, Feature::AclOut)),
+            How::Action(|router| denied(router, EAST, Feature::AclOut)),
         ),
         (
             "acl-output",
             TxDown,
-            How::Deed(|router| lost(router, "acl-output")),
+            How::Action(|router| lost(router, "acl-output")),
         ),
         ("ip4-lookup", Blackhole, west(udp("198.18.0.1"))),
         ("ip4-local", Ip4Broadcast, west(udp("10.0.2.255"))),
@@ -188,12 +188,12 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip4-glean",
             HoldFull,
-            How::Deed(|router| drop(router.send_all(WEST, &vec![udp("10.0.2.77"); 2]))),
+            How::Action(|router| drop(router.send_all(WEST, &vec![udp("10.0.2.77"); 2]))),
         ),
         (
             "ip4-glean",
             HostUnreachable,
-            How::Deed(|router| {
+            How::Action(|router| {
                 router.send(WEST, &udp("10.0.2.77"));
                 router.now += 60 * SECOND;
                 router.turn();
@@ -203,7 +203,7 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip4-glean",
             Stopped,
-            How::Deed(|router| {
+            How::Action(|router| {
                 router.send(WEST, &udp("10.0.2.77"));
                 router.give_up(Stopped);
             }),
@@ -214,7 +214,7 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip4-urpf",
             Urpf,
-            How::Deed(|router| {
+            How::Action(|router| {
                 unrouted(
                     router,
                     &altered("10.0.2.2", |header| header.set_source(ip("8.8.8.8"))),
@@ -224,7 +224,7 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip6-urpf",
             Urpf,
-            How::Deed(|router| {
+            How::Action(|router| {
                 unrouted(
                     router,
                     &altered6("2001:db8:2::2", |header| {
@@ -257,7 +257,7 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip4-fragment",
             NoBuffer,
-            How::Deed(|router| {
+            How::Action(|router| {
                 router.starve(1);
                 router.send(WEST, &build::udp4(&through("10.0.2.2"), &[1; 1300]));
             }),
@@ -274,7 +274,7 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "port-tx",
             TxFull,
-            How::Deed(|router| {
+            How::Action(|router| {
                 *router.room.lock().unwrap() = 0;
                 router.send(WEST, &udp("10.0.2.2"));
             }),
@@ -282,7 +282,7 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
         (
             "bvi-output",
             TxDown,
-            How::Deed(|router| {
+            How::Action(|router| {
                 *router = crate::bridge::routed_side(|_| {});
                 router.change(26, |bvi| bvi.can_send = false);
                 router.send(WEST, &udp("10.0.20.2"));
@@ -307,7 +307,7 @@ fn ip6_input() -> Vec<(DropReason, How)> {
     vec![
         (
             Ip6NotEnabled,
-            How::Deed(|router| {
+            How::Action(|router| {
                 router.change(WEST, |interface| {
                     (interface.addresses6, interface.tentative6) = ([].into(), [].into())
                 });
@@ -423,12 +423,12 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip6-glean",
             HoldFull,
-            How::Deed(|router| drop(router.send_all(WEST, &vec![udp6("2001:db8:2::77"); 2]))),
+            How::Action(|router| drop(router.send_all(WEST, &vec![udp6("2001:db8:2::77"); 2]))),
         ),
         (
             "ip6-glean",
             HostUnreachable,
-            How::Deed(|router| {
+            How::Action(|router| {
                 router.send(WEST, &udp6("2001:db8:2::77"));
                 router.now += 60 * SECOND;
                 router.turn();
@@ -442,7 +442,7 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
         (
             "ip6-glean",
             Stopped,
-            How::Deed(|router| {
+            How::Action(|router| {
                 router.send(WEST, &udp6("2001:db8:2::77"));
                 router.give_up(Stopped);
             }),
@@ -562,7 +562,7 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
         (
             "mpls-lookup",
             NoRoute,
-            How::LabelDeed(|router| {
+            How::LabelAction(|router| {
                 let east = router
                     .nexthops
                     .adjacencies()
@@ -593,14 +593,14 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
         (
             "mpls-glean",
             HoldFull,
-            How::LabelDeed(|router| {
+            How::LabelAction(|router| {
                 drop(router.send_all(WEST, &vec![under(&udp("1.1.1.1"), &[(109, 0, 9)]); 2]))
             }),
         ),
         (
             "mpls-glean",
             HostUnreachable,
-            How::LabelDeed(|router| {
+            How::LabelAction(|router| {
                 router.send(WEST, &under(&udp("1.1.1.1"), &[(109, 0, 9)]));
                 router.now += 60 * SECOND;
                 router.turn();
@@ -614,7 +614,7 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
         (
             "mpls-glean",
             Stopped,
-            How::LabelDeed(|router| {
+            How::LabelAction(|router| {
                 router.send(WEST, &under(&udp("1.1.1.1"), &[(109, 0, 9)]));
                 router.give_up(Stopped);
             }),
@@ -633,7 +633,7 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
         (
             "mpls-fragment",
             NoBuffer,
-            How::LabelDeed(|router| {
+            How::LabelAction(|router| {
                 router.starve(1);
                 router.send(
                     WEST,
@@ -648,7 +648,7 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
         (
             "mpls-push",
             HostUnreachable,
-            How::LabelDeed(|router| {
+            How::LabelAction(|router| {
                 // The neighbour failed between ip4-rewrite and here.
                 let unknown = |end: &weir_fib::Adjacency| {
                     end.labelled().is_some() && end.address == address("10.0.2.10")
@@ -723,7 +723,7 @@ fn reach(node: &str, reason: DropReason, how: How) -> Router {
         ..Setup::default()
     };
     let mut router = match how {
-        How::Labels(_) | How::LabelDeed(_) => Router::with_labels(setup),
+        How::Labels(_) | How::LabelAction(_) => Router::with_labels(setup),
         _ => Router::new(setup),
     };
     if matches!(how, How::Tunnel(_)) {
@@ -732,7 +732,7 @@ fn reach(node: &str, reason: DropReason, how: How) -> Router {
     match how {
         How::Frame(interface, frame) => drop(router.send(interface, &frame)),
         How::Labels(frame) => drop(router.send(WEST, &frame)),
-        How::Deed(deed) | How::LabelDeed(deed) | How::Tunnel(deed) => deed(&mut router),
+        How::Action(action) | How::LabelAction(action) | How::Tunnel(action) => action(&mut router),
         How::Before(frame, neighbor) => {
             let is_it =
                 |address| neighbor.is_some_and(|neighbor| address == crate::rig::address(neighbor));
@@ -782,22 +782,22 @@ fn every_declared_reason_is_reached() {
     rows.extend(
         crate::bond::reasons()
             .into_iter()
-            .map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))),
+            .map(|(node, reason, action)| (Some(node), reason, How::Action(action))),
     );
     rows.extend(
         crate::vlan::reasons()
             .into_iter()
-            .map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))),
+            .map(|(node, reason, action)| (Some(node), reason, How::Action(action))),
     );
     rows.extend(
         crate::pseudowire::reasons()
             .into_iter()
-            .map(|(node, reason, deed)| (Some(node), reason, How::Deed(deed))),
+            .map(|(node, reason, action)| (Some(node), reason, How::Action(action))),
     );
     rows.extend(
         crate::vxlan::reasons()
             .into_iter()
-            .map(|(node, reason, deed)| (Some(node), reason, How::Tunnel(deed))),
+            .map(|(node, reason, action)| (Some(node), reason, How::Tunnel(action))),
     );
     rows.extend(
         ip6_input()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use weir_buf::Pkt;
-use weir_graph::{DropReason, Fate, Look, Marks, Point, Tap};
+use weir_graph::{DropReason, Look, Marks, PacketOutcome, Point, Tap};
 use weir_nodes::Tables;
 use weir_port::interface::Input;
 use weir_port::sub_interface::SubInterface;
@@ -195,8 +195,8 @@ impl Tap<Tables> for Asker {
         true
     }
 
-    fn left(&mut self, refused: &[Pkt], fate: Fate) {
-        let reason = if let Fate::Dropped { reason, .. } = fate {
+    fn left(&mut self, refused: &[Pkt], outcome: PacketOutcome) {
+        let reason = if let PacketOutcome::Dropped { reason, .. } = outcome {
             Some(reason)
         } else {
             None

@@ -443,12 +443,12 @@ fn before(router: &mut Router, node: &str, frame: &[u8], headroom: usize) {
 }
 
 /// Brings a drop about.
-type Deed = fn(&mut Router);
+type Action = fn(&mut Router);
 
 /// One drop for each reason of both nodes.
-pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
+pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Action)> {
     use DropReason::*;
-    let output: [(DropReason, Deed); 5] = [
+    let output: [(DropReason, Action); 5] = [
         (TxDown, |router| {
             router.change(TUNNEL4, |tunnel| tunnel.can_send = false);
             router.send(PORT4, &inner(1, 1));
@@ -470,7 +470,7 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
             before(router, "vxlan-output", &inner(1, 1), AROUND4 - 1)
         }),
     ];
-    let input: [(DropReason, Deed); 6] = [
+    let input: [(DropReason, Action); 6] = [
         (VxlanTruncated, |router| {
             drop(router.send(
                 WEST,
@@ -504,7 +504,7 @@ pub(crate) fn reasons() -> Vec<(&'static str, DropReason, Deed)> {
             router.send(WEST, &packet);
         }),
     ];
-    let of = |node, (reason, deed)| (node, reason, deed);
+    let of = |node, (reason, action)| (node, reason, action);
     output
         .into_iter()
         .map(|it| of("vxlan-output", it))

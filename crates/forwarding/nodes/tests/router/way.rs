@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_nodes::Way;
+use weir_nodes::ForwardingPath;
 use weir_port::interface::Input;
 use weir_wire::build;
 
@@ -18,7 +18,12 @@ const AD: u16 = 0x88a8;
 type Tags = Option<((Option<u16>, Option<u8>), (Option<u16>, Option<u8>))>;
 
 /// Sends a frame through the router; its way as who saw it come is told, and as who saw it leave.
-fn ways(router: &mut Router, input: u32, taken: u32, frame: &[u8]) -> (Way, Way) {
+fn ways(
+    router: &mut Router,
+    input: u32,
+    taken: u32,
+    frame: &[u8],
+) -> (ForwardingPath, ForwardingPath) {
     let (out, left) = router.send_one(input, frame);
     let start = |bytes: &[u8]| bytes[..bytes.len().min(78)].to_vec();
     let (came, left) = (start(frame), start(&left));
@@ -28,11 +33,11 @@ fn ways(router: &mut Router, input: u32, taken: u32, frame: &[u8]) -> (Way, Way)
     )
 }
 
-fn next(way: &Way) -> Option<IpAddr> {
+fn next(way: &ForwardingPath) -> Option<IpAddr> {
     way.hop.map(|hop| hop.next)
 }
 
-fn labels(way: &Way) -> (Vec<u32>, Vec<u32>) {
+fn labels(way: &ForwardingPath) -> (Vec<u32>, Vec<u32>) {
     let of = |entries: &[u32]| entries.iter().map(|entry| entry >> 12).collect();
     (of(way.labels.0.entries()), of(way.labels.1.entries()))
 }

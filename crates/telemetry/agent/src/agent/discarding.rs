@@ -18,8 +18,8 @@ use weir_flowfmt::sflow::encode::FlowRecord;
 use weir_flowfmt::sflow::{DiscardedPacket, Port, RawHeader, Source};
 use weir_graph::DropReason;
 
-use super::desk::{Desk, FCS};
 use super::kernel::Dropped;
+use super::numbering::{FCS, SampleNumbering};
 use super::{DiscardStats, InterfaceReport, Reports};
 use crate::discards::{Discard, DiscardSource, Shares};
 
@@ -78,7 +78,7 @@ impl Discarding {
         &mut self,
         limit: u32,
         reports: &dyn Reports,
-        desk: &mut Desk,
+        numbering: &mut SampleNumbering,
         now: Instant,
     ) -> bool {
         if limit == 0 {
@@ -108,7 +108,7 @@ impl Discarding {
                     let takes = self
                         .shares
                         .takes(discard.reason, discard.interface, limit, clock);
-                    if !takes || !self.tell(discard, untold, reports, desk, now) {
+                    if !takes || !self.tell(discard, untold, reports, numbering, now) {
                         self.kept += 1;
                     }
                 });
@@ -166,7 +166,7 @@ impl Discarding {
         discard: &Discard,
         untold: u64,
         reports: &dyn Reports,
-        desk: &mut Desk,
+        numbering: &mut SampleNumbering,
         now: Instant,
     ) -> bool {
         let (node, reason) = (reports.node(discard.node), discard.reason.name());
@@ -189,8 +189,8 @@ impl Discarding {
         };
         let code = crate::discard_code_of(discard.reason, discard.bytes());
         let length = discard.frame;
-        desk.kernel.drop_alert(&Dropped {
-            input: desk.indices.heard(input),
+        numbering.kernel.drop_alert(&Dropped {
+            input: numbering.indices.heard(input),
             node,
             reason,
             code,
@@ -201,9 +201,9 @@ impl Discarding {
         let input = if discard.originated {
             Port::INTERNAL.value
         } else {
-            desk.indices.told(input)
+            numbering.indices.told(input)
         };
-        let told = self.send(input, code.into(), records, untold, desk, now);
+        let told = self.send(input, code.into(), records, untold, numbering, now);
         if told {
             *self
                 .told
@@ -219,7 +219,7 @@ impl Discarding {
         reason: u32,
         records: &[FlowRecord<'_>],
         untold: u64,
-        desk: &mut Desk,
+        numbering: &mut SampleNumbering,
         now: Instant,
     ) -> bool {
         let sample = DiscardedPacket {
@@ -231,7 +231,7 @@ impl Discarding {
             output: 0,
             reason,
         };
-        let added = desk
+        let added = numbering
             .datagrams
             .add_discard(now, |builder| builder.discarded_packet(&sample, records));
         if added {
@@ -246,7 +246,7 @@ impl Discarding {
         &mut self,
         limit: u32,
         interfaces: &[InterfaceReport],
-        desk: &mut Desk,
+        numbering: &mut SampleNumbering,
         now: Instant,
     ) {
         if limit == 0 || self.before.is_none() {
@@ -268,15 +268,20 @@ impl Discarding {
             let told = self
                 .shares
                 .takes(DropReason::NoBuffer, report.ifindex, limit, clock)
-                && self.tell_missed(report.ifindex, desk, now);
+                && self.tell_missed(report.ifindex, numbering, now);
             self.kept += u64::from(!told);
         }
     }
 
-    fn tell_missed(&mut self, interface: u32, desk: &mut Desk, now: Instant) -> bool {
+    fn tell_missed(
+        &mut self,
+        interface: u32,
+        numbering: &mut SampleNumbering,
+        now: Instant,
+    ) -> bool {
         let (group, trap) = RX_MISS;
-        desk.kernel.drop_alert(&Dropped {
-            input: desk.indices.heard(interface),
+        numbering.kernel.drop_alert(&Dropped {
+            input: numbering.indices.heard(interface),
             node: group,
             reason: trap,
             code: NO_BUFFER_SPACE,
@@ -286,11 +291,11 @@ impl Discarding {
         let untold = untold(&self.sources);
         let records = [FlowRecord::Trap { group, trap }];
         let told = self.send(
-            desk.indices.told(interface),
+            numbering.indices.told(interface),
             NO_BUFFER_SPACE.into(),
             &records,
             untold,
-            desk,
+            numbering,
             now,
         );
         if told {
@@ -341,7 +346,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use super::super::{AgentConfig, Ways};
+    use super::super::{AgentConfig, PathLookup};
     use super::*;
 
     /// A router that counts drops, and has no tables.
@@ -351,7 +356,7 @@ mod tests {
         fn interfaces(&self) -> Vec<InterfaceReport> {
             Vec::new()
         }
-        fn with_ways(&self, _work: &mut dyn FnMut(&dyn Ways)) {}
+        fn with_ways(&self, _work: &mut dyn FnMut(&dyn PathLookup)) {}
         fn dropped(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
         }
@@ -367,33 +372,33 @@ mod tests {
             drop_limit: 100,
             ..AgentConfig::new("192.0.2.1".parse().unwrap())
         };
-        let (mut desk, mut discarding, counts) = (
-            Desk::new(&config, 0, now),
+        let (mut numbering, mut discarding, counts) = (
+            SampleNumbering::new(&config, 0, now),
             Discarding::new(now),
             Counts(AtomicU64::new(0)),
         );
         let missed = Cell::new(0);
-        let miss = |discarding: &mut Discarding, desk: &mut Desk| {
+        let miss = |discarding: &mut Discarding, numbering: &mut SampleNumbering| {
             missed.set(missed.get() + 4);
             let report = InterfaceReport {
                 ifindex: 1,
                 missed: missed.get(),
                 ..InterfaceReport::default()
             };
-            discarding.look(100, &[report], desk, now);
+            discarding.look(100, &[report], numbering, now);
         };
-        discarding.drain(100, &counts, &mut desk, now);
-        (0..3).for_each(|_| miss(&mut discarding, &mut desk));
+        discarding.drain(100, &counts, &mut numbering, now);
+        (0..3).for_each(|_| miss(&mut discarding, &mut numbering));
         // The first look has nothing to compare with; of the four missed each time one is told.
         assert_eq!((discarding.told(), discarding.not_told(&counts)), (2, 6));
-        discarding.drain(0, &counts, &mut desk, now);
+        discarding.drain(0, &counts, &mut numbering, now);
         counts.0.store(5, Ordering::Relaxed);
         assert_eq!(
             discarding.not_told(&counts),
             6,
             "nothing is counted while nothing is told"
         );
-        discarding.drain(100, &counts, &mut desk, now);
+        discarding.drain(100, &counts, &mut numbering, now);
         counts.0.store(12, Ordering::Relaxed);
         assert_eq!(discarding.not_told(&counts), 13);
     }

@@ -1,11 +1,11 @@
-//! Puts samples and their fates together.
+//! Puts samples and their outcomes together.
 //!
-//! A sample mostly comes out of its ring with its fate and is encoded where it lies. Of one whose packet waited (for a
-//! neighbour's address, for another worker's turn) the fate is told in a ring of its own. Those are read first, so that the
-//! fate is at hand if it is known at all. Else the sample is copied and waits, too, for at most
+//! A sample mostly comes out of its ring with its outcome and is encoded where it lies. Of one whose packet waited (for a
+//! neighbour's address, for another worker's turn) the outcome is told in a ring of its own. Those are read first, so that the
+//! outcome is at hand if it is known at all. Else the sample is copied and waits, too, for at most
 //! [`MOST_WAIT`]; then it is sent without its output, since samples may not be late.
 //!
-//! Bounded: fates of at most [`weir_telemetry::sampler::FATES`](crate::sampler::FATES) samples, and
+//! Bounded: outcomes of at most [`weir_telemetry::sampler::FATES`](crate::sampler::FATES) samples, and
 //! [`MOST_WAITING`] samples a worker; the oldest goes when another one comes.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::sampler::{FATES, Sample, Told, ticket_distance};
 
-/// How long a sample waits for its fate.
+/// How long a sample waits for its outcome.
 pub(super) const MOST_WAIT: Duration = Duration::from_millis(400);
 /// Samples of one worker that wait.
 const MOST_WAITING: usize = 1024;
@@ -38,7 +38,7 @@ const MASK: usize = FATES - 1;
 const _: () = assert!(FATES.is_power_of_two());
 
 impl Join {
-    /// A fate is told: the sample that waited for it, if it is out of its ring already.
+    /// A outcome is told: the sample that waited for it, if it is out of its ring already.
     pub(super) fn told(&mut self, told: &Told) -> Option<Box<Sample>> {
         let ticket = told.mark.ticket();
         if let Some(first) = self.waiting.front() {
@@ -65,7 +65,7 @@ impl Join {
         None
     }
 
-    /// The fate of a sample that comes out of its ring, when it is known.
+    /// The outcome of a sample that comes out of its ring, when it is known.
     pub(super) fn known(&mut self, ticket: u32) -> Option<Told> {
         self.early
             .get_mut(ticket as usize & MASK)?
@@ -122,7 +122,7 @@ impl Join {
 
 #[cfg(test)]
 mod tests {
-    use weir_graph::Fate;
+    use weir_graph::PacketOutcome;
 
     use super::*;
 
@@ -138,18 +138,21 @@ mod tests {
 
     #[test]
     fn a_fate_that_is_told_first_is_kept_for_its_sample_only() {
-        let known = |join: &mut Join| join.known(7).map(|told| told.ending().fate);
+        let known = |join: &mut Join| join.known(7).map(|told| told.ending().outcome);
         let mut join = Join::default();
         assert_eq!(known(&mut join), None);
-        assert_eq!(ticket(join.told(&Told::bare(7, Fate::Kept))), None);
+        assert_eq!(ticket(join.told(&Told::bare(7, PacketOutcome::Kept))), None);
         assert!(
             join.known(7 + FATES as u32).is_none(),
             "another sample's, which is gone"
         );
-        assert_eq!(ticket(join.told(&Told::bare(7, Fate::Copied(3)))), None);
+        assert_eq!(
+            ticket(join.told(&Told::bare(7, PacketOutcome::Copied(3)))),
+            None
+        );
         assert_eq!(
             (known(&mut join), known(&mut join)),
-            (Some(Fate::Copied(3)), None)
+            (Some(PacketOutcome::Copied(3)), None)
         );
     }
 
@@ -161,14 +164,17 @@ mod tests {
         for number in [last - 1, last, 1, 2] {
             assert!(join.wait(&sample(number), now).is_none());
         }
-        assert_eq!(ticket(join.told(&Told::bare(1, Fate::Kept))), Some(1));
         assert_eq!(
-            ticket(join.told(&Told::bare(1, Fate::Kept))),
+            ticket(join.told(&Told::bare(1, PacketOutcome::Kept))),
+            Some(1)
+        );
+        assert_eq!(
+            ticket(join.told(&Told::bare(1, PacketOutcome::Kept))),
             None,
             "told once"
         );
         assert_eq!(
-            ticket(join.told(&Told::bare(last - 1, Fate::Kept))),
+            ticket(join.told(&Told::bare(last - 1, PacketOutcome::Kept))),
             Some(last - 1)
         );
         assert_eq!(ticket(join.overdue(now, false)), None);

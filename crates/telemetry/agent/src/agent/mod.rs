@@ -10,7 +10,7 @@
 //! up what the workers said last; drops are the samples that found a ring full.
 //!
 //! * `run`: the thread. `pace`: how long it rests. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
-//! * `desk`: samples become part of a datagram. `indices`: the numbers by which interfaces are told.
+//! * `numbering`: samples become part of a datagram. `indices`: the numbers by which interfaces are told.
 //! * `discarding`: notifications of what was dropped.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
 //! * `host`: the machine's own counters. `ethernet`: what drivers count, as sFlow has it.
@@ -22,7 +22,6 @@
 
 mod collector;
 mod datagrams;
-mod desk;
 mod discarding;
 mod discovery;
 mod dns;
@@ -31,6 +30,7 @@ mod host;
 mod indices;
 mod join;
 mod kernel;
+mod numbering;
 mod numbers;
 mod outbox;
 mod pace;
@@ -55,7 +55,7 @@ pub use indices::Indices;
 pub use kernel::{KernelPath, KernelStats};
 pub use run::Agent;
 pub use target::Target;
-pub use ways::{Asked, Hop, Labels, Tags, Way, Ways};
+pub use ways::{Asked, Hop, Labels, PathLookup, SampledPath, Tags};
 
 use crate::discards::DiscardSource;
 use crate::sampler::SampleSource;
@@ -176,7 +176,7 @@ pub trait Reports: Send + Sync {
 
     /// Calls `work` with the tables of this moment, to ask them for the ways of packets. Done by the agent's thread,
     /// and no worker waits for it.
-    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways));
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn PathLookup));
 
     /// Packets that the router dropped since the start.
     fn dropped(&self) -> u64;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::desk::{Desk, MACHINE};
 use super::discarding::Discarding;
 use super::discovery::Discovery;
 use super::host::Host;
 use super::join::Join;
+use super::numbering::{MACHINE, SampleNumbering};
 use super::pace::Pace;
 use super::{AgentConfig, AgentHandle, AgentStats, Destination, Reports, Shared, Wishes, lock};
 use crate::sampler::SampleSource;
@@ -33,7 +33,7 @@ pub struct Agent {
     joins: Vec<Join>,
     reports: Arc<dyn Reports>,
     shared: Arc<Shared>,
-    desk: Desk,
+    numbering: SampleNumbering,
     discarding: Discarding,
     discovery: Discovery,
     started: Instant,
@@ -57,8 +57,8 @@ impl Agent {
         let now = Instant::now();
         let shared = Arc::new(Shared::default());
         let host = config.host.as_deref().map(Host::new);
-        let mut desk = Desk::new(&config, sources.len(), now);
-        desk.losses = sources
+        let mut numbering = SampleNumbering::new(&config, sources.len(), now);
+        numbering.losses = sources
             .iter()
             .map(|source| source.counters.clone())
             .collect();
@@ -69,7 +69,7 @@ impl Agent {
             sources,
             reports,
             shared: shared.clone(),
-            desk,
+            numbering,
             discarding: Discarding::new(now),
             discovery,
             started: now,
@@ -94,19 +94,22 @@ impl Agent {
             let fullest = self.drain(BURST);
             self.send_waiting(false);
             let now = Instant::now();
-            let discards =
-                self.discarding
-                    .drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
+            let discards = self.discarding.drain(
+                self.config.drop_limit,
+                &*self.reports,
+                &mut self.numbering,
+                now,
+            );
             let fullest = fullest.max(usize::from(discards));
-            self.desk.kernel.tend(self.lost(), now);
+            self.numbering.kernel.tend(self.lost(), now);
             self.report_counters(now);
-            self.desk.datagrams.complete_old(now);
-            self.desk.datagrams.send_made(now);
+            self.numbering.datagrams.complete_old(now);
+            self.numbering.datagrams.send_made(now);
             if now >= self.listen_at {
                 self.listen_at = now + LISTEN;
-                self.desk.datagrams.listen(now);
+                self.numbering.datagrams.listen(now);
                 if self.discovery.tend(now) {
-                    self.desk
+                    self.numbering
                         .datagrams
                         .configure(&self.config, &self.destinations(), now);
                 }
@@ -125,12 +128,16 @@ impl Agent {
         self.drain(usize::MAX);
         self.send_waiting(true);
         let now = Instant::now();
-        self.discarding
-            .drain(self.config.drop_limit, &*self.reports, &mut self.desk, now);
-        self.desk.datagrams.complete(now);
-        self.desk.datagrams.complete_discards(now);
-        self.desk.datagrams.send_made(now);
-        self.desk.datagrams.listen(now);
+        self.discarding.drain(
+            self.config.drop_limit,
+            &*self.reports,
+            &mut self.numbering,
+            now,
+        );
+        self.numbering.datagrams.complete(now);
+        self.numbering.datagrams.complete_discards(now);
+        self.numbering.datagrams.send_made(now);
+        self.numbering.datagrams.listen(now);
         self.tell();
     }
 
@@ -151,33 +158,33 @@ impl Agent {
             made,
         } = std::mem::take(&mut *lock(&self.shared.wishes));
         for (ifindex, made) in made {
-            self.desk.numbers.source(ifindex).is_of(made);
+            self.numbering.numbers.source(ifindex).is_of(made);
         }
         self.discarding.add(discards);
-        self.desk
+        self.numbering
             .sent
-            .resize(self.desk.sent.len() + sources.len(), 0);
-        self.desk
+            .resize(self.numbering.sent.len() + sources.len(), 0);
+        self.numbering
             .losses
             .extend(sources.iter().map(|source| source.counters.clone()));
         self.sources.extend(sources);
         self.joins.resize_with(self.sources.len(), Join::default);
         let Some(config) = config else { return };
         let now = Instant::now();
-        self.desk.kernel.configure(config.kernel.as_ref(), now);
+        self.numbering.kernel.configure(config.kernel.as_ref(), now);
         self.discovery.configure(config.dns_sd.as_ref(), now);
         if (config.polling_interval, &config.polling_intervals)
             != (self.config.polling_interval, &self.config.polling_intervals)
         {
-            self.desk.numbers.forget_due();
+            self.numbering.numbers.forget_due();
             self.look_at = Duration::ZERO;
         }
         if config.host != self.config.host {
             self.host = config.host.as_deref().map(Host::new);
         }
-        self.desk.indices.clone_from(&config.indices);
+        self.numbering.indices.clone_from(&config.indices);
         self.config = config;
-        self.desk
+        self.numbering
             .datagrams
             .configure(&self.config, &self.destinations(), now);
     }
@@ -200,7 +207,7 @@ impl Agent {
     /// how many the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
         let now = Instant::now();
-        // Samples that come after this moment are left for the next turn: fates and wishes are read before them.
+        // Samples that come after this moment are left for the next turn: outcomes and wishes are read before them.
         let there: Vec<usize> = self
             .sources
             .iter()
@@ -210,13 +217,13 @@ impl Agent {
         let Agent {
             sources,
             joins,
-            desk,
+            numbering,
             reports,
             ..
         } = self;
         let mut fullest = 0;
         reports.with_ways(&mut |ways| {
-            desk.take_fates(sources, joins, ways, now);
+            numbering.take_fates(sources, joins, ways, now);
             for pass in 0..there.iter().copied().max().unwrap_or(0) {
                 let rings = sources
                     .iter_mut()
@@ -227,7 +234,7 @@ impl Agent {
                 {
                     source
                         .ring
-                        .pop_with(|sample| desk.take(worker, sample, join, ways, now));
+                        .pop_with(|sample| numbering.take(worker, sample, join, ways, now));
                 }
                 fullest = pass + 1;
             }
@@ -242,7 +249,7 @@ impl Agent {
         }) as u32
     }
 
-    /// Sends samples whose fates did not come in time; `all` at the end.
+    /// Sends samples whose outcomes did not come in time; `all` at the end.
     fn send_waiting(&mut self, all: bool) {
         if self.joins.iter().all(Join::is_empty) {
             return;
@@ -250,15 +257,15 @@ impl Agent {
         let now = Instant::now();
         let Agent {
             joins,
-            desk,
+            numbering,
             reports,
             ..
         } = self;
         reports.with_ways(&mut |ways| {
             for (worker, join) in joins.iter_mut().enumerate() {
                 while let Some(sample) = join.overdue(now, all) {
-                    desk.incomplete += 1;
-                    desk.flow(worker, &sample, None, ways, now);
+                    numbering.incomplete += 1;
+                    numbering.flow(worker, &sample, None, ways, now);
                 }
             }
         });
@@ -275,7 +282,7 @@ impl Agent {
         }
         let mut reports = self.reports.interfaces();
         self.discarding
-            .look(self.config.drop_limit, &reports, &mut self.desk, now);
+            .look(self.config.drop_limit, &reports, &mut self.numbering, now);
         let interval = |interface: u32| {
             let seconds = self
                 .config
@@ -289,34 +296,37 @@ impl Agent {
             self.config.polling_interval > 0 && reports.iter().any(|report| report.sampled)
         });
         if let Some(host) = machine
-            && self.desk.numbers.source(MACHINE).is_due(since)
+            && self.numbering.numbers.source(MACHINE).is_due(since)
         {
             let records = host.records(&reports, &self.config.indices);
-            self.desk.machine(&records, now);
-            self.desk
+            self.numbering.machine(&records, now);
+            self.numbering
                 .numbers
                 .reported(MACHINE, since, interval(MACHINE));
         }
         let machine = machine.is_some();
         for report in reports.iter().filter(|report| report.sampled) {
-            self.desk.numbers.source(report.ifindex).is_of(report.made);
+            self.numbering
+                .numbers
+                .source(report.ifindex)
+                .is_of(report.made);
         }
         reports.retain(|report| report.sampled && !interval(report.ifindex).is_zero());
-        self.desk.numbers.keep_due(|interface| {
+        self.numbering.numbers.keep_due(|interface| {
             (machine && interface == MACHINE)
                 || reports.iter().any(|report| report.ifindex == interface)
         });
         for report in &reports {
-            if self.desk.numbers.source(report.ifindex).is_due(since) {
-                self.desk.counters(report, now);
-                self.desk
+            if self.numbering.numbers.source(report.ifindex).is_due(since) {
+                self.numbering.counters(report, now);
+                self.numbering
                     .numbers
                     .reported(report.ifindex, since, interval(report.ifindex));
             }
         }
         let blind_until = since + MOST_BLIND;
         self.look_at = self
-            .desk
+            .numbering
             .numbers
             .earliest_due()
             .map_or(blind_until, |due| due.min(blind_until));
@@ -328,18 +338,18 @@ impl Agent {
             sum.wrapping_add(source.counters.lost.get())
         });
         *lock(&self.shared.stats) = AgentStats {
-            samples_sent: self.desk.sent.clone(),
+            samples_sent: self.numbering.sent.clone(),
             samples_dropped: dropped,
-            samples_lost: self.desk.lost,
-            samples_incomplete: self.desk.incomplete,
+            samples_lost: self.numbering.lost,
+            samples_incomplete: self.numbering.incomplete,
             discards_sent: self.discarding.told(),
             discards: self.discarding.by_kind(),
             discards_dropped: self.discarding.not_told(&*self.reports),
-            kernel: self.desk.kernel.told(),
+            kernel: self.numbering.kernel.told(),
             discovery: self.discovery.trouble().map(str::to_owned),
-            datagrams: self.desk.datagrams.made(),
-            collectors: self.desk.datagrams.stats(),
-            interfaces: self.desk.numbers.stats(),
+            datagrams: self.numbering.datagrams.made(),
+            collectors: self.numbering.datagrams.stats(),
+            interfaces: self.numbering.numbers.stats(),
         };
     }
 }

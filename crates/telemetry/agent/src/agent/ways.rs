@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use weir_flowfmt::sflow::encode::FlowRecord;
 use weir_flowfmt::sflow::{ExtendedMpls, ExtendedRouter, ExtendedSwitch, RawHeader};
-use weir_graph::Fate;
+use weir_graph::PacketOutcome;
 
 use crate::sampler::{Ending, Sample};
 
@@ -22,11 +22,11 @@ pub struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Of a sample with its fate. One without a ticket was taken as it went out.
+    /// Of a sample with its outcome. One without a ticket was taken as it went out.
     pub(super) fn of(sample: &'a Sample, ending: Option<Ending<'a>>) -> Asked<'a> {
         let departure = match ending {
             Some(Ending {
-                fate: Fate::Sent(interface),
+                outcome: PacketOutcome::Sent(interface),
                 leaving,
             }) => Some((interface, leaving)),
             // Also when the driver refused it: that is where it was to go.
@@ -61,7 +61,7 @@ pub struct Hop {
 
 /// The way of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct SampledPath {
     /// The interface or sub-interface that it came in by.
     pub input: u32,
     /// The one that it left by; 0 when that is not known.
@@ -127,7 +127,7 @@ impl<'a> Records<'a> {
     }
 }
 
-impl Way {
+impl SampledPath {
     /// What a sample tells of it, behind its header.
     pub(super) fn records<'a>(&'a self, header: RawHeader<'a>) -> Records<'a> {
         let mut records = Records::new(FlowRecord::RawHeader(header));
@@ -179,7 +179,7 @@ impl Way {
 }
 
 /// Who knows the tables, as of one moment.
-pub trait Ways {
+pub trait PathLookup {
     /// The way of a packet.
-    fn way(&self, asked: &Asked<'_>) -> Way;
+    fn way(&self, asked: &Asked<'_>) -> SampledPath;
 }

@@ -30,7 +30,7 @@ pub(super) struct Moment {
     pub(super) uptime: u32,
 }
 
-enum Way {
+enum Connection {
     Datagrams(Datagrams),
     Stream(Link),
 }
@@ -43,7 +43,7 @@ pub(super) struct Session {
     /// Whether templates of both directions are told.
     biflow: bool,
     builder: MessageBuilder,
-    way: Way,
+    connection: Connection,
     sequence: u32,
     /// What is in the message, and since when.
     load: Load,
@@ -64,23 +64,23 @@ impl Session {
             _ => 0,
         };
         let most = usize::from(config.mtu).saturating_sub(headers);
-        let way = match config.transport {
-            Transport::Udp => Way::Datagrams(Datagrams {
+        let connection = match config.transport {
+            Transport::Udp => Connection::Datagrams(Datagrams {
                 address: config.address,
                 socket: None,
                 retry_at: None,
                 refusal: None,
             }),
-            Transport::Tcp => Way::Stream(Link::start(config.address, None, config.queue)),
+            Transport::Tcp => Connection::Stream(Link::start(config.address, None, config.queue)),
             Transport::Tls(ref tls) => {
-                Way::Stream(Link::start(config.address, Some(tls.clone()), config.queue))
+                Connection::Stream(Link::start(config.address, Some(tls.clone()), config.queue))
             }
         };
         Session {
             plans: plans(&config),
             biflow: biflow && config.version == Version::Ipfix,
             builder: MessageBuilder::new(config.version, domain, most),
-            way,
+            connection,
             sequence: 0,
             load: Load::default(),
             since: None,
@@ -186,8 +186,8 @@ impl Session {
         let octets = self
             .builder
             .finish(self.sequence, moment.unix, moment.uptime);
-        match &mut self.way {
-            Way::Datagrams(datagrams) => {
+        match &mut self.connection {
+            Connection::Datagrams(datagrams) => {
                 // The numbers of what did not go out are used up: the collector sees the gap.
                 self.sequence =
                     self.sequence
@@ -217,7 +217,7 @@ impl Session {
                     }
                 }
             }
-            Way::Stream(link) => {
+            Connection::Stream(link) => {
                 if !link.push(Message {
                     octets: octets.to_vec(),
                     records,
@@ -271,10 +271,10 @@ impl Session {
             .cloned()
             .chain(options::templates())
             .collect();
-        if let Way::Stream(_) = self.way {
+        if let Connection::Stream(_) = self.connection {
             // A connection begins with the templates and what the options say by then; later only options go out.
             let preamble = self.messages(moment, &templates, &numbers);
-            if let Way::Stream(link) = &self.way {
+            if let Connection::Stream(link) = &self.connection {
                 let first = link.stats().connections == 0;
                 link.set_preamble(preamble);
                 if first {
@@ -282,7 +282,7 @@ impl Session {
                 }
             }
             for message in self.messages(moment, &[], &numbers) {
-                if let Way::Stream(link) = &self.way {
+                if let Connection::Stream(link) = &self.connection {
                     link.push(message);
                 }
             }
@@ -348,12 +348,12 @@ impl Session {
 
     /// What it got in this session.
     fn own_stats(&self) -> CollectorStats {
-        match &self.way {
-            Way::Datagrams(datagrams) => CollectorStats {
+        match &self.connection {
+            Connection::Datagrams(datagrams) => CollectorStats {
                 connected: datagrams.socket.is_some(),
                 ..self.stats.clone()
             },
-            Way::Stream(link) => {
+            Connection::Stream(link) => {
                 let mut stats = link.stats();
                 stats.not_sent.add(self.stats.not_sent);
                 stats.left_out = self.stats.left_out;
@@ -384,23 +384,23 @@ impl Session {
     /// Nothing more comes: a stream has until then to take its queue, and is not waited for.
     pub(super) fn leave(&mut self, moment: Moment, until: Instant) {
         self.send(moment);
-        if let Way::Stream(link) = &self.way {
+        if let Connection::Stream(link) = &self.connection {
             link.leave(until);
         }
     }
 
     /// Whether one that leaves has done all it could.
     pub(super) fn is_done(&self) -> bool {
-        match &self.way {
-            Way::Datagrams(_) => true,
-            Way::Stream(link) => link.is_done(),
+        match &self.connection {
+            Connection::Datagrams(_) => true,
+            Connection::Stream(link) => link.is_done(),
         }
     }
 
     /// Nothing more comes: a stream has until then to take its queue.
     pub(super) fn end(&mut self, moment: Moment, until: Instant) {
         self.send(moment);
-        if let Way::Stream(link) = &mut self.way {
+        if let Connection::Stream(link) = &mut self.connection {
             link.end(until);
         }
     }

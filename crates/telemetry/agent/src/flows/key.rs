@@ -196,19 +196,19 @@ const OUTPUT: u64 = 0xffff_ffff;
 /// status in the upper one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub(crate) struct Fate(u64);
+pub(crate) struct ForwardingOutcome(u64);
 
-impl Fate {
+impl ForwardingOutcome {
     /// Out of an interface, and nothing else is told.
     #[inline(always)]
-    pub(crate) fn out(interface: u32) -> Fate {
-        Fate(interface.into())
+    pub(crate) fn out(interface: u32) -> ForwardingOutcome {
+        ForwardingOutcome(interface.into())
     }
 
     /// The same interface with another status.
     #[inline(always)]
-    pub(crate) fn with_status(self, status: u8) -> Fate {
-        Fate(self.0 & OUTPUT | u64::from(status) << (STATUS_AT + 32))
+    pub(crate) fn with_status(self, status: u8) -> ForwardingOutcome {
+        ForwardingOutcome(self.0 & OUTPUT | u64::from(status) << (STATUS_AT + 32))
     }
 
     /// Whether it is told that it was not forwarded, or why.
@@ -219,8 +219,8 @@ impl Fate {
 
     /// The same status with another interface.
     #[inline(always)]
-    pub(crate) fn with_output(self, interface: u32) -> Fate {
-        Fate(self.0 & !OUTPUT | u64::from(interface))
+    pub(crate) fn with_output(self, interface: u32) -> ForwardingOutcome {
+        ForwardingOutcome(self.0 & !OUTPUT | u64::from(interface))
     }
 }
 
@@ -257,21 +257,40 @@ impl Short {
 
     /// Of a plain packet, from the words that are its own and those that it shares.
     #[inline(always)]
-    pub(crate) fn of_plain([first, second]: [u64; 2], interfaces: u64, Fate(fate): Fate) -> Short {
-        Short([first | fate >> 32, second, interfaces | fate & OUTPUT, 0])
+    pub(crate) fn of_plain(
+        [first, second]: [u64; 2],
+        interfaces: u64,
+        ForwardingOutcome(outcome): ForwardingOutcome,
+    ) -> Short {
+        Short([
+            first | outcome >> 32,
+            second,
+            interfaces | outcome & OUTPUT,
+            0,
+        ])
     }
 
     /// Tells where a packet went; nothing was told before.
     #[inline(always)]
-    pub(crate) fn tell(&mut self, Fate(fate): Fate) {
-        self.0[0] = self.0[0] & !STATUS | fate >> 32;
-        self.0[2] = self.0[2] & !OUTPUT | fate & OUTPUT;
+    pub(crate) fn tell(&mut self, ForwardingOutcome(outcome): ForwardingOutcome) {
+        self.0[0] = self.0[0] & !STATUS | outcome >> 32;
+        self.0[2] = self.0[2] & !OUTPUT | outcome & OUTPUT;
     }
 
     /// Whether it is not the key of a plain packet.
     #[inline(always)]
-    pub(crate) fn differs(&self, own: &[u64; 2], interfaces: u64, Fate(fate): Fate) -> bool {
-        differ(&self.0, own, [interfaces, 0], [fate >> 32, fate & OUTPUT])
+    pub(crate) fn differs(
+        &self,
+        own: &[u64; 2],
+        interfaces: u64,
+        ForwardingOutcome(outcome): ForwardingOutcome,
+    ) -> bool {
+        differ(
+            &self.0,
+            own,
+            [interfaces, 0],
+            [outcome >> 32, outcome & OUTPUT],
+        )
     }
 }
 
@@ -478,7 +497,7 @@ mod tests {
         }
     }
 
-    /// Every bit but those of a packet's fate changes about half of the hash; so does every bit of addresses the digest.
+    /// Every bit but those of a packet's outcome changes about half of the hash; so does every bit of addresses the digest.
     #[test]
     fn a_bit_changes_half_of_the_hash() {
         let secret = Secret::new(&mut Random::new(7));

@@ -25,7 +25,7 @@ pub mod selection;
 mod store;
 mod table;
 
-pub(crate) use key::Fate;
+pub(crate) use key::ForwardingOutcome;
 pub use key::{Addresses, Key};
 pub use record::{EndReason, Facts, FlowRecord, Observation, Reading};
 pub(crate) use record::{Share, Slip};

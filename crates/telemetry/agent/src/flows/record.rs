@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use weir_cpu::sum_up;
 
 use super::index::NONE;
-use super::key::{Addresses, Fate, Key, Kind, Parts, Rest, Secret, Short};
+use super::key::{Addresses, ForwardingOutcome, Key, Kind, Parts, Rest, Secret, Short};
 
 /// FIN of TCP (RFC 9293, 3.1).
 pub const FIN: u16 = 0x01;
@@ -52,7 +52,7 @@ pub struct Reading {
 }
 
 /// What a plain packet of IPv4 tells, half a cache line. What it shares with others lies elsewhere ([`Share`]), where it goes as
-/// well ([`Fate`]).
+/// well ([`ForwardingOutcome`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub(crate) struct Slip {
@@ -95,26 +95,35 @@ pub(crate) struct Share {
 impl Share {
     /// The key of one.
     #[inline(always)]
-    pub(super) fn short(&self, slip: &Slip, fate: Fate) -> Short {
-        Short::of_plain(slip.key, self.interfaces, fate)
+    pub(super) fn short(&self, slip: &Slip, outcome: ForwardingOutcome) -> Short {
+        Short::of_plain(slip.key, self.interfaces, outcome)
     }
 
     /// Whether this is not the key of one; of packets that have a `STATUS`, or never one.
     #[inline(always)]
-    pub(super) fn differs<const STATUS: bool>(&self, key: &Short, slip: &Slip, fate: Fate) -> bool {
-        debug_assert!(STATUS || !fate.has_status());
+    pub(super) fn differs<const STATUS: bool>(
+        &self,
+        key: &Short,
+        slip: &Slip,
+        outcome: ForwardingOutcome,
+    ) -> bool {
+        debug_assert!(STATUS || !outcome.has_status());
         key.differs(
             &slip.key,
             self.interfaces,
-            if STATUS { fate } else { fate.with_status(0) },
+            if STATUS {
+                outcome
+            } else {
+                outcome.with_status(0)
+            },
         )
     }
 
     /// In full width, with its hash.
     #[inline(always)]
-    pub(crate) fn reading(&self, slip: &Slip, fate: Fate, hash: u64) -> Reading {
+    pub(crate) fn reading(&self, slip: &Slip, outcome: ForwardingOutcome, hash: u64) -> Reading {
         Reading {
-            short: self.short(slip, fate),
+            short: self.short(slip, outcome),
             hash,
             sizes: slip.sizes(),
             octets: slip.octets(),

@@ -544,7 +544,7 @@ fn quad<const N: usize>(head: &[u8; N], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::Fate;
+    use super::super::key::ForwardingOutcome;
     use super::*;
     use crate::exporter::RecordSet;
     use crate::random::Random;
@@ -587,7 +587,9 @@ mod tests {
             None => read_by(sight.glass(), frame, &mut slip),
         };
         let plain = if !odd {
-            reading = sight.share.reading(&slip, Fate::default(), hash);
+            reading = sight
+                .share
+                .reading(&slip, ForwardingOutcome::default(), hash);
             true
         } else {
             sight

@@ -16,7 +16,7 @@ use weir_ring::spsc::slots::{self, Reader, Writer};
 
 use super::expiry::{CHOICE, Clock, Dawn, Tally};
 use super::index::{BLOCK, Index, NONE, WAYS};
-use super::key::{Addresses, Fate, Secret};
+use super::key::{Addresses, ForwardingOutcome, Secret};
 use super::record::{
     BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds,
 };
@@ -617,7 +617,7 @@ impl Table {
 pub(crate) struct Plain<'a> {
     pub(crate) share: Share,
     pub(crate) slips: &'a [Slip],
-    pub(crate) fates: &'a [Fate],
+    pub(crate) outcomes: &'a [ForwardingOutcome],
     pub(crate) hashes: &'a [u64],
     /// Where their flows may be, when that was looked for as they were read.
     pub(crate) places: Option<&'a [u32]>,
@@ -647,7 +647,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
         let Plain {
             share,
             slips,
-            fates,
+            outcomes,
             hashes,
             places,
             ..
@@ -676,7 +676,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
                     table,
                     (
                         &slips[from..],
-                        &fates[from..],
+                        &outcomes[from..],
                         &hashes[from..],
                         &places[from..],
                     ),
@@ -696,7 +696,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
                 }
                 octets += block.count::<STATUS>(
                     table,
-                    (&slips[from..], &fates[from..], hashes, &near),
+                    (&slips[from..], &outcomes[from..], hashes, &near),
                     from,
                     BLOCK,
                 );
@@ -722,7 +722,7 @@ impl Block<'_> {
     fn count<const STATUS: bool>(
         &mut self,
         table: &mut Table,
-        (slips, fates, hashes, places): (&[Slip], &[Fate], &[u64], &[u32]),
+        (slips, outcomes, hashes, places): (&[Slip], &[ForwardingOutcome], &[u64], &[u32]),
         from: usize,
         count: usize,
     ) -> u64 {
@@ -731,14 +731,14 @@ impl Block<'_> {
         loop {
             let (slips_left, fates_left, places_left) = (
                 &slips[done..count],
-                fates.get(done..).unwrap_or(&[]),
+                outcomes.get(done..).unwrap_or(&[]),
                 places.get(done..).unwrap_or(&[]),
             );
             let add = AddPlain::<STATUS> {
                 records: table.index.records_mut().0,
                 share: self.share,
                 slips: slips_left,
-                fates: fates_left,
+                outcomes: fates_left,
                 places: places_left,
                 moment: self.moment,
             };
@@ -751,15 +751,15 @@ impl Block<'_> {
             if done >= count {
                 return octets;
             }
-            let (Some(slip), Some(fate), Some(hash)) =
-                (slips.get(done), fates.get(done), hashes.get(done))
+            let (Some(slip), Some(outcome), Some(hash)) =
+                (slips.get(done), outcomes.get(done), hashes.get(done))
             else {
                 return octets;
             };
             if let Some(later) = hashes.get(done + STRANGE) {
                 table.index.fetch(*later);
             }
-            let packet = self.share.reading(slip, *fate, *hash);
+            let packet = self.share.reading(slip, *outcome, *hash);
             if !table.displace(&self.dawn, &packet, places[done], &mut self.tally) {
                 let Block { moment, facts, .. } = self;
                 table.long_way(*moment, &packet, &[0; 4], &mut || facts(from + done));
@@ -774,7 +774,7 @@ struct AddPlain<'a, const STATUS: bool> {
     records: &'a mut [Hot],
     share: Share,
     slips: &'a [Slip],
-    fates: &'a [Fate],
+    outcomes: &'a [ForwardingOutcome],
     places: &'a [u32],
     moment: u32,
 }
@@ -788,16 +788,16 @@ impl<const STATUS: bool> Task for AddPlain<'_, STATUS> {
             records,
             share,
             slips,
-            fates,
+            outcomes,
             places,
             moment,
         } = self;
         let (mut known, mut octets) = (0, 0);
-        for ((slip, fate), place) in slips.iter().zip(fates).zip(places) {
+        for ((slip, outcome), place) in slips.iter().zip(outcomes).zip(places) {
             let Some(hot) = records.get_mut(*place as usize) else {
                 break;
             };
-            if share.differs::<STATUS>(&hot.short, slip, *fate) || slip.marks() & TURNS != 0 {
+            if share.differs::<STATUS>(&hot.short, slip, *outcome) || slip.marks() & TURNS != 0 {
                 break;
             }
             hot.add_plain(slip, moment);

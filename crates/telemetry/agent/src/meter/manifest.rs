@@ -16,8 +16,8 @@ use weir_graph::DropReason;
 use super::directory::Directory;
 use crate::flows::key::Secret;
 use crate::flows::{
-    Addresses, Beside, Facts, Fate, Plain, Read, Reading, Selection, Share, Sight, Slip, Table,
-    VECTOR,
+    Addresses, Beside, Facts, ForwardingOutcome, Plain, Read, Reading, Selection, Share, Sight,
+    Slip, Table, VECTOR,
 };
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
@@ -43,7 +43,7 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lens {
     share: Share,
-    /// Where they are told of their packets' fates, by the record set of the interface.
+    /// Where they are told of their packets' outcomes, by the record set of the interface.
     output: u32,
     status: u8,
     /// Whether it was looked for their flows as they were read.
@@ -65,7 +65,7 @@ pub(super) struct Manifest {
     slips: Vec<Slip>,
     /// By place: the packet's identity, and what became of it.
     packets: Vec<usize>,
-    fates: Vec<Fate>,
+    outcomes: Vec<ForwardingOutcome>,
     /// By place: the hash, and where the flow may be, in runs of which that was looked for.
     hashes: Vec<u64>,
     places: Vec<u32>,
@@ -134,7 +134,7 @@ impl Manifest {
         Manifest {
             slips: Vec::new(),
             packets: Vec::new(),
-            fates: Vec::new(),
+            outcomes: Vec::new(),
             hashes: Vec::new(),
             places: Vec::new(),
             beside: Vec::new(),
@@ -162,7 +162,7 @@ impl Manifest {
     ) {
         self.make_room(packets.len());
         let (from, far) = (self.count, table.filter(|table| table.is_far()));
-        self.fates[from..from + packets.len()].fill(Fate::default());
+        self.outcomes[from..from + packets.len()].fill(ForwardingOutcome::default());
         let secret = self.secret;
         let sight = Sight::new(selection, &secret, interface);
         let share = sight.share;
@@ -222,7 +222,7 @@ impl Manifest {
             self.take(selection, packets.first().map_or(0, came), packets, table);
         }
         let (output, _) = selection.masks_of_fate();
-        self.fates[from..self.count].fill(Fate::out(interface & output));
+        self.outcomes[from..self.count].fill(ForwardingOutcome::out(interface & output));
     }
 
     /// What came last is of a run with this lens: of the last one if it has it, so that there are few.
@@ -249,7 +249,7 @@ impl Manifest {
         let size = (self.count + count).next_power_of_two().max(2 * VECTOR);
         self.slips.resize(size, Slip::default());
         self.packets.resize(size, 0);
-        self.fates.resize(size, Fate::default());
+        self.outcomes.resize(size, ForwardingOutcome::default());
         self.hashes.resize(size, 0);
         self.places.resize(size, 0);
         self.beside.resize(size, Beside::default());
@@ -278,8 +278,8 @@ impl Manifest {
                 flags,
                 packets,
             );
-            if let Some(fates) = self.fates.get_mut(self.cursor..self.cursor + same) {
-                fates.fill(Fate::out(interface & lens.output));
+            if let Some(outcomes) = self.outcomes.get_mut(self.cursor..self.cursor + same) {
+                outcomes.fill(ForwardingOutcome::out(interface & lens.output));
             }
             self.gone += same;
             self.cursor += same;
@@ -330,7 +330,7 @@ impl Manifest {
             return self.keep_at(place);
         }
         let output = self.lens_of(place).output;
-        self.fates[place] = self.fates[place].with_output(interface & output);
+        self.outcomes[place] = self.outcomes[place].with_output(interface & output);
         self.set_gone(place);
     }
 
@@ -416,15 +416,15 @@ impl Manifest {
 
     fn tell_status(&mut self, place: usize, status: u8) {
         let mask = self.lens_of(place).status;
-        self.fates[place] = self.fates[place].with_status(status & mask);
+        self.outcomes[place] = self.outcomes[place].with_status(status & mask);
     }
 
-    /// Takes in what waited, its fate told.
+    /// Takes in what waited, its outcome told.
     fn add(&mut self, late: Late) {
         self.make_room(1);
         let place = self.count;
         self.packets[place] = GONE;
-        self.fates[place] = late.fate;
+        self.outcomes[place] = late.outcome;
         self.others.put(place, late.reading, late.addresses);
         self.others.facts.push((place, late.facts));
         self.count += 1;
@@ -496,7 +496,7 @@ impl Manifest {
         let (mut reading, addresses) = told.unwrap_or_else(|| {
             (
                 lens.share
-                    .reading(slip, Fate::default(), self.hashes[place]),
+                    .reading(slip, ForwardingOutcome::default(), self.hashes[place]),
                 Addresses::default(),
             )
         });
@@ -509,7 +509,7 @@ impl Manifest {
             addresses,
             facts: self.facts(place),
             lens,
-            fate: Fate::default(),
+            outcome: ForwardingOutcome::default(),
         }
     }
 
@@ -521,7 +521,7 @@ impl Manifest {
                 let plain = Plain {
                     share: lens.share,
                     slips: &manifest.slips[from..end],
-                    fates: &manifest.fates[from..end],
+                    outcomes: &manifest.outcomes[from..end],
                     hashes: &manifest.hashes[from..end],
                     places: lens.far.then(|| &manifest.places[from..end]),
                     has_status: lens.status != 0,
@@ -552,7 +552,7 @@ impl Manifest {
             let Some(reading) = self.others.readings.get_mut(*other as usize) else {
                 continue;
             };
-            reading.short.tell(self.fates[*place as usize]);
+            reading.short.tell(self.outcomes[*place as usize]);
             if run.is_some_and(|run| run.lens.far) {
                 reading.guess_is(self.places[*place as usize]);
             } else {
@@ -924,13 +924,14 @@ struct Late {
     addresses: Addresses,
     facts: Facts,
     lens: Lens,
-    fate: Fate,
+    outcome: ForwardingOutcome,
 }
 
 impl Late {
     fn tell(&mut self, interface: u32, status: u8) {
         let status = if status == FORWARDED { 0 } else { status };
-        self.fate = Fate::out(interface & self.lens.output).with_status(status & self.lens.status);
+        self.outcome = ForwardingOutcome::out(interface & self.lens.output)
+            .with_status(status & self.lens.status);
     }
 }
 

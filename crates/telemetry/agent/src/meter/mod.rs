@@ -2,7 +2,7 @@
 //!
 //! One for each worker. A packet is read once, in one pass over the vector as it comes ([`Selection`]), and the table's bucket
 //! for it is asked for; the reading waits beside the packets' way (`manifest`) until the graph tells where they go: out of an
-//! interface, dropped for a reason, kept by this router, or held. When the turn is over all fates are known, and the whole
+//! interface, dropped for a reason, kept by this router, or held. When the turn is over all outcomes are known, and the whole
 //! of it goes into the table in one go ([`Table::count`]), whose waits for memory overlap. What is metered where it leaves is observed there and
 //! counted with the same turn.
 //!
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::Pkt;
-use weir_graph::{Look, Marks, Point, Tap, Whither, World};
+use weir_graph::{Destination, Look, Marks, Point, Tap, World};
 
 pub use control::{MeterControl, MeterCounters, MeterPlan, MeterSettings};
 pub use question::{Answer, FlowFilter, FlowOrder, Question};
@@ -267,22 +267,24 @@ impl<W: World> Tap<W> for Meter {
         true
     }
 
-    fn goes(&mut self, whither: Whither, packets: &[Pkt]) {
+    fn goes(&mut self, destination: Destination, packets: &[Pkt]) {
         let Meter {
             arrivals,
             departures,
             waiting,
             ..
         } = self;
-        match whither {
-            Whither::Out { interface, flags } => arrivals.leave(interface, flags, packets, waiting),
-            Whither::Held => packets
+        match destination {
+            Destination::Out { interface, flags } => {
+                arrivals.leave(interface, flags, packets, waiting)
+            }
+            Destination::Held => packets
                 .iter()
                 .for_each(|packet| arrivals.hold(packet, waiting)),
-            Whither::Kept => packets
+            Destination::Kept => packets
                 .iter()
                 .for_each(|packet| arrivals.keep(packet, waiting)),
-            Whither::Dropped(reason) => packets.iter().for_each(|packet| {
+            Destination::Dropped(reason) => packets.iter().for_each(|packet| {
                 arrivals.drop(packet, reason, waiting);
                 // What a driver refused, metered where it would have left.
                 if !departures.is_empty() {

@@ -13,7 +13,7 @@
 //! Should a packet go without its end being told, its sample keeps no others back for longer than two ticks.
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::Fate;
+use weir_graph::PacketOutcome;
 use weir_ring::spsc::slots::Writer;
 
 use super::Sample;
@@ -87,9 +87,9 @@ impl OpenSamples {
 
     /// A packet that was about to go out ended so after all, and its sample is not shown yet.
     #[cold]
-    pub(super) fn correct(&mut self, place: usize, fate: Fate) {
+    pub(super) fn correct(&mut self, place: usize, outcome: PacketOutcome) {
         self.ring
-            .change_staged(place, |sample| sample.fate = Some(fate));
+            .change_staged(place, |sample| sample.outcome = Some(outcome));
     }
 
     /// Of packets about to leave by an interface one is marked: it ends so if it stands where it stood as it came in and no other
@@ -118,7 +118,7 @@ impl OpenSamples {
         &mut self,
         packets: &[Pkt],
         marked: usize,
-        fate: impl Fn(&Pkt) -> Fate,
+        outcome: impl Fn(&Pkt) -> PacketOutcome,
     ) -> usize {
         let first = self.next;
         let in_place = |sample: &mut Sample| {
@@ -127,7 +127,7 @@ impl OpenSamples {
                 .filter(|packet| packet.identity() == sample.identity);
             let packet = packet.filter(|packet| sample.open && packet.flags().any(Flags::MARKED));
             packet
-                .map(|packet| sample.end(fate(packet), packet))
+                .map(|packet| sample.end(outcome(packet), packet))
                 .is_some()
         };
         let mut ended = 0;
@@ -167,12 +167,12 @@ impl OpenSamples {
 
     /// Writes what became of a packet into its sample; `false` when that is not here any more.
     #[inline(always)]
-    pub(super) fn end(&mut self, packet: &Pkt, fate: Fate) -> bool {
+    pub(super) fn end(&mut self, packet: &Pkt, outcome: PacketOutcome) -> bool {
         let place = self.find(|sample| sample.open && sample.identity == packet.identity());
         let Some(place) = place else { return false };
         let ended = self
             .ring
-            .change_staged(place, |sample| sample.end(fate, packet))
+            .change_staged(place, |sample| sample.end(outcome, packet))
             .is_some();
         self.note_end(place);
         ended
@@ -201,10 +201,10 @@ impl OpenSamples {
             let place = self.ring.next().wrapping_sub(back);
             let reopened = self.ring.change_staged(place, |sample| {
                 let it = sample.ticket != 0
-                    && sample.fate.is_some()
+                    && sample.outcome.is_some()
                     && sample.identity == packet.identity();
                 if it {
-                    (sample.open, sample.fate) = (true, None);
+                    (sample.open, sample.outcome) = (true, None);
                 }
                 it
             });

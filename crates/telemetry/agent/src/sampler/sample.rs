@@ -5,7 +5,7 @@
 //! the bytes as they left, the bytes as they came.
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::Fate;
+use weir_graph::PacketOutcome;
 
 /// The most bytes of a packet that a sample keeps.
 pub const MOST_HEADER: usize = 256;
@@ -28,7 +28,7 @@ pub struct Sample {
     pub(super) identity: usize,
     /// Bytes of the whole frame, without FCS.
     pub frame: u32,
-    /// Under which its fate is told; 0 of what goes out, whose fate is to go out unless the sample has another one.
+    /// Under which its outcome is told; 0 of what goes out, whose outcome is to go out unless the sample has another one.
     pub ticket: u32,
     /// The interface that the packet came in on; 0 of what this router itself sends.
     pub input: u32,
@@ -37,7 +37,7 @@ pub struct Sample {
     /// How many of `header` are the packet's: enough of them to tell where it goes.
     pub copied: u16,
     /// What became of it, when that was known before anybody read it.
-    pub(crate) fate: Option<Fate>,
+    pub(crate) outcome: Option<PacketOutcome>,
     /// How many of `leaving` are the packet's.
     left: u16,
     /// Whether its end may still be written here.
@@ -68,7 +68,7 @@ impl Default for Sample {
             input: 0,
             kept: 0,
             copied: 0,
-            fate: None,
+            outcome: None,
             left: 0,
             open: false,
             place: 0,
@@ -95,8 +95,8 @@ impl Sample {
     /// What became of the packet, if that is written here.
     #[must_use]
     pub fn ending(&self) -> Option<Ending<'_>> {
-        self.fate.map(|fate| Ending {
-            fate,
+        self.outcome.map(|outcome| Ending {
+            outcome,
             leaving: self.leaving.get(..self.left as usize).unwrap_or(&[]),
         })
     }
@@ -104,7 +104,7 @@ impl Sample {
     /// Writes the first facts of a packet whose end is to follow.
     #[inline(always)]
     pub(super) fn begin(&mut self, packet: &Pkt, open: bool) {
-        (self.identity, self.open, self.fate) = (packet.identity(), open, None);
+        (self.identity, self.open, self.outcome) = (packet.identity(), open, None);
     }
 
     /// Writes that a marked packet which stands where it stood as it came in leaves by an interface. `false`, and nothing is done,
@@ -121,9 +121,9 @@ impl Sample {
         };
         if is_it && is_plain {
             self.leaving = *line;
-            (self.left, self.fate, self.open) = (
+            (self.left, self.outcome, self.open) = (
                 packet.len().min(MOST_LEAVING) as u16,
-                Some(Fate::Sent(interface)),
+                Some(PacketOutcome::Sent(interface)),
                 false,
             );
         }
@@ -132,19 +132,19 @@ impl Sample {
 
     /// Writes what became of it.
     #[inline(always)]
-    pub(super) fn end(&mut self, fate: Fate, packet: &Pkt) {
-        if let Fate::Sent(_) = fate {
+    pub(super) fn end(&mut self, outcome: PacketOutcome, packet: &Pkt) {
+        if let PacketOutcome::Sent(_) = outcome {
             self.left = keep(packet, &mut self.leaving);
         }
-        (self.fate, self.open) = (Some(fate), false);
+        (self.outcome, self.open) = (Some(outcome), false);
     }
 }
 
 /// What became of a sampled packet, as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending<'a> {
-    /// Its fate.
-    pub fate: Fate,
+    /// Its outcome.
+    pub outcome: PacketOutcome,
     /// Its first bytes as they left, if it was sent.
     pub leaving: &'a [u8],
 }
@@ -154,7 +154,7 @@ pub struct Ending<'a> {
 pub struct Told {
     /// The worker that sampled it, and the ticket.
     pub mark: Mark,
-    fate: Fate,
+    outcome: PacketOutcome,
     left: u16,
     leaving: [u8; MOST_LEAVING],
 }
@@ -162,26 +162,26 @@ pub struct Told {
 impl Told {
     /// Of a packet with a mark.
     #[must_use]
-    pub fn new(mark: Mark, fate: Fate, packet: &Pkt) -> Told {
+    pub fn new(mark: Mark, outcome: PacketOutcome, packet: &Pkt) -> Told {
         let mut leaving = [0; MOST_LEAVING];
-        let left = if let Fate::Sent(_) = fate {
+        let left = if let PacketOutcome::Sent(_) = outcome {
             keep(packet, &mut leaving)
         } else {
             0
         };
         Told {
             mark,
-            fate,
+            outcome,
             left,
             leaving,
         }
     }
 
     #[cfg(test)]
-    pub(crate) fn bare(ticket: u32, fate: Fate) -> Told {
+    pub(crate) fn bare(ticket: u32, outcome: PacketOutcome) -> Told {
         Told {
             mark: Mark::new(0, ticket),
-            fate,
+            outcome,
             left: 0,
             leaving: [0; MOST_LEAVING],
         }
@@ -191,7 +191,7 @@ impl Told {
     #[must_use]
     pub fn ending(&self) -> Ending<'_> {
         Ending {
-            fate: self.fate,
+            outcome: self.outcome,
             leaving: self.leaving.get(..self.left as usize).unwrap_or(&[]),
         }
     }

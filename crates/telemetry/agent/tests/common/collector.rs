@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use weir_flowfmt::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
 use weir_flowfmt::sflow::{CountersSample, DataFormat, FlowSample, InterfaceCounters};
-use weir_telemetry::agent::{AgentConfig, Asked, InterfaceReport, Reports, Way, Ways};
+use weir_telemetry::agent::{
+    AgentConfig, Asked, InterfaceReport, PathLookup, Reports, SampledPath,
+};
 
 /// A flow sample as it was received.
 #[derive(Clone, Debug)]
@@ -201,20 +203,20 @@ impl Reports for Interfaces {
             .unwrap_or("?")
     }
 
-    fn with_ways(&self, work: &mut dyn FnMut(&dyn Ways)) {
+    fn with_ways(&self, work: &mut dyn FnMut(&dyn PathLookup)) {
         work(&AsSeen);
     }
 }
 
-/// Ways of a router without sub-interfaces, routes and labels.
+/// PathLookup of a router without sub-interfaces, routes and labels.
 struct AsSeen;
 
-impl Ways for AsSeen {
-    fn way(&self, asked: &Asked<'_>) -> Way {
-        Way {
+impl PathLookup for AsSeen {
+    fn way(&self, asked: &Asked<'_>) -> SampledPath {
+        SampledPath {
             input: asked.input,
             output: asked.departure.map_or(0, |(port, _)| port),
-            ..Way::default()
+            ..SampledPath::default()
         }
     }
 }

@@ -67,14 +67,14 @@ pub(crate) struct Switched {
     pub(crate) dead: usize,
 }
 
-/// A thread that moves frames from one port to the other, both ways, and sleeps when there are none.
+/// A thread that moves frames from one port to the other, both relays, and sleeps when there are none.
 pub(crate) struct Switch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Switched>,
 }
 
 /// One direction of one queue.
-struct Way {
+struct Relay {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
 }
@@ -82,13 +82,13 @@ struct Way {
 impl Switch {
     /// Joins queue N of one port with queue N of the other.
     pub(crate) fn start(one: &mut AfxdpPort, other: &mut AfxdpPort, pool: &Pool) -> Switch {
-        let mut ways = Vec::new();
+        let mut relays = Vec::new();
         for (near, far) in one.take_queues().into_iter().zip(other.take_queues()) {
-            ways.push(Way {
+            relays.push(Relay {
                 rx: near.rx.unwrap(),
                 tx: far.tx.unwrap(),
             });
-            ways.push(Way {
+            relays.push(Relay {
                 rx: far.rx.unwrap(),
                 tx: near.tx.unwrap(),
             });
@@ -97,7 +97,7 @@ impl Switch {
         let (told, pool) = (stop.clone(), pool.clone());
         Switch {
             stop,
-            thread: std::thread::spawn(move || run(ways, &pool, &told)),
+            thread: std::thread::spawn(move || run(relays, &pool, &told)),
         }
     }
 
@@ -108,24 +108,24 @@ impl Switch {
     }
 }
 
-fn run(mut ways: Vec<Way>, pool: &Pool, stop: &AtomicBool) -> Switched {
+fn run(mut relays: Vec<Relay>, pool: &Pool, stop: &AtomicBool) -> Switched {
     let mut cache = PktCache::new(pool);
     let mut vector = Vector::with_capacity(VECTOR);
     let (mut refused, mut dead) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
         let mut moved = 0;
-        for way in &mut ways {
+        for way in &mut relays {
             moved += way.rx.recv(&mut vector, &mut cache, VECTOR);
             way.tx.send(&mut vector, &mut cache);
             refused += vector.len() as u64;
             cache.free_all(vector.drain());
         }
-        ways.iter_mut().for_each(|way| way.tx.flush(&mut cache));
-        let before = ways.len();
-        ways.retain(|way| !way.rx.is_dead());
-        dead += before - ways.len();
+        relays.iter_mut().for_each(|way| way.tx.flush(&mut cache));
+        let before = relays.len();
+        relays.retain(|way| !way.rx.is_dead());
+        dead += before - relays.len();
         if moved == 0 {
-            sleep(&mut ways);
+            sleep(&mut relays);
         }
     }
     Switched {
@@ -135,9 +135,9 @@ fn run(mut ways: Vec<Way>, pool: &Pool, stop: &AtomicBool) -> Switched {
     }
 }
 
-fn sleep(ways: &mut [Way]) {
-    ways.iter_mut().for_each(|way| way.rx.before_sleep());
-    let readable: Vec<BorrowedFd<'_>> = ways.iter().filter_map(|way| way.rx.readable()).collect();
+fn sleep(relays: &mut [Relay]) {
+    relays.iter_mut().for_each(|way| way.rx.before_sleep());
+    let readable: Vec<BorrowedFd<'_>> = relays.iter().filter_map(|way| way.rx.readable()).collect();
     let mut fds: Vec<PollFd<'_>> = readable
         .iter()
         .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
@@ -295,7 +295,7 @@ fn receive(sink: &UdpSocket, count: u32, received: &AtomicU32) -> Arrived {
     arrived
 }
 
-/// Socket pairs both ways: who sends, where to, who receives.
+/// Socket pairs both relays: who sends, where to, who receives.
 pub(crate) fn both_ways(lab: &Lab, flows: u16) -> [(Vec<UdpSocket>, Ipv4Addr, UdpSocket); 2] {
     let senders = |host| (0..flows).map(|flow| udp(lab, host, 6000 + flow)).collect();
     [

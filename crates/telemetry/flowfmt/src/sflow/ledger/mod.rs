@@ -24,7 +24,7 @@ use super::{
 };
 use estimate::{Counted, Sampled};
 use numbers::{Clock, Growing};
-use way::Way;
+use way::SampleDirection;
 
 mod estimate;
 mod numbers;
@@ -191,7 +191,7 @@ impl Agent {
             Sample::Flow(_, fixed, records) => {
                 let way = way::way(fixed);
                 entry.flow(fixed, *records, way, order, kept);
-                if let Way::Known(_, Some(interface)) = way {
+                if let SampleDirection::Known(_, Some(interface)) = way {
                     self.belongs(interface, source.index, kept);
                 }
             }
@@ -335,7 +335,7 @@ impl DataSource {
         &mut self,
         sample: &FlowSample,
         records: FlowRecords<'_>,
-        way: Way,
+        way: SampleDirection,
         order: Order,
         kept: &mut Kept,
     ) {
@@ -364,10 +364,10 @@ impl DataSource {
         let Some(raw) = raw else { return };
         let [ingress, egress] = &mut self.sampled;
         let span = match way {
-            Way::Known(Direction::Ingress, _) => ingress,
-            Way::Known(Direction::Egress, _) => egress,
-            Way::Unknown => &mut self.undirected,
-            Way::Between(input, output) => {
+            SampleDirection::Known(Direction::Ingress, _) => ingress,
+            SampleDirection::Known(Direction::Egress, _) => egress,
+            SampleDirection::Unknown => &mut self.undirected,
+            SampleDirection::Between(input, output) => {
                 let pair = (input, output, way::by_vlan(&raw, records));
                 let is_new = !self.pairs.contains_key(&pair);
                 if is_new

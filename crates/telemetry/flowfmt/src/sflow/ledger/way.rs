@@ -17,7 +17,7 @@ const REFUSED: Port = Port::discarded(259);
 
 /// What a sample says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SampleDirection {
     /// Known; and the interface that therefore belongs to the source.
     Known(Direction, Option<u32>),
     /// Between these two interfaces (0 for none), of which neither is the source. The VLANs may tell.
@@ -26,15 +26,15 @@ pub(super) enum Way {
     Unknown,
 }
 
-pub(super) fn way(sample: &FlowSample) -> Way {
+pub(super) fn way(sample: &FlowSample) -> SampleDirection {
     if sample.source.class != 0 {
-        return Way::Unknown;
+        return SampleDirection::Unknown;
     }
     let itself = Port::interface(sample.source.index);
     match (sample.input == itself, sample.output == itself) {
-        (true, true) => return Way::Unknown,
-        (true, false) => return Way::Known(Direction::Ingress, None),
-        (false, true) => return Way::Known(Direction::Egress, None),
+        (true, true) => return SampleDirection::Unknown,
+        (true, false) => return SampleDirection::Known(Direction::Ingress, None),
+        (false, true) => return SampleDirection::Known(Direction::Egress, None),
         (false, false) => {}
     }
     // Who samples what goes out knows where it goes, and who samples what comes in, where from.
@@ -42,11 +42,11 @@ pub(super) fn way(sample: &FlowSample) -> Way {
         (port.format == 0 && port != Port::UNKNOWN && port != Port::INTERNAL).then_some(port.value)
     };
     match (interface(sample.input), interface(sample.output)) {
-        (Some(input), Some(output)) => Way::Between(input, output),
-        (Some(input), None) if sample.output == REFUSED => Way::Between(input, 0),
-        (Some(input), None) => Way::Known(Direction::Ingress, Some(input)),
-        (None, Some(output)) => Way::Known(Direction::Egress, Some(output)),
-        (None, None) => Way::Unknown,
+        (Some(input), Some(output)) => SampleDirection::Between(input, output),
+        (Some(input), None) if sample.output == REFUSED => SampleDirection::Between(input, 0),
+        (Some(input), None) => SampleDirection::Known(Direction::Ingress, Some(input)),
+        (None, Some(output)) => SampleDirection::Known(Direction::Egress, Some(output)),
+        (None, None) => SampleDirection::Unknown,
     }
 }
 

@@ -11,7 +11,7 @@ use weir_flowfmt::sflow::{
     CountersSample, EthernetCounters, FlowSample, InterfaceCounters, LagCounters, Port, RawHeader,
     Source, UNKNOWN_COUNTER_32, VlanCounters,
 };
-use weir_graph::Fate;
+use weir_graph::PacketOutcome;
 use weir_ring::Padded;
 
 use super::datagrams::Datagrams;
@@ -20,7 +20,7 @@ use super::indices::Indices;
 use super::join::Join;
 use super::kernel::Kernel;
 use super::numbers::Numbers;
-use super::ways::{Asked, Ways};
+use super::ways::{Asked, PathLookup};
 use super::{AgentConfig, InterfaceReport};
 use crate::sampler::{Ending, Sample, SampleSource, SamplerCounters};
 
@@ -32,13 +32,13 @@ pub(super) const MACHINE: u32 = u32::MAX;
 const MACHINE_SOURCE: Source = Source { class: 2, index: 1 };
 
 /// Where samples get their numbers.
-pub(super) struct Desk {
+pub(super) struct SampleNumbering {
     pub(super) datagrams: Datagrams,
     pub(super) numbers: Numbers,
     /// Samples put into datagrams, by worker.
     pub(super) sent: Vec<u64>,
     pub(super) lost: u64,
-    /// Samples whose fate did not come in time.
+    /// Samples whose outcome did not come in time.
     pub(super) incomplete: u64,
     pub(super) kernel: Kernel,
     pub(super) indices: Indices,
@@ -46,10 +46,10 @@ pub(super) struct Desk {
     pub(super) losses: Vec<Arc<Padded<SamplerCounters>>>,
 }
 
-impl Desk {
-    /// A desk for the samples of so many workers.
-    pub(super) fn new(config: &AgentConfig, workers: usize, now: Instant) -> Desk {
-        Desk {
+impl SampleNumbering {
+    /// A numbering for the samples of so many workers.
+    pub(super) fn new(config: &AgentConfig, workers: usize, now: Instant) -> SampleNumbering {
+        SampleNumbering {
             datagrams: Datagrams::new(config, now),
             numbers: Numbers::default(),
             sent: vec![0; workers],
@@ -66,11 +66,11 @@ impl Desk {
         &mut self,
         sources: &mut [SampleSource],
         joins: &mut [Join],
-        ways: &dyn Ways,
+        ways: &dyn PathLookup,
         now: Instant,
     ) {
         for source in sources {
-            source.fates.pop_many(usize::MAX, |told| {
+            source.outcomes.pop_many(usize::MAX, |told| {
                 let worker = told.mark.worker();
                 let waited = joins.get_mut(worker).and_then(|join| join.told(&told));
                 if let Some(sample) = waited {
@@ -80,13 +80,13 @@ impl Desk {
         }
     }
 
-    /// One sample out of its ring: it goes out, or waits for its fate.
+    /// One sample out of its ring: it goes out, or waits for its outcome.
     pub(super) fn take(
         &mut self,
         worker: usize,
         sample: &Sample,
         join: &mut Join,
-        ways: &dyn Ways,
+        ways: &dyn PathLookup,
         now: Instant,
     ) {
         self.numbers
@@ -112,11 +112,11 @@ impl Desk {
         worker: usize,
         sample: &Sample,
         ending: Option<Ending<'_>>,
-        ways: &dyn Ways,
+        ways: &dyn PathLookup,
         now: Instant,
     ) {
         let way = ways.way(&Asked::of(sample, ending));
-        let fate = ending.map(|ending| ending.fate);
+        let outcome = ending.map(|ending| ending.outcome);
         let (source, indices) = (self.numbers.source(sample.interface), &self.indices);
         let flow = FlowSample {
             sequence: source.next_flow(),
@@ -134,7 +134,7 @@ impl Desk {
             } else {
                 Port::interface(indices.told(way.input))
             },
-            output: output(fate, sample.start(), indices.told(way.output)),
+            output: output(outcome, sample.start(), indices.told(way.output)),
         };
         // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
         let header = RawHeader {
@@ -152,7 +152,7 @@ impl Desk {
             return;
         }
         source.flow_added(worker);
-        let left = matches!(fate, None | Some(Fate::Sent(_)));
+        let left = matches!(outcome, None | Some(PacketOutcome::Sent(_)));
         self.kernel
             .sample(sample, way.input, if left { way.output } else { 0 });
         if let Some(sent) = self.sent.get_mut(worker) {
@@ -217,13 +217,13 @@ impl Desk {
     }
 }
 
-/// Where a packet went that began so, as the sample says it. Without a fate it is what goes out, or not known.
-fn output(fate: Option<Fate>, start: &[u8], interface: u32) -> Port {
-    match fate {
-        None | Some(Fate::Sent(_)) => Port::interface(interface),
-        Some(Fate::Kept) => Port::INTERNAL,
-        Some(Fate::Copied(count)) => Port::multiple(count),
-        Some(Fate::Dropped { reason, .. }) => {
+/// Where a packet went that began so, as the sample says it. Without a outcome it is what goes out, or not known.
+fn output(outcome: Option<PacketOutcome>, start: &[u8], interface: u32) -> Port {
+    match outcome {
+        None | Some(PacketOutcome::Sent(_)) => Port::interface(interface),
+        Some(PacketOutcome::Kept) => Port::INTERNAL,
+        Some(PacketOutcome::Copied(count)) => Port::multiple(count),
+        Some(PacketOutcome::Dropped { reason, .. }) => {
             Port::discarded(u32::from(crate::discard_code_of(reason, start)))
         }
     }
