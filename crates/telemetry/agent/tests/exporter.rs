@@ -79,6 +79,7 @@ fn observation(flow: u32) -> Observation {
         parts.source[0] = 0x20;
     }
     Observation {
+        extra: Default::default(),
         key: Key::new(&parts),
         octets: 100 + flow % 1000,
         tcp_flags: 0,

@@ -145,9 +145,9 @@ pub const NAMED: [(&str, &[u16]); 4] = [
 ];
 
 /// Fields that tell flows apart (RFC 7011 4.4).
-const KEYS: [u16; 25] = [
-    4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 80, 89, 139, 195, 234, 243,
-    245, 256,
+const KEYS: [u16; 29] = [
+    4, 5, 7, 8, 10, 11, 12, 14, 27, 28, 31, 32, 56, 58, 60, 61, 70, 71, 72, 73, 74, 80, 89, 139,
+    195, 234, 243, 245, 256,
 ];
 
 /// Why a record set cannot be exported.
@@ -377,16 +377,7 @@ impl Plan {
     /// Which fields tell flows apart: `flowKeyIndicator` (173), a bit for each of the first 64 fields.
     #[must_use]
     pub fn key_indicator(template: &Template) -> u64 {
-        // Of IP flows the MAC addresses are those of the first packet.
-        let is_ip = template
-            .fields
-            .iter()
-            .any(|field| matches!(field.number, 4 | 7 | 8 | 11 | 12 | 27 | 28));
-        let is_key = |field: &Field| {
-            field.space == Space::Iana
-                && KEYS.contains(&field.number)
-                && !(is_ip && matches!(field.number, 56 | 80))
-        };
+        let is_key = |field: &Field| field.space == Space::Iana && KEYS.contains(&field.number);
         let keys = template
             .fields
             .iter()

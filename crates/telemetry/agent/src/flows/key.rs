@@ -4,9 +4,13 @@
 //! are compared as well.
 //!
 //! Hash and digest are NH of UMAC (Black and others 1999, RFC 4418 5.2): sums of products of pairs, each word with a
-//! random one added. Whoever does not know the random words finds colliding keys only by chance, however many he tries
-//! beforehand. Where a packet goes (its interface of departure and status) is no part of the hash, so that it is known
-//! where the packet comes in; flows that differ in nothing else, of which there are a few at most, share a bucket.
+//! random one added. Without the random words, colliding keys are found only by chance. Where a packet goes (its output
+//! interface and status) is not hashed, so that the hash can be computed when the packet arrives; flows that differ in
+//! nothing else, of which there are a few at most, share a bucket.
+//!
+//! Record sets may select parts that a key has no field for: MAC addresses of IP flows and label stack entries below the
+//! top one ([`Extra`]). They enter the digest. A flow of IPv4 that has any is stored as a wide one, whose digest is compared
+//! in place of its addresses: two flows that differ in such parts alone are one only if 64-bit keyed digests collide.
 
 use weir_cpu::{Lane, Lanes, differ};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -129,6 +133,34 @@ impl Key {
     }
 }
 
+/// Parts of a flow's identity that [`Key`] has no field for, as a record set selects them; zero when there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extra([u64; 3]);
+
+impl Extra {
+    /// From MAC addresses and the label stack entries below the top one (24 bits each); what is not selected is zero.
+    #[must_use]
+    pub fn new(source_mac: [u8; 6], destination_mac: [u8; 6], labels: [u32; 4]) -> Extra {
+        let six = |mac: [u8; 6]| {
+            let [a, b, c, d, e, f] = mac;
+            u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+        };
+        let [first, second, third, fourth] = labels.map(|label| u64::from(label & 0x00ff_ffff));
+        Extra([
+            six(source_mac) | (first & 0xffff) << 48,
+            six(destination_mac) | (second & 0xffff) << 48,
+            first >> 16 | second >> 16 << 8 | third << 16 | fourth << 40,
+        ])
+    }
+
+    /// Whether it has no part.
+    #[inline]
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.0 == [0; 3]
+    }
+}
+
 impl Key {
     /// The number of its record set.
     #[inline]
@@ -137,11 +169,12 @@ impl Key {
         self.0[4] as u8 >> SET_AT
     }
 
-    /// Its 32 octets, and the addresses of what is not IPv4.
+    /// Its 32 octets, and the addresses of what is not plain IPv4. `extra` is what the flow has besides.
     #[must_use]
-    pub fn split(&self, secret: &Secret) -> (Short, Addresses) {
-        let [s0, s1, d0, d1, middle, interfaces, tags] = self.0;
-        if middle & KIND == Kind::Ip4 as u64 {
+    pub fn split(&self, secret: &Secret, extra: &Extra) -> (Short, Addresses) {
+        let [s0, s1, d0, d1, mut middle, interfaces, tags] = self.0;
+        let is_ip4 = middle & KIND == Kind::Ip4 as u64;
+        if is_ip4 && extra.is_none() {
             debug_assert!(
                 (s0 | d0 | s1 << 32 | d1 << 32) == 0,
                 "addresses of IPv4 have four octets"
@@ -152,16 +185,23 @@ impl Key {
             );
         }
         let addresses = [s0, s1, d0, d1];
-        (
-            Short::new(secret.digest(&addresses), middle, interfaces, tags),
-            addresses,
-        )
+        let mut digest = secret.digest(&addresses);
+        if !extra.is_none() {
+            digest = secret.digest_more(digest, extra);
+            if is_ip4 {
+                middle = middle & !KIND | WIDE_IP4;
+            }
+        }
+        (Short::new(digest, middle, interfaces, tags), addresses)
     }
 
     /// Both put together again.
     #[must_use]
     pub fn join(short: &Short, addresses: &Addresses) -> Key {
-        let ([both, middle], [_, _, interfaces, tags]) = (short.begin(), short.0);
+        let ([both, mut middle], [_, _, interfaces, tags]) = (short.begin(), short.0);
+        if middle & KIND == WIDE_IP4 {
+            middle = middle & !KIND | Kind::Ip4 as u64;
+        }
         let [s0, s1, d0, d1] = if short.is_ip4() {
             [0, both << 32, 0, both & !0xffff_ffff]
         } else {
@@ -185,6 +225,8 @@ pub struct Short(pub(crate) [u64; 4]);
 
 /// Bits of the first word: what kind of flow, and where the other small parts begin.
 const KIND: u64 = 7;
+/// IPv4 with parts that a key has no field for: its addresses lie elsewhere. In a [`Short`] only.
+const WIDE_IP4: u64 = 5;
 pub(crate) const PROTOCOL_AT: u32 = 8;
 const STATUS_AT: u32 = 16;
 pub(crate) const TOS_AT: u32 = 24;
@@ -318,17 +360,28 @@ fn swapped(word: u16) -> u16 {
 
 /// The random words of a worker's hash.
 #[derive(Clone, Copy, Debug)]
-pub struct Secret([u64; 10]);
+pub struct Secret([u64; 10], [u64; 4]);
 
 /// The share of interfaces and tags in a hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rest(u128);
 
 impl Secret {
-    /// Words that nobody knows who does not know the seed.
+    /// Words that cannot be predicted without the seed.
     #[must_use]
     pub fn new(random: &mut Random) -> Secret {
-        Secret(std::array::from_fn(|_| random.bits()))
+        Secret(
+            std::array::from_fn(|_| random.bits()),
+            std::array::from_fn(|_| random.bits()),
+        )
+    }
+
+    /// A digest of addresses and of what a flow has besides.
+    fn digest_more(&self, digest: u64, Extra([a, b, c]): &Extra) -> u64 {
+        let [s, t, u, v] = self.1;
+        mix(product(*a, s, *b, t)
+            .wrapping_add(product(*c, u, digest, v))
+            .wrapping_add(self.ground()))
     }
 
     /// 64 bits in place of addresses.
@@ -489,11 +542,39 @@ mod tests {
             };
             (parts.source[15], parts.destination[12]) = (1, 200);
             let key = Key::new(&parts);
-            let (short, addresses) = key.split(&secret);
+            let (short, addresses) = key.split(&secret, &Extra::default());
             assert_eq!(
                 (Key::join(&short, &addresses), short.is_ip4()),
                 (key, kind == Kind::Ip4)
             );
+        }
+    }
+
+    /// Every bit of what a flow has besides changes what is compared, and its addresses are kept.
+    #[test]
+    fn extra_parts_separate_flows() {
+        let secret = Secret::new(&mut Random::new(3));
+        for kind in [Kind::Ip4, Kind::Ip6, Kind::L2] {
+            let mut parts = Parts {
+                kind,
+                protocol: 17,
+                ..Parts::default()
+            };
+            (parts.source[15], parts.destination[12]) = (1, 200);
+            let key = Key::new(&parts);
+            let mut seen = vec![key.split(&secret, &Extra::default()).0];
+            for bit in 0..192 {
+                let (mut macs, mut labels) = ([[0; 6]; 2], [0; 4]);
+                match bit {
+                    0..96 => macs[bit / 48][bit % 48 / 8] = 1 << (bit % 8),
+                    _ => labels[(bit - 96) / 24] = 1 << (bit % 24),
+                }
+                let extra = Extra::new(macs[0], macs[1], labels);
+                let (short, addresses) = key.split(&secret, &extra);
+                assert!(!short.is_ip4() && !seen.contains(&short), "{kind:?} {bit}");
+                assert_eq!(Key::join(&short, &addresses), key);
+                seen.push(short);
+            }
         }
     }
 
@@ -542,7 +623,8 @@ mod tests {
                     input: (flow >> 16) as u32,
                     ..Parts::default()
                 };
-                let hash = hash_of(&secret, &Key::new(&parts).split(&secret).0);
+                let (short, _) = Key::new(&parts).split(&secret, &Extra::default());
+                let hash = hash_of(&secret, &short);
                 buckets[(hash >> 16) as usize & 4095] += 1;
                 tags[(hash >> 51) as usize & 4095] += 1;
             }

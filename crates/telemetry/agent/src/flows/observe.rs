@@ -35,19 +35,21 @@ pub struct Seen {
     pub facts: Facts,
 }
 
-/// Looks at the first octets of a frame of `length` octets that came by interface `input`.
-#[must_use]
-pub fn observe(input: u32, frame: &[u8], length: u32) -> Seen {
-    look(input, frame, length, true)
+/// How deep a frame is parsed. What is not parsed up to IP is an L2 flow, whatever it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// MAC addresses, VLAN tags and type.
+    Frame,
+    /// The label stack as well.
+    Labels,
+    /// The IP packet and the ports as well.
+    #[default]
+    Ip,
 }
 
-/// The same for those who want nothing but frames: it is an L2 flow, whatever it carries.
+/// Parses the first octets of a frame of `length` octets that was received on interface `input`.
 #[must_use]
-pub fn observe_frame(input: u32, frame: &[u8], length: u32) -> Seen {
-    look(input, frame, length, false)
-}
-
-fn look(input: u32, frame: &[u8], length: u32, into: bool) -> Seen {
+pub fn observe(input: u32, frame: &[u8], length: u32, depth: Depth) -> Seen {
     let mut seen = Seen {
         octets: length,
         ..Seen::default()
@@ -76,10 +78,10 @@ fn look(input: u32, frame: &[u8], length: u32, into: bool) -> Seen {
         rest = rest.get(4..).unwrap_or(&[]);
     }
     let known = match kind {
-        _ if !into => None,
+        0x8847 | 0x8848 if depth != Depth::Frame => labels(&mut seen, rest, depth),
+        _ if depth != Depth::Ip => None,
         0x0800 => ip4(&mut seen, rest),
         0x86dd => ip6(&mut seen, rest),
-        0x8847 | 0x8848 => labels(&mut seen, rest),
         _ => None,
     };
     if known.is_none() {
@@ -92,7 +94,7 @@ fn look(input: u32, frame: &[u8], length: u32, into: bool) -> Seen {
 }
 
 /// RFC 3032, 2.1: entries up to the one with the bottom bit, and what the first four bits behind it say is there.
-fn labels(seen: &mut Seen, mut rest: &[u8]) -> Option<()> {
+fn labels(seen: &mut Seen, mut rest: &[u8], depth: Depth) -> Option<()> {
     for place in 0..MOST_LABELS {
         let entry = u32::from_be_bytes(array(rest, 0)?);
         rest = rest.get(4..)?;
@@ -106,6 +108,9 @@ fn labels(seen: &mut Seen, mut rest: &[u8]) -> Option<()> {
             }
         }
         if entry & 0x100 != 0 {
+            if depth == Depth::Labels {
+                return None;
+            }
             return match rest.first()? >> 4 {
                 4 => ip4(seen, rest),
                 6 => ip6(seen, rest),
@@ -252,7 +257,7 @@ mod tests {
     ];
 
     fn seen(frame: &[u8]) -> Seen {
-        observe(7, frame, frame.len() as u32)
+        observe(7, frame, frame.len() as u32, Depth::Ip)
     }
 
     #[test]

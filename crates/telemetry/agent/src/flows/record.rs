@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use weir_cpu::sum_up;
 
 use super::index::NONE;
-use super::key::{Addresses, ForwardingOutcome, Key, Kind, Parts, Rest, Secret, Short};
+use super::key::{Addresses, Extra, ForwardingOutcome, Key, Kind, Parts, Rest, Secret, Short};
 
 /// FIN of TCP (RFC 9293, 3.1).
 pub const FIN: u16 = 0x01;
@@ -24,6 +24,8 @@ pub const MPLS: u32 = 1 << 31;
 pub struct Observation {
     /// Which flow.
     pub key: Key,
+    /// What the record set selects besides, that the key has no field for.
+    pub extra: Extra,
     /// Octets from the IP header on; of L2 flows the frame's.
     pub octets: u32,
     /// `tcpControlBits` (IANA 6); zero of what is not TCP.
@@ -187,12 +189,13 @@ impl Reading {
     pub fn new(observation: &Observation, secret: &Secret) -> (Reading, Addresses) {
         let Observation {
             key,
+            extra,
             octets,
             tcp_flags,
             ttl,
             fragment,
         } = *observation;
-        let (short, addresses) = key.split(secret);
+        let (short, addresses) = key.split(secret, &extra);
         let reading = Reading {
             short,
             hash: secret.hash(&short),

@@ -11,9 +11,9 @@ use weir_cpu::{Lane, Lanes};
 
 use super::index::TAGGED;
 use super::key::{
-    Addresses, Begun, BegunWide, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground,
+    Addresses, Begun, BegunWide, Extra, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground,
 };
-use super::observe;
+use super::observe::{self, Depth};
 use super::record::{FACTS, MPLS, Reading, Share, Slip, TURNED, WIDE, marks_of, sizes_of};
 use super::{Facts, Key, Observation};
 
@@ -25,8 +25,14 @@ pub struct Selection {
     l2: [u64; 7],
     /// The octet that all its keys of a kind share, without the kind.
     ground: u64,
-    /// Whether IP is not looked for.
-    frames: bool,
+    /// How deep frames are parsed.
+    depth: Depth,
+    /// Whether plain IPv6 may be read in the short way.
+    is_short6: bool,
+    /// Whether MAC addresses (source, destination) and the entries of the label stack below the top one separate flows
+    /// of IP; a key has no field for them.
+    macs: (bool, bool),
+    lower_labels: [bool; 4],
     /// What plain IPv4 begins with behind the MAC addresses: type, version and length of the header; what nothing begins with where
     /// IP is not looked for.
     plain4: u32,
@@ -67,7 +73,7 @@ impl Beside {
     }
 }
 
-/// What packets tell that is no part of a key: MAC addresses, and entries of a label stack below the top one.
+/// What packets have that a key has no field for: MAC addresses, and entries of a label stack below the top one.
 const FACTS_ELEMENTS: [u16; 6] = [56, 71, 72, 73, 74, 80];
 
 /// What only IP flows have.
@@ -119,9 +125,19 @@ impl Selection {
             };
             Key::new(&all).0
         };
+        let macs = (has(&[56]), has(&[80]));
+        let has_macs = macs.0 || macs.1;
+        let lower_labels = [71, 72, 73, 74].map(|element| has(&[element]));
         let ip4 = mask(Kind::Ip4);
         let (source, destination, small) = (ip4[1] >> 32, ip4[3] >> 32, ip4[4]);
-        let frames = !has(&OF_IP);
+        let depth = if has(&OF_IP) {
+            Depth::Ip
+        } else if has(&[70, 71, 72, 73, 74]) {
+            Depth::Labels
+        } else {
+            Depth::Frame
+        };
+        let is_short = depth == Depth::Ip && !has_macs;
         Selection {
             ip4,
             own: [
@@ -132,8 +148,11 @@ impl Selection {
             ip6: mask(Kind::Ip6),
             l2: mask(Kind::L2),
             ground: ground(Kind::L2, egress, set),
-            frames,
-            plain4: if frames { u32::MAX } else { 0x45_0008 },
+            depth,
+            is_short6: is_short,
+            macs,
+            lower_labels,
+            plain4: if is_short { 0x45_0008 } else { u32::MAX },
             labels,
             facts: if has(&FACTS_ELEMENTS) { FACTS } else { 0 },
         }
@@ -165,14 +184,28 @@ impl Selection {
         ((self.l2[5] >> 32) as u32, self.l2[5] as u32)
     }
 
+    /// What separates flows and has no field in a key. L2 flows have their MAC addresses in the key.
+    fn extra(&self, seen: &observe::Seen) -> Extra {
+        let is_ip = seen.parts.kind != Kind::L2;
+        let mac = |is_wanted: bool, mac: [u8; 6]| if is_wanted && is_ip { mac } else { [0; 6] };
+        let mut labels = seen.facts.labels;
+        labels
+            .iter_mut()
+            .zip(self.lower_labels)
+            .filter(|(_, is_wanted)| !is_wanted)
+            .for_each(|(label, _)| *label = 0);
+        Extra::new(
+            mac(self.macs.0, seen.facts.source_mac),
+            mac(self.macs.1, seen.facts.destination_mac),
+            labels,
+        )
+    }
+
     /// The long way, for any frame.
     #[must_use]
     pub fn observe_any(&self, input: u32, frame: &[u8], length: u32) -> (Observation, Facts) {
-        let mut seen = if self.frames {
-            observe::observe_frame(input, frame, length)
-        } else {
-            observe::observe(input, frame, length)
-        };
+        let mut seen = observe::observe(input, frame, length, self.depth);
+        let extra = self.extra(&seen);
         let is_stack = seen.parts.label & MPLS != 0;
         if !(if is_stack {
             self.labels.0
@@ -196,6 +229,7 @@ impl Selection {
         (
             Observation {
                 key,
+                extra,
                 octets: seen.octets,
                 tcp_flags: seen.tcp_flags,
                 ttl: seen.ttl,
@@ -444,7 +478,7 @@ impl<'a> Sight<'a> {
         addresses: &mut Addresses,
     ) -> Option<()> {
         let head = frame.first_chunk::<SHORT>()?;
-        let is_ip6 = quad(head, 12) & 0xf0_ffff == 0x60_dd86 && !self.selection.frames;
+        let is_ip6 = quad(head, 12) & 0xf0_ffff == 0x60_dd86 && self.selection.is_short6;
         (is_ip6 && self.plain6(frame, to, addresses)).then_some(())
     }
 
@@ -671,6 +705,119 @@ mod tests {
         assert!(short > 15_000 && long > 20_000, "{short} {long}");
     }
 
+    /// Frames that differ in one part each: MAC addresses, tags, labels, addresses, ports and the like.
+    fn variants() -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        let stacks: [&[u32]; 7] = [
+            &[],
+            &[100],
+            &[101],
+            &[100, 7001],
+            &[100, 7002],
+            &[100, 7001, 5, 6, 7],
+            &[100, 7001, 5, 6, 8],
+        ];
+        for (change, tags) in (0..14).flat_map(|change| (0..3).map(move |tags| (change, tags))) {
+            for (stack, is_ip6) in stacks
+                .iter()
+                .flat_map(|stack| [(stack, false), (stack, true)])
+            {
+                let on = |number: u32| u8::from(change == number);
+                let mut frame = vec![2, 0, 0, 0, 1, on(1), 2, 0, 0, 0, 2, on(2)];
+                for tag in 0..tags {
+                    frame.extend([0x81, 0, 0, 10 + tag + on(3)]);
+                }
+                frame.extend(match (stack.is_empty(), is_ip6) {
+                    (false, _) => [0x88, 0x47],
+                    (true, false) => [0x08, 0x00],
+                    (true, true) => [0x86, 0xdd],
+                });
+                for (number, label) in stack.iter().enumerate() {
+                    let bottom = u32::from(number + 1 == stack.len()) << 8;
+                    frame.extend((label << 12 | bottom | 64).to_be_bytes());
+                }
+                let protocol = if change == 4 { 17 } else { 6 };
+                if is_ip6 {
+                    frame.extend([0x60 | on(5), 0, 0, on(6), 0, 30, protocol, 64]);
+                    frame.extend([0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, on(7)]);
+                    frame.extend([0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, on(8)]);
+                } else {
+                    frame.extend([0x45, on(5) << 4, 0, 50, 0, 0, 0, 0, 64, protocol, 0, 0]);
+                    frame.extend([192, 0, 2, on(7), 198, 51, 100, on(8)]);
+                }
+                frame.extend([4, on(9), 1, on(10)]);
+                frame.extend([0; 30]);
+                all.push(frame);
+            }
+        }
+        all
+    }
+
+    /// Whatever is selected: packets of one flow have the same value in each field that `flowKeyIndicator` reports as a key.
+    #[test]
+    fn reported_keys_separate_flows() {
+        use crate::exporter::fields::{Epoch, Plan};
+        use crate::flows::FlowRecord;
+        use std::collections::HashMap;
+        use weir_flowfmt::ipfix::Version;
+
+        let name = |number: u16| {
+            weir_flowfmt::ipfix::elements::by_number(number)
+                .unwrap()
+                .name
+        };
+        let frames = variants();
+        let secret = Secret::new(&mut Random::new(5));
+        let keys = [
+            56, 80, 70, 71, 72, 73, 74, 58, 243, 245, 4, 5, 7, 8, 11, 12, 27, 28, 31,
+        ];
+        let mut sets: Vec<Vec<&str>> =
+            vec![vec!["5-tuple"], vec!["l2"], vec!["router"], vec!["mpls"]];
+        for one in keys {
+            sets.push(vec![name(one), "packetDeltaCount"]);
+            sets.push(vec!["5-tuple", name(one)]);
+            sets.extend(keys.map(|other| vec![name(one), name(other)]));
+        }
+        for names in sets {
+            let set = RecordSet::new(names.iter().copied()).unwrap();
+            let selection = Selection::new(set.elements(), 0, false);
+            let plan = Plan::new(&set, Version::Ipfix, 0);
+            let mut seen: HashMap<([u64; 4], Addresses), Vec<Vec<u8>>> = HashMap::new();
+            for frame in &frames {
+                let (reading, addresses, facts) = match read(&selection, &secret, 7, frame) {
+                    Some((reading, addresses, beside)) => (reading, addresses, beside.facts()),
+                    None => selection.read_any(&secret, 7, frame, frame.len() as u32),
+                };
+                let record = FlowRecord {
+                    key: Key::join(&reading.short, &addresses),
+                    facts,
+                    ..FlowRecord::default()
+                };
+                let mut octets = Vec::new();
+                let Some(id) = plan.write(&record, &Epoch::default(), &mut octets) else {
+                    continue;
+                };
+                let template = plan.templates(false).find(|it| it.id == id).unwrap();
+                let (indicator, mut at, mut values) = (
+                    Plan::key_indicator(template),
+                    0,
+                    vec![id.to_be_bytes().to_vec()],
+                );
+                for (number, field) in template.fields.iter().enumerate() {
+                    let end = at + usize::from(field.length);
+                    if indicator >> number & 1 != 0 {
+                        values.push(octets[at..end].to_vec());
+                    }
+                    at = end;
+                }
+                let first = seen
+                    .entry((reading.short.0, addresses))
+                    .or_insert_with(|| values.clone());
+                assert_eq!(*first, values, "{names:?} {frame:02x?}");
+            }
+        }
+    }
+
     /// A set that has anything of IP looks for IP, whatever that is.
     #[test]
     fn what_only_ip_has_is_looked_for() {
@@ -680,11 +827,11 @@ mod tests {
                 .name;
             let [.., l2, _] = RecordSet::new([name]).unwrap().lengths();
             let is_of_ip = l2.is_none();
-            assert_eq!(selection(&[name]).frames, !is_of_ip, "{name}");
+            assert_eq!(selection(&[name]).depth == Depth::Ip, is_of_ip, "{name}");
             let [vlan, packets] = ["dot1qVlanId", "packetDeltaCount"];
             assert_eq!(
-                selection(&[vlan, name, packets]).frames,
-                !is_of_ip,
+                selection(&[vlan, name, packets]).depth == Depth::Ip,
+                is_of_ip,
                 "{name}"
             );
         }

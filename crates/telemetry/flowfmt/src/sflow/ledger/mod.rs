@@ -211,7 +211,7 @@ impl Agent {
             Some(owner) if *owner != Some(source) => *owner = None,
             Some(_) => {}
             None if room(&mut kept.owned, MOST_OWNED) => {
-                drop(self.owners.insert(interface, Some(source)))
+                self.owners.insert(interface, Some(source));
             }
             None => {}
         }
