@@ -50,6 +50,7 @@ fn main() {
                     };
                     parts.source[12..].copy_from_slice(&flow.to_be_bytes());
                     Observation {
+                        extra: Default::default(),
                         key: Key::new(&parts),
                         octets: 100,
                         tcp_flags: 0,

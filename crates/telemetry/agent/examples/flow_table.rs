@@ -24,6 +24,7 @@ fn observation(flow: u32) -> Observation {
     parts.source[12..].copy_from_slice(&flow.to_be_bytes());
     parts.source_port = flow as u16;
     Observation {
+        extra: Default::default(),
         key: Key::new(&parts),
         octets: 100,
         tcp_flags: 0,

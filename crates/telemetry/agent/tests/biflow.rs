@@ -56,6 +56,7 @@ fn packet(number: u16, back: bool) -> Observation {
         ) = (53, 1000 + number, 2, 1);
     }
     Observation {
+        extra: Default::default(),
         key: Key::new(&parts),
         octets: if back { 500 } else { 60 },
         tcp_flags: 0,

@@ -86,6 +86,7 @@ fn meter(table: &mut Table, flows: std::ops::Range<u32>) {
         };
         parts.source[12..].copy_from_slice(&flow.to_be_bytes());
         Observation {
+            extra: Default::default(),
             key: Key::new(&parts),
             octets: 100,
             tcp_flags: 0,

@@ -71,6 +71,7 @@ fn observation(flow: u32) -> Observation {
     parts.source[12..].copy_from_slice(&source(flow).octets());
     parts.destination[12..].copy_from_slice(&[192, 0, 2, 9]);
     Observation {
+        extra: Default::default(),
         key: Key::new(&parts),
         octets: 100 + flow,
         tcp_flags: 0x18,

@@ -38,6 +38,7 @@ fn key(flow: u32) -> Key {
 
 fn packet(flow: u32, octets: u32, tcp_flags: u16) -> Observation {
     Observation {
+        extra: Default::default(),
         key: key(flow),
         octets,
         tcp_flags,
