@@ -339,6 +339,7 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
                 };
                 parts.source[12..].copy_from_slice(&flow.to_be_bytes());
                 Observation {
+                    extra: Default::default(),
                     key: Key::new(&parts),
                     octets: 100,
                     tcp_flags: 0,
