@@ -45,6 +45,7 @@ pub(crate) struct FlowKnows {
     reader: Mutex<Reader>,
     tables: Arc<Published<Tables>>,
     meters: Vec<MeterControl>,
+    clock: Clock,
     /// By group: for which resolved next hop packets take each of its adjacencies.
     next_hops: RwLock<HashMap<u32, Vec<(u32, IpAddr)>>>,
 }
@@ -71,6 +72,10 @@ struct Names {
 }
 
 impl Knows for FlowKnows {
+    fn clock(&self) -> Option<u64> {
+        Some(self.clock.now())
+    }
+
     fn interfaces(&self) -> Vec<Named> {
         self.names
             .read()
@@ -266,6 +271,7 @@ impl IpfixSide {
             reader: Mutex::new(reader),
             tables,
             meters: meters.clone(),
+            clock: clock.clone(),
             next_hops,
         };
         IpfixSide {
@@ -454,10 +460,7 @@ impl IpfixSide {
             active: Duration::from_secs(config.active_timeout.into()),
             idle: Duration::from_secs(config.idle_timeout.into()),
             biflow: config.biflow,
-            epoch: Epoch {
-                wall: self.wall(),
-                started: 0,
-            },
+            epoch: Epoch::default(),
             collectors: config
                 .collectors
                 .iter()

@@ -872,3 +872,73 @@ fn the_last_word_is_the_total() {
     }
     assert_eq!(totals, ["Unsigned(0)", "Unsigned(100)"]);
 }
+
+/// A router's clock that the test sets.
+struct Clocked(std::sync::atomic::AtomicU64);
+
+impl Knows for Clocked {
+    fn clock(&self) -> Option<u64> {
+        Some(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+    fn interfaces(&self) -> Vec<Named> {
+        Vec::new()
+    }
+    fn vrfs(&self) -> Vec<Named> {
+        Vec::new()
+    }
+    fn ignored(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// The wall clock is stepped against the router's clock by two hours, there and back: times of records follow it, in
+/// both versions.
+#[test]
+fn times_follow_the_wall_clock() {
+    for version in [Version::Ipfix, Version::NetFlow9] {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let (mut table, ring) = Table::new(Settings::default(), 9);
+        let source = FlowSource {
+            ring,
+            counts: table.counts().clone(),
+        };
+        let knows = Arc::new(Clocked((10_000 * SECOND).into()));
+        let mut config = config(
+            Duration::from_secs(300),
+            vec![udp(socket.local_addr().unwrap(), version)],
+        );
+        // What the clock says goes before what is configured.
+        config.epoch = Epoch::default();
+        let exporter = Exporter::start(config, vec![source], knows.clone()).unwrap();
+        let (mut collector, mut buffer) = (Collector::new(), [0; 9000]);
+        for (flow, step) in [0, 7200, 20_000].into_iter().enumerate() {
+            let clock = (10_000 + step) * SECOND;
+            knows.0.store(clock, std::sync::atomic::Ordering::Relaxed);
+            table.meter(
+                clock - 5 * SECOND,
+                &[observation(1 + 3 * flow as u32)],
+                |_| Facts::default(),
+            );
+            assert_eq!(table.flush(), 0);
+            let mut start = None;
+            while start.is_none() {
+                let (length, from) = socket.recv_from(&mut buffer).unwrap();
+                collector.read(from, &buffer[..length], &mut |item| {
+                    if let Item::Record(record) = item
+                        && !record.template.is_options()
+                    {
+                        start = Flow::of(&record).start;
+                    }
+                });
+            }
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let age = i128::from(now.as_nanos() as u64) - i128::from(start.unwrap());
+            let minute = 60 * i128::from(SECOND);
+            assert!((0..minute).contains(&age), "{version:?} {step}: {age}");
+        }
+        drop(exporter);
+    }
+}

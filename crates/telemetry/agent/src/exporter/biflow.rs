@@ -1,42 +1,57 @@
 //! Both directions of a conversation in one record (RFC 5103), where that is asked for.
 //!
-//! Workers meter directions, each where its packets come in, and maybe on different workers; nothing there knows of the other.
-//! So pairs are made here: a record waits for a moment for the one of the other direction, which has addresses, ports and
-//! interfaces exchanged. What finds no other goes out by itself, as it would have without. The direction that began first is the
-//! forward one (`biflowDirection` 1, initiator).
+//! Workers meter each direction where its packets arrive, possibly on different workers. Pairs are made here, on the
+//! exporter's thread: a record waits for a moment for the record of the other direction, which has addresses, ports and
+//! interfaces exchanged. A record without a counterpart is exported alone.
 //!
-//! ICMP has no ports: the answer to an echo request (type 8, of IPv6 128) is an echo reply (0, 129), and the request is the forward
-//! direction, whichever was seen first. Other messages have no answer that would be a flow. Where a record set does not tell types,
-//! addresses and interfaces decide, as for all else without ports.
+//! The forward direction is the initiator's (`biflowDirection` 1) when that is known:
 //!
-//! How many wait is bounded; when there is no room the oldest goes out by itself.
+//! 1. by the record before, when that one ended by the active timeout;
+//! 2. by the first packets: an ICMP echo request, or SYN without ACK against SYN with ACK;
+//! 3. by the order of arrival, in steps of 4 microseconds, of what is not TCP.
+//!
+//! Otherwise (a TCP connection whose begin was not seen, or a tie) `biflowDirection` is 0, arbitrary, and the direction with the
+//! higher source port is the forward one.
+//!
+//! ICMP has no ports: the answer to an echo request (type 8, of IPv6 128) is an echo reply (0, 129). Other messages have no
+//! answer that would be a flow. Where a record set does not select types, addresses and interfaces decide, as for all
+//! else without ports.
+//!
+//! Waiting records and remembered directions are bounded; when there is no room the oldest goes first.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::flows::FlowRecord;
-use crate::flows::Key;
 use crate::flows::key::{Kind, Parts};
+use crate::flows::record::Sums;
+use crate::flows::{EndReason, FlowRecord, Key, Opening};
 
-use super::fields::RecordSets;
+use super::fields::{Direction, RecordSets};
 
 /// How long a record waits for the other direction: as long as both take to be over and found so.
 const PATIENCE: Duration = Duration::from_millis(800);
 /// Records that wait at most.
 const MOST: usize = 1 << 16;
+/// The protocol number of TCP.
+const TCP: u8 = 6;
 
 /// Records that wait for the other direction.
 #[derive(Default)]
 pub(super) struct Pairing {
     waiting: HashMap<Key, FlowRecord>,
+    /// Forward directions of biflows that go on, and whether they are the initiator's; and the order in which they came.
+    forward: HashMap<Key, Direction>,
+    forward_order: VecDeque<Key>,
     /// In the order in which they came.
     order: VecDeque<(Instant, Key)>,
     /// The record sets that tell ICMP's types, a bit each.
     types: u16,
 }
 
+/// The record of the other direction, and what the forward one is.
+pub(super) type Reverse<'a> = Option<(&'a FlowRecord, Direction)>;
 /// What leaves: a record by itself, or with that of the other direction.
-pub(super) type Emit<'a> = &'a mut dyn FnMut(&FlowRecord, Option<&FlowRecord>);
+pub(super) type Emit<'a> = &'a mut dyn FnMut(&FlowRecord, Reverse<'_>);
 
 impl Pairing {
     /// Records are of these sets from now on.
@@ -63,17 +78,20 @@ impl Pairing {
             return emit(record, None);
         };
         if let Some(other) = self.waiting.remove(&answer) {
-            let is_answer = match echo {
-                Echo::Request => false,
-                Echo::Reply => true,
-                _ => other.sums.first <= record.sums.first,
-            };
-            let (forward, reverse) = if is_answer {
-                (&other, record)
+            let (is_forward, direction) =
+                self.direction((record, &name(&parts)), (&other, &answer), echo);
+            let (forward, reverse, key) = if is_forward {
+                (record, &other, name(&parts))
             } else {
-                (record, &other)
+                (&other, record, answer)
             };
-            return emit(forward, Some(reverse));
+            if [forward, reverse]
+                .iter()
+                .any(|it| it.sums.reason == EndReason::Active)
+            {
+                self.remember(key, direction);
+            }
+            return emit(forward, Some((reverse, direction)));
         }
         let own = name(&parts);
         // The same direction again, before the other one came.
@@ -84,6 +102,57 @@ impl Pairing {
         }
         while self.order.len() > MOST {
             self.release(emit);
+        }
+    }
+
+    /// Whether the first of two records is the forward direction, and what that is.
+    fn direction(
+        &mut self,
+        (record, own): (&FlowRecord, &Key),
+        (other, answer): (&FlowRecord, &Key),
+        echo: Echo,
+    ) -> (bool, Direction) {
+        match echo {
+            Echo::Request => return (true, Direction::Initiator),
+            Echo::Reply => return (false, Direction::Initiator),
+            Echo::No | Echo::Any => {}
+        }
+        let (mine, theirs) = (&record.sums, &other.sums);
+        match (mine.opening, theirs.opening) {
+            (Opening::Syn, Opening::None | Opening::SynAck) | (Opening::None, Opening::SynAck) => {
+                return (true, Direction::Initiator);
+            }
+            (Opening::None | Opening::SynAck, Opening::Syn) | (Opening::SynAck, Opening::None) => {
+                return (false, Direction::Initiator);
+            }
+            _ => {}
+        }
+        if let Some(direction) = self.forward.remove(own) {
+            return (true, direction);
+        }
+        if let Some(direction) = self.forward.remove(answer) {
+            return (false, direction);
+        }
+        let parts = record.key.parts();
+        let begin = |sums: &Sums| (sums.first, sums.first_fraction);
+        let is_opened = mine.opening != Opening::None;
+        if (parts.protocol != TCP || is_opened) && begin(mine) != begin(theirs) {
+            return (begin(mine) < begin(theirs), Direction::Initiator);
+        }
+        let side = (parts.source_port, parts.source);
+        let other_side = (parts.destination_port, parts.destination);
+        (side >= other_side, Direction::Arbitrary)
+    }
+
+    /// The next record of this conversation has the same forward direction.
+    fn remember(&mut self, forward: Key, direction: Direction) {
+        if self.forward.insert(forward, direction).is_none() {
+            self.forward_order.push_back(forward);
+        }
+        while self.forward_order.len() > MOST {
+            if let Some(oldest) = self.forward_order.pop_front() {
+                self.forward.remove(&oldest);
+            }
         }
     }
 
@@ -221,8 +290,8 @@ mod tests {
         let now = Instant::now();
         let mut left = Vec::new();
         let source = |record: &FlowRecord| record.key.parts().source[15];
-        let mut emit = |forward: &FlowRecord, reverse: Option<&FlowRecord>| {
-            left.push((source(forward), reverse.map(source)))
+        let mut emit = |forward: &FlowRecord, reverse: Reverse<'_>| {
+            left.push((source(forward), reverse.map(|(reverse, _)| source(reverse))))
         };
         records
             .iter()
@@ -367,6 +436,84 @@ mod tests {
                 "{names:?}"
             );
         }
+    }
+
+    /// The initiator is known by SYN, by the record before, or by the order of arrival; otherwise the direction is 0.
+    #[test]
+    fn the_initiator_is_named_only_when_it_is_known() {
+        use Direction::{Arbitrary, Initiator};
+        let directions = |pairing: &mut Pairing, records: &[FlowRecord]| {
+            let mut left = Vec::new();
+            for record in records {
+                pairing.push(record, Instant::now(), &mut |forward, reverse| {
+                    left.push((
+                        forward.key.parts().source[15],
+                        reverse.map(|(_, direction)| direction),
+                    ));
+                });
+            }
+            left
+        };
+        let tcp = |source, destination, opening, reason| {
+            let mut record = record(source, destination, 5_000_000);
+            record.key = Key::new(&Parts {
+                protocol: TCP,
+                ..record.key.parts()
+            });
+            (record.sums.opening, record.sums.reason) = (opening, reason);
+            record
+        };
+        let fraction = |mut record: FlowRecord, fraction| {
+            record.sums.first_fraction = fraction;
+            record
+        };
+        use EndReason::{Active, Idle};
+        use Opening::{None, Syn, SynAck};
+        for (mine, theirs) in [(Syn, SynAck), (Syn, None), (None, SynAck)] {
+            for reason in [Idle, Active] {
+                let mut pairing = Pairing::default();
+                // In one millisecond, in either order.
+                let pair = [tcp(1, 2, mine, reason), tcp(2, 1, theirs, reason)];
+                assert_eq!(directions(&mut pairing, &pair), [(1, Some(Initiator))]);
+                let pair = [tcp(2, 1, theirs, reason), tcp(1, 2, mine, reason)];
+                assert_eq!(directions(&mut pairing, &pair), [(1, Some(Initiator))]);
+                // The next record of it: the responder's packet may come first.
+                let next = [
+                    fraction(tcp(2, 1, None, reason), 1),
+                    fraction(tcp(1, 2, None, reason), 9),
+                ];
+                let expected = if reason == Active {
+                    (1, Some(Initiator))
+                } else {
+                    (2, Some(Arbitrary))
+                };
+                assert_eq!(
+                    directions(&mut pairing, &next),
+                    [expected],
+                    "{mine:?} {theirs:?}"
+                );
+            }
+        }
+        // What is not TCP: by the order of arrival within the millisecond; a tie is none.
+        let mut pairing = Pairing::default();
+        let pair = |one, other| {
+            [
+                fraction(record(2, 1, 5_000_000), one),
+                fraction(record(1, 2, 5_000_000), other),
+            ]
+        };
+        assert_eq!(
+            directions(&mut pairing, &pair(9, 8)),
+            [(1, Some(Initiator))]
+        );
+        assert_eq!(
+            directions(&mut pairing, &pair(8, 9)),
+            [(2, Some(Initiator))]
+        );
+        assert_eq!(
+            directions(&mut pairing, &pair(8, 8)),
+            [(2, Some(Arbitrary))]
+        );
     }
 
     #[test]

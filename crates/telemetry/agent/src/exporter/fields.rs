@@ -314,7 +314,17 @@ const BOTH: u16 = 256;
 const REVERSED: [u16; 18] = [
     1, 2, 6, 21, 22, 25, 26, 52, 53, 89, 136, 152, 153, 154, 155, 156, 157, 197,
 ];
-/// `biflowDirection`: 1, the forward direction is the initiator's.
+/// What the forward direction of a biflow is (`biflowDirection`, RFC 5103 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Direction {
+    /// Unknown which side began.
+    Arbitrary = 0,
+    /// The initiator's.
+    Initiator = 1,
+}
+
+/// `biflowDirection`.
 const DIRECTION: Field = Field::iana(239, 1);
 
 impl Plan {
@@ -405,8 +415,8 @@ impl Plan {
     /// Writes a record of both directions; `None` where there is no template for such.
     pub fn write_both(
         &self,
-        forward: &FlowRecord,
-        reverse: &FlowRecord,
+        (forward, reverse): (&FlowRecord, &FlowRecord),
+        direction: Direction,
         epoch: &Epoch,
         octets: &mut Vec<u8>,
     ) -> Option<u16> {
@@ -418,7 +428,7 @@ impl Plan {
         octets.clear();
         for field in &template.fields {
             match field.space {
-                _ if *field == DIRECTION => octets.push(1),
+                _ if *field == DIRECTION => octets.push(direction as u8),
                 Space::Iana | Space::Scope9 => {
                     write_field(field.number, forward, &parts, epoch, octets)
                 }
@@ -573,7 +583,12 @@ mod tests {
                     (id, Some(octets.len())),
                     "{shape:?}"
                 );
-                let both = plan.write_both(&record, &record, &Epoch::default(), &mut octets);
+                let both = plan.write_both(
+                    (&record, &record),
+                    Direction::Arbitrary,
+                    &Epoch::default(),
+                    &mut octets,
+                );
                 let template = plan
                     .templates(true)
                     .find(|template| Some(template.id) == both);

@@ -94,7 +94,7 @@ pub struct ExporterConfig {
     pub idle: Duration,
     /// Whether both directions of a conversation become one record, for collectors of IPFIX.
     pub biflow: bool,
-    /// What times of records are.
+    /// What times of records are, where [`Knows::clock`] does not say.
     pub epoch: Epoch,
     /// To whom.
     pub collectors: Vec<CollectorConfig>,
@@ -113,6 +113,12 @@ pub struct Named {
 
 /// Who knows what the options tell.
 pub trait Knows: Send + Sync {
+    /// The router's clock now, in nanoseconds: with it, times of records follow the wall clock. Without it
+    /// ([`ExporterConfig::epoch`] stays as it is configured) they do not.
+    fn clock(&self) -> Option<u64> {
+        None
+    }
+
     /// All interfaces.
     fn interfaces(&self) -> Vec<Named>;
     /// All tables.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::biflow::Pairing;
+use super::biflow::{Pairing, Reverse};
 use super::options::Numbers;
 use super::session::{Moment, Session};
 use super::{
@@ -95,19 +95,34 @@ impl Exporter {
         })
     }
 
+    /// The wall clock and the uptime now. Readers of NetFlow 9 compute times from the two (RFC 3954, 5.1 and 8), so the
+    /// uptime is that of the very second in the header. It comes from the router's clock: a step of the wall clock does
+    /// not change it.
     fn moment(&self) -> Moment {
         let unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let unix = unix.as_secs();
-        // The uptime at that very second: readers of version 9 work out times from the two (RFC 3954, 5.1 and 8).
         let epoch = &self.config.epoch;
-        let started = epoch.wall.saturating_add(epoch.started) / 1_000_000;
+        let clock = self
+            .knows
+            .clock()
+            .unwrap_or_else(|| nanoseconds(unix).saturating_sub(epoch.wall));
         Moment {
             now: Instant::now(),
-            unix: unix as u32,
-            uptime: (unix * 1000).wrapping_sub(started) as u32,
+            unix: unix.as_secs() as u32,
+            uptime: epoch.uptime(clock.saturating_sub(u64::from(unix.subsec_nanos()))),
         }
+    }
+
+    /// Anchors the times of records to the wall clock as it is now, which may have been stepped or slewed.
+    fn anchor(&mut self) {
+        let Some(clock) = self.knows.clock() else {
+            return;
+        };
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        self.config.epoch.wall = nanoseconds(unix).saturating_sub(clock);
     }
 
     fn run(mut self) {
@@ -207,6 +222,7 @@ impl Exporter {
         self.pairing
             .set(config.collectors.iter().map(|collector| &collector.records));
         self.config = config;
+        self.anchor();
     }
 
     /// Templates and options for those whose time it is.
@@ -282,6 +298,7 @@ impl Exporter {
     /// One record from each ring in turn, until all are empty or each was asked `most` times. Returns how many
     /// the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
+        self.anchor();
         let moment = self.moment();
         self.release_pairs(Some(moment.now));
         let Exporter {
@@ -371,16 +388,22 @@ impl Exporter {
 fn send(
     sessions: &mut [Session],
     forward: &FlowRecord,
-    reverse: Option<&FlowRecord>,
+    reverse: Reverse<'_>,
     epoch: &Epoch,
     moment: Moment,
 ) {
     for session in sessions {
         match reverse {
-            Some(reverse) => session.pair(forward, reverse, epoch, moment),
+            Some((reverse, direction)) => {
+                session.pair(forward, reverse, direction, epoch, moment);
+            }
             None => session.record(forward, epoch, moment),
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// One record from each ring in turn; how many the fullest one gave.

@@ -8,7 +8,7 @@ use weir_flowfmt::ipfix::Version;
 use weir_flowfmt::ipfix::encode::{Fit, MessageBuilder};
 use weir_flowfmt::ipfix::template::Template;
 
-use super::fields::Plan;
+use super::fields::{Direction, Plan};
 use super::options::{self, Numbers};
 use super::stream::{Link, Message};
 use super::{CollectorConfig, CollectorStats, Epoch, Load, Transport};
@@ -97,6 +97,7 @@ impl Session {
         &mut self,
         forward: &FlowRecord,
         reverse: &FlowRecord,
+        direction: Direction,
         epoch: &Epoch,
         moment: Moment,
     ) {
@@ -104,7 +105,9 @@ impl Session {
             .plans
             .get(usize::from(forward.key.set()))
             .and_then(Option::as_ref);
-        match plan.and_then(|plan| plan.write_both(forward, reverse, epoch, &mut self.scratch)) {
+        match plan.and_then(|plan| {
+            plan.write_both((forward, reverse), direction, epoch, &mut self.scratch)
+        }) {
             Some(template) => {
                 let (there, back) = (&forward.sums, &reverse.sums);
                 self.put(

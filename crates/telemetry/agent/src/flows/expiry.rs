@@ -16,7 +16,7 @@ use weir_cpu::prefetch_write;
 
 use super::Facts;
 use super::index::{Index, WAYS};
-use super::record::{EndReason, Hot, Reading, milliseconds};
+use super::record::{EndReason, Fraction, Hot, Reading, milliseconds};
 use super::table::{Counts, Table};
 
 /// Nanoseconds of a tick are this power of two: 67 ms.
@@ -238,7 +238,7 @@ impl Table {
         let (packets, octets) = (hot.packets(), hot.octets());
         self.ring
             .stage_with(|slot| slot.fill(hot, EndReason::Resources, (&Facts::NONE, &[0; 4])));
-        *hot = Hot::begin(packet, dawn.moment);
+        *hot = Hot::begin(packet, dawn.moment, Fraction::of(self.clock.now));
         self.index.replace(place, packet.hash);
         self.index.set_due(place, dawn.due);
         tally.flows += 1;

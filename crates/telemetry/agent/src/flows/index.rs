@@ -16,7 +16,7 @@ use weir_cpu::{LargePages, equal, prefetch_address, prefetch_second, prefetch_wr
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute_mut, transmute_ref};
 
 use super::key::Secret;
-use super::record::Hot;
+use super::record::{Fraction, Hot};
 use super::store::Pool;
 
 /// Flows of a bucket.
@@ -163,6 +163,8 @@ pub(super) struct Index {
     free_spare: Vec<u32>,
     extent: Extent,
     flows: usize,
+    /// When in its millisecond the present moment is.
+    pub(super) fraction: Fraction,
 }
 
 impl Index {
@@ -190,6 +192,7 @@ impl Index {
             free_spare,
             extent,
             flows: 0,
+            fraction: Fraction::default(),
         }
     }
 

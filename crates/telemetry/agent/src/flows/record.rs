@@ -335,8 +335,24 @@ pub struct Sums {
     pub ttl_high: u8,
     /// All bits that were set in any packet.
     pub fragment: u8,
+    /// When in the millisecond of `first` the first packet came, in 1/256 of it.
+    pub first_fraction: u8,
+    /// What the first packet was of a TCP connection.
+    pub opening: Opening,
     /// Why the record was made.
     pub reason: EndReason,
+}
+
+/// What the first packet of a flow was of a TCP connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Opening {
+    /// Neither of the following, or not TCP.
+    #[default]
+    None,
+    /// SYN without ACK: from the initiator.
+    Syn,
+    /// SYN with ACK: from the responder.
+    SynAck,
 }
 
 /// A flow's record, as it leaves the table.
@@ -361,7 +377,8 @@ pub struct FlowRecord {
 #[repr(C, align(64))]
 pub(super) struct Hot {
     pub(super) short: Short,
-    /// Octets; packets, and in the upper half the first one's time; the last one's, and in the upper half their marks; and their sizes, as
+    /// Octets in the lower 54 bits, above them the fraction of the first one's millisecond and its flags SYN and ACK (65,535 seconds
+    /// at 2 Tbit/s stay below 2^54 octets); packets, and in the upper half the first one's time; the last one's, and in the upper half their marks; and their sizes, as
     /// [`sizes_of`] has them.
     sums: [u64; 4],
 }
@@ -423,6 +440,25 @@ impl Departed {
     }
 }
 
+/// Bits of the first sum of a [`Hot`].
+const FRACTION_AT: u32 = 54;
+const OPENING_AT: u32 = 62;
+const OCTETS: u64 = (1 << FRACTION_AT) - 1;
+/// Bits of the marks: the flags of TCP as they are on the wire.
+const SYN_AT: u32 = SYN.swap_bytes().trailing_zeros();
+const ACK_AT: u32 = 0x10_u16.swap_bytes().trailing_zeros();
+
+/// When in its millisecond a moment is, as the first sum of a [`Hot`] has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fraction(u64);
+
+impl Fraction {
+    #[inline(always)]
+    pub(super) fn of(now: u64) -> Fraction {
+        Fraction(now % 1_000_000 * 256 / 1_000_000 << FRACTION_AT)
+    }
+}
+
 /// Milliseconds that wrap.
 #[inline(always)]
 pub(super) fn milliseconds(now: u64) -> u32 {
@@ -437,13 +473,16 @@ impl Hot {
     };
 
     #[inline(always)]
-    pub(super) fn begin(packet: &Reading, moment: u32) -> Hot {
+    pub(super) fn begin(packet: &Reading, moment: u32, fraction: Fraction) -> Hot {
         let moment = u64::from(moment);
+        // SYN, and ACK if both are set.
+        let syn = packet.marks >> SYN_AT & 1;
+        let opening = u64::from(syn | (packet.marks >> ACK_AT & syn) << 1);
         let marks = u64::from(packet.marks) << 32;
         Hot {
             short: packet.short,
             sums: [
-                packet.octets.into(),
+                u64::from(packet.octets) | fraction.0 | opening << OPENING_AT,
                 1 | moment << 32,
                 moment | marks,
                 packet.sizes,
@@ -476,7 +515,7 @@ impl Hot {
 
     #[inline(always)]
     pub(super) fn octets(&self) -> u64 {
-        self.sums[0]
+        self.sums[0] & OCTETS
     }
 
     #[inline(always)]
@@ -557,7 +596,45 @@ impl Hot {
             ttl_low: ttl_of(self.sizes()),
             ttl_high: ttl_of(upper_half(self.sizes())),
             fragment: (self.marks() >> FRAGMENT_AT) as u8,
+            first_fraction: (self.sums[0] >> FRACTION_AT) as u8,
+            opening: match self.sums[0] >> OPENING_AT {
+                1 => Opening::Syn,
+                3 => Opening::SynAck,
+                _ => Opening::None,
+            },
             reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the first packet was, and when it came, is kept beside the octets, whatever is added.
+    #[test]
+    fn the_first_packet_is_kept() {
+        for (flags, opening) in [
+            (0x02, Opening::Syn),
+            (0xc2, Opening::Syn),
+            (0x12, Opening::SynAck),
+            (0x10, Opening::None),
+            (0, Opening::None),
+        ] {
+            let packet = |tcp_flags: u16| Reading {
+                octets: 1500,
+                marks: marks_of(tcp_flags.swap_bytes(), 0),
+                ..Reading::default()
+            };
+            let now = 7_000_000_000 + 999_999;
+            let mut hot = Hot::begin(&packet(flags), milliseconds(now), Fraction::of(now));
+            for _ in 0..1_000_000 {
+                hot.add(&packet(0x12), milliseconds(now));
+            }
+            let sums = hot.sums(now, EndReason::Idle);
+            assert_eq!((sums.opening, sums.first_fraction), (opening, 255));
+            assert_eq!((sums.octets, sums.packets), (1_000_001 * 1500, 1_000_001));
+            assert_eq!((sums.first, hot.octets()), (7_000_000_000, sums.octets));
         }
     }
 }

@@ -47,7 +47,7 @@ impl Index {
         addresses: &Addresses,
         facts: &mut dyn FnMut() -> Facts,
     ) {
-        *self.hot_mut(place) = Hot::begin(packet, moment);
+        *self.hot_mut(place) = Hot::begin(packet, moment, self.fraction);
         if packet.marks & (WIDE | FACTS) != 0 {
             self.pool
                 .attach(place, addresses, (packet.marks & FACTS != 0).then(facts));

@@ -18,7 +18,8 @@ use super::expiry::{CHOICE, Clock, Dawn, Tally};
 use super::index::{BLOCK, Index, NONE, WAYS};
 use super::key::{Addresses, ForwardingOutcome, Secret};
 use super::record::{
-    BEGINS, Departed, EndReason, FlowRecord, Hot, Reading, Share, Slip, TURNS, WIDE, milliseconds,
+    BEGINS, Departed, EndReason, FlowRecord, Fraction, Hot, Reading, Share, Slip, TURNS, WIDE,
+    milliseconds,
 };
 use super::{Facts, Observation};
 use crate::random::Random;
@@ -280,6 +281,7 @@ impl Table {
     pub(super) fn set_clock(&mut self, now: u64) {
         self.clock.now = self.clock.now.max(now);
         self.counts.now.set(self.clock.now);
+        self.index.fraction = Fraction::of(self.clock.now);
     }
 
     /// Counts packets of whom nothing is known but what was observed; at most [`VECTOR`], the rest is not looked at.
