@@ -96,6 +96,9 @@ pub(crate) enum Command {
     /// Watch a running router, drawn anew again and again until Ctrl-C
     #[command(subcommand, after_help = MONITOR_EXAMPLES, disable_help_subcommand = true)]
     Monitor(Monitor),
+    /// Show interfaces, flows, drops and workers of a running router, live
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(TopArgs),
     /// Run the commands in a file, one a line
     #[command(after_help = EXEC_NOTES)]
     Exec(ExecArgs),
@@ -124,6 +127,15 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Complete(CompleteArgs),
 }
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  weir top                                   q quits, ? shows the keys
+  weir top --router 192.0.2.1:8443 --ca ca.pem
+  weir top --count 1                         one reading as text
+  weir top --json                            one JSON object a second
+
+Flows are shown where interfaces are metered (`ipfix: true`).";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -169,6 +181,17 @@ pub(crate) struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
+}
+
+/// `weir top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Time between two readings: 1s, 500ms
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// Print this many readings as text and end; without a terminal, and without this, until Ctrl-C
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) count: Option<u32>,
 }
 
 /// `weir exec`.

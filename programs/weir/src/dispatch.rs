@@ -7,7 +7,7 @@ use std::io::Write;
 
 use crate::cli::{Cli, Command, ConfigCommand, FlowCommand, SflowCommand};
 use crate::failure::Failure;
-use crate::{client, commands, shell};
+use crate::{client, commands, shell, top};
 
 /// Does what a command line says. Without a command there is nothing to do.
 pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
@@ -46,6 +46,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Trace(args) => client::trace(&args.what, at, json, to),
         Command::Pcap(what) => commands::pcap::execute(what, at, json, to),
         Command::Monitor(what) => commands::monitor::execute(what, at, json, to),
+        Command::Top(args) => top::execute(args, at, json, to),
         Command::Exec(args) => shell::exec::execute(args, at, json, to),
         Command::Demo(args) => commands::demo::execute(args, to),
         Command::Bench(args) => commands::bench::execute(args, to),

@@ -18,6 +18,7 @@ mod render;
 mod running;
 mod service;
 mod shell;
+mod top;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -49,6 +49,13 @@ impl Where {
         self.socket.clone().unwrap_or_else(default_socket)
     }
 
+    /// How output names it: its address, or its socket.
+    pub(crate) fn name(&self) -> String {
+        self.router
+            .clone()
+            .unwrap_or_else(|| self.socket().display().to_string())
+    }
+
     /// The options that lead to it, with a space after each; none for the usual one.
     pub(crate) fn options(&self) -> String {
         match &self.router {

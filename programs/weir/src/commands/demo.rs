@@ -1,26 +1,30 @@
 //! `weir demo`: see `crate::demo` for what it builds.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cli::DemoArgs;
-use crate::demo::collector::Collector;
+use crate::commands::monitor;
+use crate::demo::collector::{Collector, FlowCollector};
 use crate::demo::stage::Stage;
 use crate::demo::summary::Summary;
 use crate::demo::traffic::Traffic;
-use crate::demo::view::View;
+use crate::demo::view::DemoSource;
 use crate::failure::Failure;
+use crate::top::{self, Source, State};
 
-/// Packets a second that the hosts send when nobody says.
+/// Packets a second that the hosts send by default.
 const RATE: u32 = 20_000;
-const PICTURE: Duration = Duration::from_millis(500);
+/// Time between two readings on a terminal.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Time between two readings without a terminal.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the demo runs without a terminal and without `--duration`.
+const PLAIN_DURATION: Duration = Duration::from_secs(30);
 
-/// Does it.
+/// Runs the demo.
 pub(crate) fn execute(args: &DemoArgs, to: &mut dyn Write) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::said)?;
     let stage = Stage::build()?;
     let namespace = stage
         .lab
@@ -28,79 +32,58 @@ pub(crate) fn execute(args: &DemoArgs, to: &mut dyn Write) -> Result<(), Failure
         .map_err(Failure::said)?
         .namespace()
         .clone();
-    let mut collector = Collector::start(&namespace).map_err(Failure::said)?;
+    let collector = Arc::new(Collector::start(&namespace).map_err(Failure::said)?);
+    let flows = Arc::new(FlowCollector::start(&namespace).map_err(Failure::said)?);
     let mut traffic =
         Traffic::start(&stage.lab, args.rate.unwrap_or(RATE)).map_err(Failure::said)?;
     let began = Instant::now();
-    let shown = runtime.block_on(watch(args, &stage, &collector, began, to));
+    let source = DemoSource {
+        router: stage.router.clone(),
+        collector: collector.clone(),
+        flows: flows.clone(),
+    };
+    let shown = show(args, source, began, to);
     let ping = traffic.stop();
     stage.router.stop();
-    let collected = collector.stop();
+    let (collected, flows) = (collector.stop(), flows.stop());
     let summary = Summary::new(
         &stage.router,
         &collected,
+        flows,
         ping,
         began.elapsed().as_secs_f64(),
     );
     drop(stage);
     shown?;
-    tell(args, &summary, to)
+    report(args, &summary, to)
 }
 
-/// Shows pictures until the time is over or somebody presses Ctrl-C.
-async fn watch(
+/// Shows the router until the time is over or the user ends it.
+fn show(
     args: &DemoArgs,
-    stage: &Stage,
-    collector: &Collector,
+    mut source: DemoSource,
     began: Instant,
     to: &mut dyn Write,
 ) -> Result<(), Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::said)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::said)?;
-    let terminal = std::io::stdout().is_terminal();
-    let mut view = View::default();
-    // The first picture is only there for the rates of the second.
-    let _ = view.picture(&stage.router, &collector.now(), Duration::ZERO, PICTURE);
-    let mut last = Instant::now();
-    loop {
-        let left = args.duration.map_or(PICTURE, |duration| {
-            duration.saturating_sub(began.elapsed()).min(PICTURE)
-        });
-        tokio::select! {
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
-            () = tokio::time::sleep(left) => {}
-        }
-        let now = Instant::now();
-        if !args.json && terminal {
-            let picture =
-                view.picture(&stage.router, &collector.now(), began.elapsed(), now - last);
-            // Home, draw, clear what an earlier, longer picture left behind.
-            let picture = picture.replace('\n', "\x1b[K\n");
-            write!(to, "\x1b[H\x1b[2J{picture}")?;
-            to.flush()?;
-        }
-        if args.json || terminal {
-            last = now;
-        }
-        if args
-            .duration
-            .is_some_and(|duration| began.elapsed() >= duration)
-        {
-            if !args.json && !terminal {
-                write!(
-                    to,
-                    "{}",
-                    view.picture(&stage.router, &collector.now(), began.elapsed(), now - last)
-                )?;
-            }
-            return Ok(());
-        }
+    let mut state = State::new("demo".to_owned());
+    state.take(source.read().map_err(Failure::said)?);
+    if !args.json && std::io::stdout().is_terminal() {
+        return top::run(Box::new(source), state, INTERVAL, args.duration);
     }
+    let duration = args.duration.unwrap_or(PLAIN_DURATION);
+    let interval = PLAIN_INTERVAL.min(duration);
+    monitor::repeat(interval, false, to, |to| {
+        if !args.json {
+            state.take(source.read().map_err(Failure::said)?);
+            state.notes = source.notes();
+            to.write_all(top::lines(&state).as_bytes())?;
+        }
+        Ok(began.elapsed() < duration)
+    })
 }
 
-fn tell(args: &DemoArgs, summary: &Summary, to: &mut dyn Write) -> Result<(), Failure> {
+/// Prints the balance and the errors of measurement.
+fn report(args: &DemoArgs, summary: &Summary, to: &mut dyn Write) -> Result<(), Failure> {
     if args.json {
         writeln!(
             to,
@@ -128,6 +111,11 @@ fn tell(args: &DemoArgs, summary: &Summary, to: &mut dyn Write) -> Result<(), Fa
         summary.true_packets,
         summary.error_percent,
         summary.expected_error_percent
+    )?;
+    writeln!(
+        to,
+        "IPFIX: {} records of {} packets, {} packets came in",
+        summary.flows_metered, summary.flow_packets, summary.packets_in
     )?;
     if let Some(loss) = summary.ping_loss_percent {
         writeln!(to, "ping: {loss} % lost")?;

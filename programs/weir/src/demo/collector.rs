@@ -1,4 +1,4 @@
-//! The demo's collector: receives the router's own sFlow and scales it.
+//! The demo's collectors: one receives the router's sFlow and scales it, one adds up its IPFIX records.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use weir_flowfmt::ipfix;
+use weir_flowfmt::ipfix::decode::Item;
+use weir_flowfmt::ipfix::flow::Flow;
 use weir_flowfmt::sflow::decode::{Datagram, FlowRecord, Sample};
 use weir_netlink::netns::NetNs;
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header};
@@ -29,7 +32,7 @@ pub(crate) struct Collected {
 pub(crate) struct Collector {
     collected: Arc<Mutex<Collected>>,
     stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 fn lock(collected: &Mutex<Collected>) -> MutexGuard<'_, Collected> {
@@ -65,7 +68,7 @@ impl Collector {
         Ok(Collector {
             collected,
             stop,
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
         })
     }
 
@@ -75,9 +78,14 @@ impl Collector {
     }
 
     /// Takes what is still in the socket and ends.
-    pub(crate) fn stop(&mut self) -> Collected {
+    pub(crate) fn stop(&self) -> Collected {
         self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             let _ = thread.join();
         }
         self.now()
@@ -120,4 +128,81 @@ fn ends(frame: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     }
     let (header, _) = Ipv4Header::read(l3)?;
     Some((header.source_addr(), header.destination_addr()))
+}
+
+/// Flow records and the packets in them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowTotals {
+    pub(crate) records: u64,
+    pub(crate) packets: u64,
+}
+
+/// A thread that receives IPFIX.
+pub(crate) struct FlowCollector {
+    totals: Arc<Mutex<FlowTotals>>,
+    stop: Arc<AtomicBool>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl FlowCollector {
+    /// Listens in a namespace.
+    pub(crate) fn start(namespace: &NetNs) -> Result<FlowCollector, String> {
+        let bound = namespace
+            .run(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, ipfix::PORT)))
+            .map_err(|error| error.to_string())?;
+        let socket = bound.map_err(|error| format!("the flow collector cannot listen: {error}"))?;
+        socket
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .map_err(|error| error.to_string())?;
+        let (totals, stop) = (
+            Arc::<Mutex<FlowTotals>>::default(),
+            Arc::<AtomicBool>::default(),
+        );
+        let (into, until) = (totals.clone(), stop.clone());
+        let thread = std::thread::spawn(move || {
+            let mut decoder = ipfix::decode::Collector::new();
+            let mut buffer = vec![0; 65_536];
+            loop {
+                match socket.recv_from(&mut buffer) {
+                    Ok((len, exporter)) => {
+                        let bytes = buffer.get(..len).unwrap_or(&[]);
+                        decoder.read(exporter, bytes, &mut |item| {
+                            if let Item::Record(record) = item {
+                                let mut totals =
+                                    into.lock().unwrap_or_else(PoisonError::into_inner);
+                                totals.records += 1;
+                                totals.packets += Flow::of(&record).packets;
+                            }
+                        });
+                    }
+                    Err(_) if until.load(Ordering::Acquire) => return,
+                    Err(_) => {}
+                }
+            }
+        });
+        Ok(FlowCollector {
+            totals,
+            stop,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// What was received so far.
+    pub(crate) fn now(&self) -> FlowTotals {
+        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is still in the socket and ends.
+    pub(crate) fn stop(&self) -> FlowTotals {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            let _ = thread.join();
+        }
+        self.now()
+    }
 }

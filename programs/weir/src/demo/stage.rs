@@ -1,6 +1,7 @@
 //! The hosts, the cables and the router of the demo.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use weir_config::Config;
 use weir_engine::{Options, Router};
@@ -11,6 +12,11 @@ use crate::failure::Failure;
 
 /// One packet in this many is sampled.
 pub(crate) const SAMPLING_RATE: u32 = 32;
+
+/// A route that leads to a next hop that does not exist, so that the demo has drops to show.
+pub(crate) const BROKEN_PREFIX: &str = "198.51.100.0/24";
+/// That next hop: an address in the subnet of host-b that nobody has.
+pub(crate) const BROKEN_NEXT_HOP: &str = "10.2.0.99";
 
 const ROUTER: &str = "router";
 
@@ -25,7 +31,7 @@ const HOSTS: [(&str, &str, Ipv4Addr, u8); 4] = [
 /// Everything that the demo made.
 pub(crate) struct Stage {
     pub(crate) lab: Lab,
-    pub(crate) router: Router,
+    pub(crate) router: Arc<Router>,
 }
 
 impl Stage {
@@ -36,7 +42,7 @@ impl Stage {
         let text = configuration();
         let (config, _) = weir_config::check("demo", &text)
             .map_err(|errors| Failure::said(format!("{errors:?}")))?;
-        let router = start(&lab, config)?;
+        let router = Arc::new(start(&lab, config)?);
         Ok(Stage { lab, router })
     }
 }
@@ -69,6 +75,8 @@ fn start(lab: &Lab, config: Config) -> Result<Router, Failure> {
 fn configuration() -> String {
     format!(
         "
+routes:
+  - {{ prefix: {BROKEN_PREFIX}, via: {BROKEN_NEXT_HOP} }}
 interfaces:
   xe0: {{ description: to host-a, device: {{ driver: af-xdp, name: port-a }}, addresses: [ 10.1.0.1/24 ], sflow: true }}
   xe1: {{ description: to host-b, device: {{ driver: af-xdp, name: port-b }}, addresses: [ 10.2.0.1/24 ], sflow: true }}
@@ -79,6 +87,15 @@ sflow:
   polling-interval: 1
   agent: 10.1.0.1
   collectors: [ {{ address: 127.0.0.1, port: 6343 }} ]
+ipfix:
+  idle-timeout: 5
+  active-timeout: 10
+  interfaces:
+    xe0: {{ direction: rx }}
+    xe1: {{ direction: rx }}
+    xe2: {{ direction: rx }}
+    xe3: {{ direction: rx }}
+  collectors: [ {{ address: 127.0.0.1, port: 4739 }} ]
 "
     )
 }

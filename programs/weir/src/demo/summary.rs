@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_api::{Router as _, Totals};
 use weir_engine::Router;
 
-use crate::demo::collector::Collected;
+use crate::demo::collector::{Collected, FlowTotals};
 
 /// One JSON object.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +19,12 @@ pub(crate) struct Summary {
     pub(crate) consumed: u64,
     pub(crate) held: u64,
     pub(crate) drops: BTreeMap<String, u64>,
+    /// The same drops: each reason by name, with its count.
+    pub(crate) drop_reasons: BTreeMap<String, u64>,
+    /// Flow records that the IPFIX collector received.
+    pub(crate) flows_metered: u64,
+    /// Packets in those records.
+    pub(crate) flow_packets: u64,
     pub(crate) samples_taken: u64,
     pub(crate) samples_sent: u64,
     pub(crate) samples_dropped: u64,
@@ -40,6 +46,7 @@ impl Summary {
     pub(crate) fn new(
         router: &Router,
         collected: &Collected,
+        flows: FlowTotals,
         ping: Option<f64>,
         seconds: f64,
     ) -> Summary {
@@ -49,6 +56,8 @@ impl Summary {
         let error = (collected.estimated_packets as f64 - true_packets as f64).abs();
         Summary {
             duration_seconds: seconds,
+            flows_metered: flows.records,
+            flow_packets: flows.packets,
             samples_taken: sflow.as_ref().map_or(0, weir_api::Sflow::samples_taken),
             samples_sent: sflow.as_ref().map_or(0, |sflow| sflow.samples_sent),
             samples_dropped: sflow.as_ref().map_or(0, weir_api::Sflow::samples_dropped),
@@ -75,7 +84,10 @@ impl Summary {
             replicated: totals.replicated,
             consumed: totals.consumed,
             held: totals.held,
+            drop_reasons: totals.drops.clone(),
             drops: totals.drops,
+            flows_metered: 0,
+            flow_packets: 0,
             samples_taken: 0,
             samples_sent: 0,
             samples_dropped: 0,

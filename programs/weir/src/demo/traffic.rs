@@ -19,12 +19,13 @@ const TCP_PORT: u16 = 5100;
 const TCP_RATE: usize = 2_000_000;
 const TICK: Duration = Duration::from_millis(5);
 
-/// From, to, and the share of packets in percent.
-const STREAMS: [(&str, &str, Ipv4Addr, u64); 4] = [
-    ("host-a", "host-b", Ipv4Addr::new(10, 2, 0, 2), 40),
+/// From, to, and the share of packets in percent. The last one takes the broken route.
+const STREAMS: [(&str, &str, Ipv4Addr, u64); 5] = [
+    ("host-a", "host-b", Ipv4Addr::new(10, 2, 0, 2), 38),
     ("host-b", "host-a", Ipv4Addr::new(10, 1, 0, 2), 20),
     ("host-c", "host-d", Ipv4Addr::new(10, 3, 0, 2), 30),
     ("host-d", "host-c", Ipv4Addr::new(10, 3, 0, 1), 10),
+    ("host-a", "host-b", Ipv4Addr::new(198, 51, 100, 9), 2),
 ];
 
 /// The senders under way.
@@ -43,8 +44,10 @@ impl Traffic {
             ping: None,
         };
         introduce(lab)?;
-        for (from, to, address, share) in STREAMS {
-            traffic.swallow(lab, to)?;
+        for host in ["host-a", "host-b", "host-c", "host-d"] {
+            traffic.swallow(lab, host)?;
+        }
+        for (from, _, address, share) in STREAMS {
             let socket = in_host(lab, from, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
             socket
                 .set_nonblocking(true)

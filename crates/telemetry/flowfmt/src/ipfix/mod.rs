@@ -18,10 +18,12 @@ pub mod elements;
 pub mod encode;
 pub mod encode5;
 pub mod flow;
-
+mod forwarding_status;
 pub mod print;
 mod registry;
 pub mod template;
+
+pub use forwarding_status::forwarding_status_name;
 
 /// The port of collectors, UDP and TCP (RFC 7011, 10.3.4 and 10.4.4).
 pub const PORT: u16 = 4739;
