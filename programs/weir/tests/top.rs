@@ -22,15 +22,17 @@ fn the_demo_shows_flows_and_drops_and_ends_with_q() {
         "stty rows 24 cols 80; exec {} demo",
         env!("CARGO_BIN_EXE_weir")
     );
-    let mut child = Command::new("script")
-        .args(["-qec", &command, "/dev/null"])
-        .env("TERM", "xterm-256color")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut output = child.stdout.take().unwrap();
+    let mut child = Ended(
+        Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let mut output = child.0.stdout.take().unwrap();
     let (send, pieces) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -63,9 +65,9 @@ fn the_demo_shows_flows_and_drops_and_ends_with_q() {
     ] {
         wait_for(part);
     }
-    child.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    child.0.stdin.as_mut().unwrap().write_all(b"q").unwrap();
     wait_for("packets came in");
-    assert!(child.wait().unwrap().success());
+    assert!(child.0.wait().unwrap().success());
     drop(pieces);
     reader.join().unwrap();
 }
@@ -78,6 +80,18 @@ fn top_without_a_router_is_an_error() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent/weir.sock"));
+}
+
+/// Ends the view with the test, also with one that fails: `script` passes the end of its input on.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if let Some(mut input) = self.0.stdin.take() {
+            let _ = input.write_all(b"q");
+        }
+        let _ = self.0.wait();
+    }
 }
 
 fn may_make_namespaces() -> bool {

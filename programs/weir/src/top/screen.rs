@@ -3,6 +3,7 @@
 //! A thread reads the router and answers look-ups; this thread draws and handles keys. The terminal is
 //! restored however the view ends, a panic included.
 
+use std::io::IsTerminal;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,10 @@ pub(crate) fn run(
             terminal
                 .draw(|frame| draw::draw(frame, &state))
                 .map_err(Failure::said)?;
+            // A terminal that is gone reports an event at once, for ever, and reads nothing.
+            if !std::io::stdout().is_terminal() {
+                return Ok(());
+            }
             if event::poll(TICK).map_err(Failure::said)?
                 && let Event::Key(key) = event::read().map_err(Failure::said)?
                 && key.kind != KeyEventKind::Release
@@ -117,7 +122,7 @@ fn read(
     }
 }
 
-/// SIGTERM and SIGINT; on a terminal in raw mode Ctrl-C is a key instead.
+/// SIGTERM, SIGINT and SIGHUP; on a terminal in raw mode Ctrl-C is a key instead.
 struct Signals {
     arrived: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
@@ -137,15 +142,20 @@ impl Signals {
                     return;
                 };
                 runtime.block_on(async {
-                    let both = (
+                    let all = (
                         signal(SignalKind::interrupt()),
                         signal(SignalKind::terminate()),
+                        signal(SignalKind::hangup()),
                     );
-                    let (Ok(mut interrupt), Ok(mut terminate)) = both else {
+                    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = all else {
                         return;
                     };
                     let _ = ready.send(());
-                    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                        _ = hangup.recv() => {}
+                    }
                     set.store(true, std::sync::atomic::Ordering::Release);
                 });
             })
