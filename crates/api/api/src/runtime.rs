@@ -44,6 +44,8 @@ pub struct WorkerRuntime {
 pub enum IdleMode {
     /// Looks again at once.
     Poll,
+    /// Looks again at once while packets come fast, else waits for the kernel to wake it.
+    Adaptive,
     /// Waits for the kernel to wake it.
     Sleep,
 }
@@ -52,6 +54,7 @@ impl std::fmt::Display for IdleMode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Poll => "poll",
+            Self::Adaptive => "adaptive",
             Self::Sleep => "sleep",
         })
     }

@@ -9,7 +9,7 @@
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
 //! * [`prefer_hugepages`]: asks for memory to lie on large pages; [`LargePages`] is memory that does from end to end.
-//! * [`numa`]: which memory is near.
+//! * [`numa`]: which memory is near. [`scheduling`]: priority and cores of a thread.
 //!
 //! Everything here is callable from safe code, from any thread, at any time.
 
@@ -19,6 +19,7 @@ mod code;
 mod lane;
 mod large_pages;
 pub mod numa;
+pub mod scheduling;
 
 pub use code::{
     AnyMachine, BetterMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble,

@@ -29,7 +29,7 @@ use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
 use crate::scalar::{MacAddr, Sha256};
 use crate::settings::{
-    History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Role, Tls, Token,
+    History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Priority, Role, Tls, Token,
 };
 use crate::sflow::{
     AgentCidr, Collector, DnsSd, Psample, SflowAgent, SflowDirection, SflowEncoding, SflowInterface,
@@ -1023,7 +1023,12 @@ impl Dice {
             Vec::new()
         };
         config.workers.idle = if even(9) { Idle::Poll } else { Idle::Sleep };
-        config.buffers.per_numa = if even(10) { 16_384 } else { 32_768 };
+        config.workers.priority = if even(11) {
+            Priority::RealTime
+        } else {
+            Priority::Normal
+        };
+        config.buffers.per_numa = if even(10) { None } else { Some(32_768) };
         config.buffers.hugepages = if even(10) {
             Hugepages::Auto
         } else {

@@ -806,12 +806,13 @@ fn workers(node: &Node<'_>) -> Workers {
         count: number(node, "count").unwrap_or(as_many),
         cores,
         idle: word(node, "idle").unwrap_or_default(),
+        priority: word(node, "priority").unwrap_or_default(),
     }
 }
 
 fn buffers(node: &Node<'_>) -> Buffers {
     Buffers {
-        per_numa: number(node, "per-numa").unwrap_or(Buffers::default().per_numa),
+        per_numa: number(node, "per-numa"),
         hugepages: word(node, "hugepages").unwrap_or_default(),
     }
 }

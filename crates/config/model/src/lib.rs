@@ -33,6 +33,7 @@ mod dump;
 mod findings;
 mod ipfix;
 mod keys;
+mod memory;
 mod model;
 mod mpls;
 mod plan;
@@ -73,6 +74,7 @@ pub use ipfix::{
     IpfixTransport, IpfixVersion, MeterDirection, RECORD_SETS, SET_ELEMENTS,
 };
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use memory::BufferPlan;
 pub use model::{
     AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via,
     Vrf, is_link_local,
@@ -85,8 +87,8 @@ pub use scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;
 pub use semantics::GENERATOR_MTU;
 pub use settings::{
-    Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics, Role,
-    Tls, Token, Workers,
+    Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics,
+    Priority, Role, Tls, Token, Workers,
 };
 pub use sflow::{
     AgentCidr, Collector, DnsSd, Psample, Sflow, SflowAgent, SflowDirection, SflowEncoding,

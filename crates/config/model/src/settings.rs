@@ -21,6 +21,8 @@ pub struct Workers {
     pub count: u16,
     /// What a worker does without packets.
     pub idle: Idle,
+    /// How the kernel schedules workers.
+    pub priority: Priority,
 }
 
 impl Default for Workers {
@@ -28,7 +30,8 @@ impl Default for Workers {
         Self {
             cores: Vec::new(),
             count: 1,
-            idle: Idle::Sleep,
+            idle: Idle::default(),
+            priority: Priority::default(),
         }
     }
 }
@@ -39,17 +42,33 @@ impl Default for Workers {
 pub enum Idle {
     /// Looks again at once: lowest latency, a core always busy.
     Poll,
-    /// Waits for the kernel to wake it.
+    /// Looks again at once while packets come fast, else waits for the kernel to wake it.
     #[default]
+    Adaptive,
+    /// Waits for the kernel to wake it.
     Sleep,
+}
+
+/// How the kernel schedules workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// As any other thread.
+    Normal,
+    /// Before other threads, which still run (nice -20).
+    #[default]
+    High,
+    /// Before all other threads (SCHED_FIFO).
+    RealTime,
 }
 
 /// Packet memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Buffers {
-    /// Buffers in the pool of each NUMA node.
-    pub per_numa: u32,
+    /// Buffers in the pool of each NUMA node; worked out from ports and workers when absent (see `Config::buffer_plan`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_numa: Option<u32>,
     /// Whether the pool lies in hugepages.
     pub hugepages: Hugepages,
 }
@@ -57,7 +76,7 @@ pub struct Buffers {
 impl Default for Buffers {
     fn default() -> Self {
         Self {
-            per_numa: 16_384,
+            per_numa: None,
             hugepages: Hugepages::Auto,
         }
     }

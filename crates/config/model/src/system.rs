@@ -352,7 +352,8 @@ impl<'a> Asked<'a> {
         let each = system
             .bytes_per_buffer
             .saturating_mul(u64::from(system.pools.max(1)));
-        let needed = each.saturating_mul(u64::from(buffers.per_numa));
+        let wanted = self.config.buffer_plan().chunks;
+        let needed = each.saturating_mul(u64::from(wanted));
         let huge = if buffers.hugepages == Hugepages::Auto {
             system.hugepages_free_bytes
         } else {
@@ -362,7 +363,7 @@ impl<'a> Asked<'a> {
         if needed > most {
             let message = format!(
                 "{} buffers take {} MiB, and {} MiB are free",
-                buffers.per_numa,
+                wanted,
                 needed >> 20,
                 most >> 20
             );

@@ -11,7 +11,7 @@ use ipnet::{IpNet, Ipv4Net};
 use weir_config::{AdminState, RouteKey, Step, Via, apply_to_model, link_local_subnet, plan};
 use weir_fib::{Adjacency, Group, Path};
 use weir_port::interface::InterfaceCounters;
-use weir_port::{LinkState, Port, QueuePair};
+use weir_port::{LinkState, OpenError, Port, QueuePair};
 use weir_wire::MacAddr;
 
 use crate::control::{Arriving, Attached, Control, Peer};
@@ -324,9 +324,17 @@ impl Control {
         if !self.leaving.is_empty() && wanted.device.is_some() && wanted.sub_interface().is_none() {
             self.settle()?;
         }
-        let (port, peer) = self
-            .open_port(wanted, index)?
-            .map_or((None, None), |it| (Some(it.port), it.peer.map(Peer::new)));
+        let (opened, fault) = match self.open_port(wanted, index) {
+            Ok(opened) => (opened, None),
+            // A device may appear later: the interface is down until then, and everything else runs.
+            Err(reason) if ports::is_missing(wanted.device.as_ref()) => {
+                tracing::warn!("{name}: {reason}; the interface is down until the device appears");
+                (None, Some(reason))
+            }
+            Err(reason) => return Err(reason),
+        };
+        let (port, peer) =
+            opened.map_or((None, None), |it| (Some(it.port), it.peer.map(Peer::new)));
         let drops = (0..self.workers.len())
             .map(|_| self.drop_map.counters())
             .collect();
@@ -367,6 +375,7 @@ impl Control {
             index,
             made: self.sflow.interface_made(index),
             port: None,
+            fault,
             peer,
             link,
             placement: Vec::new(),
@@ -395,8 +404,8 @@ impl Control {
     }
 
     /// Opens what an interface is attached to, or what a test wants in its place.
-    fn open_port(
-        &self,
+    pub(crate) fn open_port(
+        &mut self,
         wanted: &weir_config::Interface,
         index: u32,
     ) -> Result<Option<ports::Opened>, String> {
@@ -406,13 +415,25 @@ impl Control {
             .and_then(|device| self.trial.as_ref()?.open(device));
         let port = match replaced {
             Some(port) => port.map(|port| Some(ports::Opened { port, peer: None })),
-            None => ports::open(
-                wanted,
-                made_up_mac(index),
-                self.memory.of_device(wanted.device.as_ref()),
-            ),
+            None => self.open_device(wanted, index),
         };
-        port.map_err(|error| error.to_string())
+        port.map_err(|error| {
+            self.memory.withdraw(index);
+            error.to_string()
+        })
+    }
+
+    fn open_device(
+        &mut self,
+        wanted: &weir_config::Interface,
+        index: u32,
+    ) -> Result<Option<ports::Opened>, OpenError> {
+        let share = match ports::lending_queues(wanted.device.as_ref()) {
+            0 => 0,
+            queues => self.memory.promise(index, queues)?,
+        };
+        let pool = self.memory.of_device(wanted.device.as_ref());
+        ports::open(wanted, made_up_mac(index), pool, share)
     }
 
     /// Takes a port into use.
@@ -553,6 +574,30 @@ impl Control {
     fn detach(&mut self, attached: &mut Attached) {
         drop(self.take_back(attached));
         drop(attached.port.take());
+        self.memory.withdraw(attached.index);
+    }
+
+    /// Opens the port of an interface whose device was missing, if it is there now.
+    pub(crate) fn open_missing(&mut self, name: &str) {
+        let device = self
+            .config
+            .interfaces
+            .get(name)
+            .and_then(|it| it.device.clone());
+        if ports::is_missing(device.as_ref()) {
+            return;
+        }
+        match self.reopen(name) {
+            Ok(()) => tracing::info!("{name}: the device has appeared, the port is open"),
+            Err(reason) => {
+                let Some(attached) = self.interfaces.get_mut(name) else {
+                    return;
+                };
+                if attached.fault.replace(reason.clone()).as_ref() != Some(&reason) {
+                    tracing::warn!("{name}: the device is there, but {reason}; trying again");
+                }
+            }
+        }
     }
 
     /// Opens the port of an interface again, whose device had vanished.
@@ -576,6 +621,7 @@ impl Control {
                 }
                 if let Some(attached) = self.interfaces.get_mut(name) {
                     attached.peer = opened.peer.map(Peer::new);
+                    attached.fault = None;
                 }
                 self.attach(name, port, &wanted.rx_queue_workers);
                 Ok(())

@@ -92,6 +92,8 @@ pub(crate) struct Attached {
     /// Tells it from an earlier one of the same number.
     pub(crate) made: u64,
     pub(crate) port: Option<Box<dyn Port>>,
+    /// Why there is no port although the configuration names a device; it is tried again.
+    pub(crate) fault: Option<String>,
     /// Of a memif.
     pub(crate) peer: Option<Peer>,
     pub(crate) link: LinkState,
@@ -813,6 +815,9 @@ impl Control {
         let Some(attached) = self.interfaces.get_mut(name) else {
             return;
         };
+        if attached.fault.is_some() {
+            return self.open_missing(name);
+        }
         let Some(port) = &mut attached.port else {
             return;
         };

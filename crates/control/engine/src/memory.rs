@@ -11,8 +11,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_buf::{Hugepages, Pool, PoolConfig, PoolError};
-use weir_config::{Config, Device};
+use weir_config::{BufferPlan, Config, Device};
 use weir_cpu::numa;
+use weir_port::OpenError;
 
 /// The pools of a router; a clone is a handle to the same.
 #[derive(Clone)]
@@ -20,6 +21,9 @@ pub(crate) struct Memory {
     /// By node; never empty.
     pools: BTreeMap<u32, Pool>,
     first: Pool,
+    plan: BufferPlan,
+    /// Buffers that the queues of open ports may lend, by number of the interface.
+    promised: BTreeMap<u32, u32>,
 }
 
 impl Memory {
@@ -31,10 +35,14 @@ impl Memory {
             Hugepages::Auto
         };
         let wanted = PoolConfig {
-            chunks: config.buffers.per_numa as usize,
+            chunks: config.buffer_plan().chunks as usize,
             hugepages,
         };
-        Memory::on_nodes(Memory::nodes(config).into_iter(), wanted)
+        Memory::on_nodes(
+            Memory::nodes(config).into_iter(),
+            wanted,
+            config.buffer_plan(),
+        )
     }
 
     /// The nodes that pinned workers run on.
@@ -47,7 +55,11 @@ impl Memory {
             .collect()
     }
 
-    fn on_nodes(nodes: impl Iterator<Item = u32>, wanted: PoolConfig) -> Result<Memory, PoolError> {
+    fn on_nodes(
+        nodes: impl Iterator<Item = u32>,
+        wanted: PoolConfig,
+        plan: BufferPlan,
+    ) -> Result<Memory, PoolError> {
         let mut pools = BTreeMap::new();
         for node in nodes {
             if let Entry::Vacant(place) = pools.entry(node) {
@@ -64,7 +76,40 @@ impl Memory {
                 first.clone(),
             );
         }
-        Ok(Memory { pools, first })
+        Ok(Memory {
+            pools,
+            first,
+            plan,
+            promised: BTreeMap::new(),
+        })
+    }
+
+    /// Buffers that each of an interface's `queues` may lend to the kernel or a peer. Ports of the first configuration
+    /// get what was planned; one that is added later a quarter of what is left, if that is less.
+    pub(crate) fn promise(&mut self, interface: u32, queues: u16) -> Result<usize, OpenError> {
+        let queues = u32::from(queues.max(1));
+        self.withdraw(interface);
+        let promised: u32 = self.promised.values().sum();
+        let left = self.plan.budget().saturating_sub(promised);
+        let least = BufferPlan::least_share();
+        let share = if promised + queues * self.plan.share <= self.plan.budget() / 4 * 3 {
+            self.plan.share
+        } else {
+            (left / 4 / queues).clamp(least, self.plan.share.max(least))
+        };
+        if queues * share > left {
+            return Err(OpenError(format!(
+                "{left} packet buffers are left, {queues} queues need {}: restart the router, which sizes the pool anew, or raise buffers.per-numa",
+                queues * least
+            )));
+        }
+        self.promised.insert(interface, queues * share);
+        Ok(share as usize)
+    }
+
+    /// Takes an interface's promise back; its port is closed.
+    pub(crate) fn withdraw(&mut self, interface: u32) {
+        self.promised.remove(&interface);
     }
 
     /// The pool of a worker on `core`.
@@ -104,7 +149,7 @@ mod tests {
 
     #[test]
     fn one_pool_a_node_and_each_once() {
-        let memory = Memory::on_nodes([0, 1, 0, 1].into_iter(), SMALL).unwrap();
+        let memory = Memory::on_nodes([0, 1, 0, 1].into_iter(), SMALL, plan()).unwrap();
         assert_eq!(
             memory.pools().map(|(node, _)| node).collect::<Vec<_>>(),
             [0, 1]
@@ -114,9 +159,38 @@ mod tests {
         assert!(memory.any().holds(&mine) && !others.holds(&mine));
     }
 
+    fn plan() -> BufferPlan {
+        BufferPlan {
+            chunks: 16_384,
+            queues: 2,
+            reserve: 4096,
+            share: 4608,
+        }
+    }
+
+    #[test]
+    fn promises_leave_the_reserve_alone() {
+        let mut memory = Memory::on_nodes(std::iter::empty(), SMALL, plan()).unwrap();
+        assert_eq!(memory.promise(1, 1).unwrap(), 4608);
+        assert_eq!(memory.promise(2, 1).unwrap(), 4608);
+        // Later ports: a quarter of the 3,072 that are left, then of 2,304, …
+        assert_eq!(memory.promise(3, 1).unwrap(), 768);
+        assert_eq!(memory.promise(4, 1).unwrap(), 576);
+        assert_eq!(memory.promise(4, 1).unwrap(), 576, "once an interface");
+        let more = (5..100)
+            .take_while(|&n| memory.promise(n, 1).is_ok())
+            .count();
+        assert!((8..12).contains(&more), "{more}");
+        assert!(memory.promised.values().sum::<u32>() <= 16_384 - 4096);
+        let refused = memory.promise(100, 1).unwrap_err().to_string();
+        assert!(refused.contains("buffers.per-numa"), "{refused}");
+        memory.withdraw(2);
+        assert!(memory.promise(100, 1).is_ok());
+    }
+
     #[test]
     fn unpinned_workers_share_one() {
-        let memory = Memory::on_nodes(std::iter::empty(), SMALL).unwrap();
+        let memory = Memory::on_nodes(std::iter::empty(), SMALL, plan()).unwrap();
         assert_eq!(memory.pools().count(), 1);
         let packet = memory.of_core(None).alloc().unwrap();
         assert!(memory.of_device(Some(&Device::Null)).holds(&packet));

@@ -17,11 +17,12 @@ pub(crate) struct Opened {
 
 /// Opens what an interface is attached to; `None` when it has no device, or is a loopback.
 ///
-/// `own` is the address that the interface has when neither the configuration nor the device says.
+/// `share` is the number of buffers that each queue may lend. `own` is the address that the interface has when neither the configuration nor the device says.
 pub(crate) fn open(
     interface: &Interface,
     own: MacAddr,
     pool: &Pool,
+    share: usize,
 ) -> Result<Option<Opened>, OpenError> {
     let mut peer = None;
     let Some(device) = &interface.device else {
@@ -39,6 +40,7 @@ pub(crate) fn open(
             let config = weir_afxdp::AfxdpConfig {
                 mode,
                 queues,
+                share: Some(share),
                 ..weir_afxdp::AfxdpConfig::new(name)
             };
             Box::new(weir_afxdp::AfxdpPort::open(&config, pool)?)
@@ -102,6 +104,25 @@ fn memif_config(memif: &Memif) -> MemifConfig {
         buffer_size,
         ..MemifConfig::new(role, socket, memif.id)
     }
+}
+
+/// Queues of a device that lend packet buffers.
+pub(crate) fn lending_queues(device: Option<&Device>) -> u16 {
+    match device {
+        Some(Device::AfXdp { queues, .. }) => *queues,
+        Some(Device::Memif(memif)) if memif.role == MemifRole::Slave => memif.queues,
+        _ => 0,
+    }
+}
+
+/// Whether the Linux device that an interface is attached to is not there.
+pub(crate) fn is_missing(device: Option<&Device>) -> bool {
+    let Some(Device::AfXdp { name, .. }) = device else {
+        return false;
+    };
+    weir_netlink::route::Route::open()
+        .and_then(|mut route| route.link_by_name(name))
+        .is_err_and(|error| error.is_not_found())
 }
 
 /// An address for an end of a memif, the same after each start. The interface's number would not do: the

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_api::EventBus;
 use weir_buf::{PktCache, PoolError};
-use weir_config::{Config, Idle, LogLevel, Subnets};
+use weir_config::{Config, LogLevel, Priority, Subnets};
 use weir_fib::NexthopTable;
 use weir_graph::{DropMap, NodeSpec};
 use weir_nodes::{IcmpLimit, Tables};
@@ -26,6 +26,7 @@ use crate::bridges::AGEING_INTERVAL;
 use crate::changes::{ChangeManager, Startup};
 use crate::clock::Clock;
 use crate::control::{Control, Nowhere};
+use crate::cores;
 use crate::dad::Claims;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
@@ -182,6 +183,12 @@ impl Router {
             );
         }
         let count = usize::from(config.workers.count).max(1);
+        let mut priority = Priority::Normal;
+        if options.trial.is_none() {
+            let cores: Vec<usize> = config.workers.cores.iter().map(|&it| it.into()).collect();
+            priority = cores::priority(config.workers.priority, count, &cores);
+            cores::leave_to_workers(&cores);
+        }
         // The workers, the sFlow agent and the exporter of flows.
         let domain = Domain::new(count + 2);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
@@ -215,7 +222,7 @@ impl Router {
         connect(&mut handles);
         for (worker, handle) in threads.into_iter().zip(&mut handles) {
             match options.trial {
-                None => handle.thread = Some(start_thread(worker, handle.core)?),
+                None => handle.thread = Some(start_thread(worker, handle.core, priority)?),
                 Some(_) => handle.by_hand = Some(Box::new(worker)),
             }
         }
@@ -416,7 +423,6 @@ fn make_worker(
     let waker = Arc::new(Waker::new().map_err(system("no descriptor for a worker"))?);
     let counters = graph.counters();
     let reader = domain.register().map_err(|error| internal(&error))?;
-    let sleeps = config.workers.idle == Idle::Sleep;
     let core = config.workers.cores.get(number).copied();
     let cache = PktCache::new(memory.of_core(core));
     let worker = Worker::new(
@@ -431,7 +437,7 @@ fn make_worker(
         control.clone(),
         waker.clone(),
         clock,
-        sleeps,
+        config.workers.idle,
     );
     let core = core.map(usize::from);
     let stats = worker.stats.clone();
@@ -479,6 +485,7 @@ fn connect(handles: &mut [WorkerHandle]) {
 fn start_thread(
     worker: Worker,
     core: Option<usize>,
+    priority: Priority,
 ) -> Result<std::thread::JoinHandle<()>, StartError> {
     let name = format!("weir-worker-{}", worker.number);
     let (tell, told) = std::sync::mpsc::channel();
@@ -487,6 +494,7 @@ fn start_thread(
         let ok = pinned.is_ok();
         let _ = tell.send(pinned);
         if ok {
+            cores::take_priority(priority, worker.number);
             worker.run();
         }
     };
@@ -499,7 +507,7 @@ fn start_thread(
             let what = format!(
                 "worker cannot be pinned to core {}; choose one of {:?}",
                 core.unwrap_or(0),
-                weir_cpu::allowed_cores()
+                cores::allowed()
             );
             Err(StartError::System { what, source })
         }

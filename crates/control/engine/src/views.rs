@@ -298,6 +298,7 @@ impl weir_api::Router for Router {
         let baselines = self.baselines();
         let idle = match control.config.workers.idle {
             weir_config::Idle::Poll => weir_api::IdleMode::Poll,
+            weir_config::Idle::Adaptive => weir_api::IdleMode::Adaptive,
             weir_config::Idle::Sleep => weir_api::IdleMode::Sleep,
         };
         let worker = |(number, handle): (usize, &crate::handle::WorkerHandle)| {

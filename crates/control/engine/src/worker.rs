@@ -5,16 +5,14 @@
 //! The turn begins with a quiescent state, so that tables are replaced without stopping anybody.
 //!
 //! Commands come through a bounded ring and are acknowledged by their number. A worker that is
-//! told to sleep when idle does so in three steps: it looks again at once; while traffic is brisk it
-//! naps for a fraction of a millisecond, so that packets gather; else it waits in poll(2), offline for
-//! table reclamation, until a queue or the bell rings.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+//! idle looks again at once, naps so that packets gather, or waits in poll(2), offline for table
+//! reclamation, until a queue or the bell rings (`idle`).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use weir_buf::{Flags, Pkt, PktCache, VECTOR, Vector};
+use weir_config::Idle;
 use weir_graph::{DropReason, Env, Graph, HoldKey, TraceRequest, WorkerCounters, World};
 use weir_nodes::{Event, PortTx, Tables, transmit};
 use weir_port::{RxQueue, TxQueue};
@@ -23,6 +21,7 @@ use weir_ring::qsbr::{Published, Reader};
 use weir_ring::spsc::{Consumer, Producer};
 
 use crate::clock::Clock;
+use crate::idle::{Load, Rest};
 use crate::waker::Waker;
 
 /// What the control side tells a worker.
@@ -111,7 +110,7 @@ pub(crate) struct Worker {
     pub(crate) waker: Arc<Waker>,
     pub(crate) stats: Arc<WorkerStats>,
     pub(crate) clock: Clock,
-    pub(crate) sleeps: bool,
+    pub(crate) idle: Idle,
     lane: Lane,
 }
 
@@ -135,10 +134,6 @@ struct Lane {
 
 /// How often held packets are looked at.
 const EXPIRY_INTERVAL: u64 = 10_000_000;
-/// A nap while traffic is brisk. Linux adds its timer slack, another 50 us unless somebody set it
-/// otherwise, so that it lasts some 105. Naps of really 20 or 50 us cost 1.4 and 1.2 times as much CPU
-/// time a packet at 50 thousand a second (`weir bench afxdp`), for a TCP stream that is no faster.
-const NAP: Duration = Duration::from_micros(50);
 /// The longest sleep in poll(2).
 const LONGEST_SLEEP: Timespec = Timespec {
     tv_sec: 0,
@@ -169,7 +164,7 @@ impl Worker {
         control: Arc<Waker>,
         waker: Arc<Waker>,
         clock: Clock,
-        sleeps: bool,
+        idle: Idle,
     ) -> Worker {
         let entry = graph.find(weir_nodes::names::ETH_INPUT).unwrap_or(0);
         let port_tx = graph.find(weir_nodes::names::PORT_TX).unwrap_or(0);
@@ -201,35 +196,24 @@ impl Worker {
             waker,
             stats,
             clock,
-            sleeps,
+            idle,
             lane,
         }
     }
 
     /// The thread's body: turns until told to stop.
     pub(crate) fn run(mut self) {
-        let mut idle = 0u32;
-        let mut recent = 0u64;
+        let mut load = Load::new(self.idle);
+        if self.idle != Idle::Poll {
+            weir_cpu::scheduling::wake_exactly();
+        }
         while !self.lane.stopped {
             let moved = self.turn();
-            if moved > 0 {
-                recent = recent / 2 + moved as u64;
-                idle = 0;
-                continue;
-            }
-            if !self.sleeps {
-                std::hint::spin_loop();
-                continue;
-            }
-            idle += 1;
-            if idle == 1 {
-                continue;
-            }
-            if recent >= 4 && idle <= 3 {
-                recent /= 2;
-                std::thread::sleep(NAP);
-            } else {
-                self.sleep();
+            match load.after_turn(moved, self.clock.now()) {
+                Rest::Poll if moved == 0 => std::hint::spin_loop(),
+                Rest::Poll => {}
+                Rest::Nap(time) => std::thread::sleep(time),
+                Rest::Wait => self.sleep(),
             }
         }
         self.reader.offline();

@@ -358,10 +358,11 @@ pub(crate) static KEYS: &[Key] = &[
     key("workers.cores", List(1, 64), "", "[0, 1]", "The core of worker 0, 1, …; not pinned when absent."),
     key("workers.cores[]", Whole(0, 4095), "", "0", "A core as Linux counts it."),
     key("workers.count", Whole(1, 64), "1", "2", "How many workers; as many as `cores` when those are given."),
-    key("workers.idle", Word(&["poll", "sleep"]), "sleep", "poll", "What a worker does without packets: look again at once, or wait for the kernel to wake it."),
+    key("workers.idle", Word(&["poll", "adaptive", "sleep"]), "adaptive", "poll", "What a worker does without packets: `poll` looks again at once, `sleep` waits for the kernel to wake it, `adaptive` polls while packets come fast and sleeps else."),
+    key("workers.priority", Word(&["normal", "high", "real-time"]), "high", "real-time", "How the kernel schedules workers: as other threads, before them (nice -20), or before all that are not real-time (SCHED_FIFO). The last two need CAP_SYS_NICE; without it the router says so and runs workers as other threads."),
 
     key("buffers", Section, "{}", "{per-numa: 32768}", "Packet memory. A change needs a restart."),
-    key("buffers.per-numa", Whole(1024, 4_194_304), "16384", "32768", "Buffers in the pool of each NUMA node."),
+    key("buffers.per-numa", Whole(1024, 4_194_304), "", "32768", "Buffers in the pool of each NUMA node; worked out from the queues of ports and the workers when absent. See [Packet memory](buffers.md)."),
     key("buffers.hugepages", Word(&["auto", "off"]), "auto", "off", "Whether the pool lies in hugepages when there are enough free ones; if not, the kernel is asked to make some (Linux 6.1)."),
 
     key("api", Section, "{}", "{socket: /run/weir/second.sock}", "Where the router is reached, and by whom. A change needs a restart."),

@@ -56,6 +56,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.access_lists();
     rules.sflow();
     rules.workers();
+    rules.buffers();
     rules.ipfix();
     rules.access();
 }

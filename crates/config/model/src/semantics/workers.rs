@@ -1,11 +1,30 @@
-//! Rules about the workers: as many as cores, each on one of its own.
+//! Rules about the workers and their packet memory: as many workers as cores, each on one of its own; a pool that has
+//! buffers for all queues.
 
 use std::collections::HashMap;
 
 use super::Rules;
+use crate::BufferPlan;
 use crate::findings::at;
 
 impl Rules<'_, '_> {
+    /// A pool of a chosen size has a share for each queue that lends from it.
+    pub(super) fn buffers(&mut self) {
+        let config = &self.candidate.config;
+        let (plan, least) = (config.buffer_plan(), config.least_buffers());
+        if let Some(wanted) = config.buffers.per_numa
+            && plan.share < BufferPlan::least_share()
+            && !self.findings.is_broken(at!["buffers", "per-numa"])
+        {
+            let message = format!(
+                "{wanted} buffers are too few for {} queues of AF_XDP and memif ports",
+                plan.queues
+            );
+            let help = format!("use {least} or more, or leave it out: the router sizes the pool");
+            self.error(at!["buffers", "per-numa"], message, "", help);
+        }
+    }
+
     pub(super) fn workers(&mut self) {
         let workers = &self.candidate.config.workers;
         if self.findings.any_broken("workers.cores") {

@@ -48,9 +48,9 @@ fn system(config: &Config, memory: &Memory) -> System {
         devices: devices(),
         driver_mtu: driver_mtu(),
         socket_obstacles: obstacles(config),
-        cores: weir_cpu::allowed_cores()
-            .into_iter()
-            .filter_map(|core| u16::try_from(core).ok())
+        cores: crate::cores::allowed()
+            .iter()
+            .filter_map(|&core| u16::try_from(core).ok())
             .collect(),
         memory_available_bytes: kib("MemAvailable")
             .map_or(u64::MAX, |kib| (kib * 1024).saturating_add(own_bytes)),

@@ -20,11 +20,12 @@
 //! **Modes**, tried in this order unless one is asked for: native program and zero-copy, native
 //! program and copy, generic program (works everywhere, slowest).
 //!
-//! **veth.** What the other end leaves to the "hardware" is never done: switch its transmit checksum offload off
-//! (`ethtool -K PEER tx off`), or its TCP and UDP packets arrive with half a checksum, and that of VLAN tags (`txvlan off
-//! tx-vlan-stag-hw-insert off`), or they arrive without. TCP segmentation is switched off at the
-//! other end by the kernel itself as soon as the program is attached. The other end needs no more tx
-//! queues than this end has rx queues, else only generic mode works.
+//! **veth.** What the other end leaves to the "hardware" is never done. Unfinished TCP and UDP checksums are completed
+//! here (`checksum`, counted as `rx_checksums_completed`). VLAN tags are not: switch that offload off at the other end
+//! (`ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off`), or frames arrive without them. TCP segmentation is
+//! switched off at the other end by the kernel itself as soon as a native program is attached; in generic mode it is
+//! not (`ethtool -K PEER tso off gso off`), and longer frames than the MTU are dropped and counted as `rx_too_long`. The
+//! other end needs no more tx queues than this end has rx queues, else only generic mode works.
 //!
 //! **Long frames.** A frame that does not fit one chunk spans several descriptors (`XDP_USE_SG`, Linux 6.6); on devices whose
 //! MTU is beyond what their driver puts into one page (3506 on veth) the program is one that says it knows of such
@@ -32,6 +33,7 @@
 
 #![deny(unsafe_code)]
 
+mod checksum;
 mod lent;
 mod port;
 mod program;

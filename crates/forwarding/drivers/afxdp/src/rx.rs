@@ -20,6 +20,7 @@ use std::sync::Arc;
 use weir_buf::{Pkt, PktCache, STRIDE, Vector};
 use weir_port::{LONGEST_FRAME, RxQueue};
 
+use crate::checksum;
 use crate::lent::LentSet;
 use crate::socket::Socket;
 use crate::sys::{self, Consumer, Descriptor, Producer};
@@ -37,6 +38,7 @@ pub(crate) struct Receiver {
     /// Chunks that the kernel is to hold.
     level: usize,
     zero_copy: bool,
+    completes_checksums: bool,
     sleeps: u32,
     /// A frame of several descriptors whose last has not come yet.
     open: Open,
@@ -69,6 +71,7 @@ impl Receiver {
             lent,
             level,
             zero_copy,
+            completes_checksums: false,
             sleeps: 0,
             open: Open::No,
             socket,
@@ -76,6 +79,11 @@ impl Receiver {
         let pool = receiver.socket.pool().clone();
         receiver.give(level, || pool.alloc());
         receiver
+    }
+
+    /// Whether unfinished transport checksums are completed, which a virtual device needs.
+    pub(crate) fn complete_checksums(&mut self, wanted: bool) {
+        self.completes_checksums = wanted;
     }
 
     /// Gives the kernel up to `wanted` chunks; returns how many there were.
@@ -147,7 +155,7 @@ impl Receiver {
         if available == 0 {
             return 0;
         }
-        let (mut got, mut bad) = (0, 0);
+        let (mut got, mut bad, mut completed) = (0, 0, 0);
         for _ in 0..available {
             let descriptor = self.ring.pop();
             let mut packet = self.accept(descriptor);
@@ -156,8 +164,12 @@ impl Receiver {
             if more || !matches!(self.open, Open::No) {
                 packet = self.join(packet, more);
             }
-            if let Some(packet) = packet {
-                packet.prefetch();
+            if let Some(mut packet) = packet {
+                if self.completes_checksums {
+                    completed += u64::from(checksum::complete(&mut packet));
+                } else {
+                    packet.prefetch();
+                }
                 to.push(packet);
                 got += 1;
             }
@@ -167,6 +179,9 @@ impl Receiver {
         counts.rx.packets.add(got as u64);
         if bad > 0 {
             counts.rx.bad_descriptors.add(bad);
+        }
+        if completed > 0 {
+            counts.rx.checksums_completed.add(completed);
         }
         got
     }

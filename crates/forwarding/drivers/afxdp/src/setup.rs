@@ -51,6 +51,8 @@ pub struct AfxdpConfig {
     pub ring: u32,
     /// Whether to take frames for other stations, as a cross connect must.
     pub promiscuous: bool,
+    /// Chunks that each queue may hold at most, two thirds of them for receiving; what is free decides when `None`.
+    pub share: Option<usize>,
 }
 
 impl AfxdpConfig {
@@ -63,6 +65,7 @@ impl AfxdpConfig {
             queues: None,
             ring: 4096,
             promiscuous: true,
+            share: None,
         }
     }
 }
@@ -82,7 +85,14 @@ pub(crate) struct Setup<'a> {
     pub(crate) link: Link,
     pub(crate) rx_queues: usize,
     pub(crate) tx_queues: usize,
+    /// Whether senders may leave transport checksums unfinished.
+    pub(crate) completes_checksums: bool,
 }
+
+/// Drivers of virtual machines whose hosts leave transport checksums unfinished.
+const VIRTUAL_DRIVERS: [&str; 2] = ["virtio_net", "vif"];
+/// Chunks under way to the device that a queue may have, however small its share is.
+const LEAST_IN_FLIGHT: usize = 64;
 
 /// A socket and the two halves over its rings.
 type Queue = (Arc<Socket>, Receiver, Sender);
@@ -132,12 +142,17 @@ impl<'a> Setup<'a> {
                 "{rx_queues} of {rx_there} rx queues are served: frames on the others go to Linux"
             );
         }
+        let completes_checksums = link.kind.is_some()
+            || ethtool
+                .driver(device)
+                .is_ok_and(|it| VIRTUAL_DRIVERS.contains(&it.driver.as_str()));
         Ok(Setup {
             config,
             pool,
             link,
             rx_queues,
             tx_queues,
+            completes_checksums,
         })
     }
 
@@ -171,6 +186,12 @@ impl<'a> Setup<'a> {
         let program = self
             .attach(Attachment::Generic)
             .map_err(|error| self.not_attached(&error))?;
+        if self.link.kind.as_deref() == Some("veth") {
+            tracing::warn!(
+                device,
+                "generic mode does not switch segmentation offload off at the other end of this veth; long TCP segments are dropped (rx_too_long): run `ethtool -K PEER tso off gso off` there"
+            );
+        }
         self.open_copying(program, "generic, copy")
     }
 
@@ -286,8 +307,13 @@ impl<'a> Setup<'a> {
         };
         // The chunks are there before the device is asked: zero-copy drivers fill their own rings
         // when the socket is bound.
-        let receiver = Receiver::new(rings.rx, rings.fill, level, zero_copy, socket.clone());
-        let sender = Sender::new(rings.tx, rings.completion, socket.clone());
+        let mut receiver = Receiver::new(rings.rx, rings.fill, level, zero_copy, socket.clone());
+        receiver.complete_checksums(self.completes_checksums);
+        let in_flight = self
+            .config
+            .share
+            .map_or(usize::MAX, |share| (share / 3).max(LEAST_IN_FLIGHT));
+        let sender = Sender::new(rings.tx, rings.completion, in_flight, socket.clone());
         let descriptor = socket.descriptor().ok_or(io::ErrorKind::NotConnected)?;
         self.bind(&socket, descriptor, number, zero_copy)?;
         socket.fit(self.link.mtu);
@@ -329,13 +355,16 @@ impl<'a> Setup<'a> {
         sys::bind(descriptor, self.link.index, number, mode)
     }
 
-    /// Chunks one queue keeps in the kernel's hands: a ring full, two where the driver keeps a ring of
-    /// its own. The more there are, the longer the worker may be kept from running without a loss; but
-    /// the port takes no more than a quarter of what is free in the pool, from which other ports want to
-    /// live too: however many are opened, there is something left.
+    /// Chunks that one queue lends to the kernel for receiving: a ring full, two where the driver keeps a ring of its
+    /// own. The more there are, the longer the worker may be kept from running without a loss. The limit is two thirds
+    /// of the queue's share of the pool; without a share, a quarter of what is free.
     fn level(&self, zero_copy: bool) -> usize {
         let full = self.config.ring as usize * if zero_copy { 2 } else { 1 };
-        full.min((self.pool.usage().free / 4 / self.rx_queues).max(64))
+        let limit = match self.config.share {
+            Some(share) => share * 2 / 3,
+            None => self.pool.usage().free / 4 / self.rx_queues,
+        };
+        full.min(limit.max(64))
     }
 
     /// What may help against a refused native program.

@@ -27,6 +27,7 @@ pub(crate) struct RxCounts {
     pub(crate) no_buffer: Counter,
     pub(crate) bad_descriptors: Counter,
     pub(crate) too_long: Counter,
+    pub(crate) checksums_completed: Counter,
     pub(crate) wakeups: Counter,
 }
 
@@ -53,13 +54,14 @@ pub(crate) struct QueueCounts {
 
 impl QueueCounts {
     /// Names and values of Weir's own counters.
-    pub(crate) fn own(&self) -> [(&'static str, u64); 12] {
+    pub(crate) fn own(&self) -> [(&'static str, u64); 13] {
         let (rx, tx) = (&self.rx, &self.tx);
         [
             ("rx_packets", rx.packets.get()),
             ("rx_no_buffer", rx.no_buffer.get()),
             ("rx_bad_descriptors", rx.bad_descriptors.get()),
             ("rx_too_long", rx.too_long.get()),
+            ("rx_checksums_completed", rx.checksums_completed.get()),
             ("rx_wakeups", rx.wakeups.get()),
             ("tx_packets", tx.packets.get()),
             ("tx_ring_full", tx.ring_full.get()),

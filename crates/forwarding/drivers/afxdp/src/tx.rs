@@ -74,6 +74,8 @@ pub(crate) struct Sender {
     ring: Producer<Descriptor>,
     completion: Consumer<u64>,
     lent: LentSet,
+    /// Chunks that the kernel may hold at most.
+    most: usize,
     socket: Arc<Socket>,
 }
 
@@ -82,6 +84,7 @@ impl Sender {
     pub(crate) fn new(
         ring: Producer<Descriptor>,
         completion: Consumer<u64>,
+        most: usize,
         socket: Arc<Socket>,
     ) -> Sender {
         let lent = LentSet::new(socket.pool().chunks());
@@ -89,8 +92,16 @@ impl Sender {
             ring,
             completion,
             lent,
+            most,
             socket,
         }
+    }
+
+    /// Places that frames may take now.
+    #[inline(always)]
+    fn room(&mut self, wanted: usize) -> usize {
+        let room = self.ring.room(wanted as u32) as usize;
+        room.min(self.most.saturating_sub(self.lent.count()))
     }
 
     /// Frees what has gone out.
@@ -225,13 +236,13 @@ impl TxQueue for Sender {
             return 0;
         }
         let (wanted, places) = (from.len(), places_of(from));
-        let mut room = self.ring.room(places as u32) as usize;
+        let mut room = self.room(places);
         if room < places {
             // The kernel has had no call since the last turn that filled the ring: let it send now.
             let waiting = self.ring.waiting();
             self.kick(waiting);
             self.reclaim(cache);
-            room = self.ring.room(places as u32) as usize;
+            room = self.room(places);
         }
         let taken = if room >= places {
             wanted
