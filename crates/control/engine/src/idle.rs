@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn many_packets_gather_during_naps() {
-        for (idle, rate) in [(Idle::Adaptive, 300_000), (Idle::Sleep, 3_000_000)] {
+        for (idle, rate) in [(Idle::Adaptive, 300_000), (Idle::Sleep, 1_000_000)] {
             let mut load = Load::new(idle);
             play(&mut load, rate, 0);
             let [_, naps, waits] = play(&mut load, rate, 1_000_000);

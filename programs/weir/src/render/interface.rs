@@ -5,7 +5,8 @@ use weir_config::IpNet;
 
 use super::{Cell, Column, Screen, Style, Table, harmless, units};
 
-/// `show interface`: a line an interface.
+/// `show interface`: a line an interface. "RX lost" are frames that the driver or the kernel lost before the router saw
+/// them, a full receive ring above all; "Drops" are packets that the router dropped.
 pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
     if reply.interfaces.is_empty() {
         return "no interfaces\n".to_owned();
@@ -18,6 +19,7 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
         Column::number("MTU").spare(4),
         Column::number("RX packets"),
         Column::number("RX bytes").spare(1),
+        Column::number("RX lost"),
         Column::number("TX packets"),
         Column::number("TX bytes").spare(2),
         Column::number("Drops"),
@@ -32,20 +34,24 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
             interface.mtu.into(),
             interface.rx.packets.into(),
             interface.rx.bytes.into(),
+            warning(interface.rx_errors),
             interface.tx.packets.into(),
             interface.tx.bytes.into(),
-            Cell::styled(
-                interface.drops,
-                if interface.drops == 0 {
-                    Style::Plain
-                } else {
-                    Style::Warning
-                },
-            ),
+            warning(interface.drops),
             Cell::maybe(interface.description.as_ref()),
         ]);
     }
     table.draw(screen)
+}
+
+/// A count that should be 0.
+fn warning(count: u64) -> Cell {
+    let style = if count == 0 {
+        Style::Plain
+    } else {
+        Style::Warning
+    };
+    Cell::styled(count, style)
 }
 
 pub(super) fn up_down(state: UpDown) -> Cell {
