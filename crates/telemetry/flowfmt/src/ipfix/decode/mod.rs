@@ -339,6 +339,13 @@ impl Collector {
         self.expected.remove_range(first..=last);
     }
 
+    /// The sequence numbers of an exporter are forgotten, its templates are not: the next message begins anew.
+    /// For a collector that reads stored templates when it starts.
+    pub fn forget_sequence(&mut self, exporter: SocketAddr) {
+        let (first, last) = Session::all_of(exporter);
+        self.expected.remove_range(first..=last);
+    }
+
     /// Reads a datagram, or a message of a stream.
     pub fn read(&mut self, exporter: SocketAddr, octets: &[u8], sink: &mut dyn FnMut(Item<'_>)) {
         if let Err((offset, why)) = self.message(exporter, octets, sink) {
