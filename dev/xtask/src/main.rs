@@ -35,7 +35,7 @@ const FLOORS: [&[&str]; 6] = [
         "weir-telemetry",
         "weir-api",
     ],
-    &["weir-engine"],
+    &["weir-engine", "weir-xdp"],
     &["weir-bench", "weir-testkit"],
     &["weir"],
 ];

@@ -29,6 +29,7 @@ mod check;
 mod device;
 mod diagnostic;
 mod diff;
+pub mod document;
 mod dump;
 mod findings;
 mod ipfix;

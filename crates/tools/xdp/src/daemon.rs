@@ -1,0 +1,466 @@
+//! The daemon: follows the links of the machine and the configuration, and makes programs and maps follow them.
+//!
+//! One thread. Packets never wait for it: when it is slow, killed or absent, the programs go on with what the
+//! maps hold. At start it reads what the maps hold and writes only the difference, so that a restart loses
+//! neither packets nor counters nor learned addresses.
+//!
+//! The running configuration is kept as a file in the state folder, and `control.sock` there takes new ones.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use weir_netlink::netns::NetNs;
+use weir_netlink::watch::{LinkEvent, LinkWatcher};
+
+use crate::abi::{Acl, Bytes, fdb_flags};
+use crate::acl::{Regions, Space, compile};
+use crate::config::{self, Config, Rule};
+use crate::error::{Error, Result};
+use crate::maps::Maps;
+use crate::programs::{self, Programs};
+use crate::requests::{Reply, Request, Requests};
+use crate::state::{Link, Slots, Tables, bond_hash, bond_key, tables};
+
+/// Where the daemon keeps its files.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// Pinned maps and links, on a BPF file system.
+    pub pins: PathBuf,
+    /// The running configuration and the control socket.
+    pub state: PathBuf,
+}
+
+impl Default for Folders {
+    fn default() -> Folders {
+        Folders {
+            pins: "/sys/fs/bpf/weir-xdp".into(),
+            state: "/run/weir-xdp".into(),
+        }
+    }
+}
+
+impl Folders {
+    /// The running configuration.
+    #[must_use]
+    pub fn running(&self) -> PathBuf {
+        self.state.join("running.yaml")
+    }
+
+    /// The control socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.state.join("control.sock")
+    }
+}
+
+/// How long the daemon rests when nothing happens.
+const TURN: Duration = Duration::from_millis(50);
+
+/// The daemon.
+pub struct Daemon {
+    config: Config,
+    folders: Folders,
+    maps: Maps,
+    programs: Programs,
+    /// What the maps hold.
+    written: Tables,
+    slots: Slots,
+    acls: Acls,
+    watcher: LinkWatcher,
+    links: BTreeMap<String, Link>,
+    /// Interfaces to which the program is attached.
+    attached: BTreeMap<u32, String>,
+    requests: Requests,
+    aged_at: Instant,
+}
+
+impl Daemon {
+    /// Loads programs, attaches them to the configured interfaces that exist, and fills the maps. Runs in the
+    /// network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When the configuration cannot be applied; all that was attached by this call is detached again.
+    pub fn start(text: &str, config: Config, folders: &Folders) -> Result<Daemon> {
+        programs::prepare(&folders.pins)?;
+        std::fs::create_dir_all(&folders.state).map_err(|source| Error::File {
+            action: "make",
+            path: folders.state.clone(),
+            source,
+        })?;
+        let mut programs = Programs::load(&folders.pins, config.mode)?;
+        let mut maps = Maps::open(&folders.pins)?;
+        let written = maps.tables()?;
+        let mut control = maps.control()?;
+        control.netns = NetNs::current()?.inode()? as u32;
+        (control.conn_tcp, control.conn_other) = config.connections;
+        maps.set_control(&control)?;
+        programs.attach_tracepoints()?;
+        let mut watcher = LinkWatcher::open()?;
+        let mut events = Vec::new();
+        watcher.resync(&mut events)?;
+        let mut daemon = Daemon {
+            slots: slots_of(&written, &config),
+            acls: Acls::of(&maps)?,
+            config,
+            folders: folders.clone(),
+            maps,
+            programs,
+            written,
+            watcher,
+            links: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            requests: Requests::open(&folders.socket())?,
+            aged_at: Instant::now(),
+        };
+        daemon.follow(events);
+        daemon.apply(true)?;
+        daemon.keep(text)?;
+        Ok(daemon)
+    }
+
+    /// Runs until `stop` is set. Programs stay attached.
+    ///
+    /// # Errors
+    /// When netlink fails for good.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            if self.watcher.wait(TURN)? {
+                let mut events = Vec::new();
+                self.watcher.read(&mut events)?;
+                if events.contains(&LinkEvent::Overrun) {
+                    self.watcher.resync(&mut events)?;
+                }
+                if self.follow(events)
+                    && let Err(error) = self.apply(false)
+                {
+                    tracing::error!(%error, "a change of links could not be applied");
+                }
+            }
+            self.serve();
+            if self.aged_at.elapsed() >= Duration::from_secs(1) {
+                self.aged_at = Instant::now();
+                self.age()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes link events in; whether they matter.
+    fn follow(&mut self, events: Vec<LinkEvent>) -> bool {
+        if events.is_empty() {
+            return false;
+        }
+        let links: BTreeMap<String, Link> = self
+            .watcher
+            .links()
+            .values()
+            .map(|it| {
+                let link = Link {
+                    ifindex: it.ifindex,
+                    running: it.running,
+                    mtu: it.mtu,
+                    mac: it.mac,
+                };
+                (it.name.clone(), link)
+            })
+            .collect();
+        let matters = self
+            .config
+            .interfaces()
+            .any(|(name, ..)| links.get(name) != self.links.get(name));
+        self.links = links;
+        matters
+    }
+
+    /// Makes programs and maps what configuration and links say.
+    fn apply(&mut self, rewrite_devmaps: bool) -> Result<()> {
+        let acls = self.acls.write(&self.config.acls, &mut self.maps)?;
+        let (new, gone) = tables(&self.config, &self.links, &acls, &mut self.slots);
+        let egress = self.programs.egress()?;
+        // A new port is in the maps before its program runs, and a removed one has no program any more when it
+        // leaves the maps: its frames are the kernel's, not lost.
+        for ifindex in self
+            .written
+            .ports
+            .keys()
+            .filter(|key| !new.ports.contains_key(key))
+        {
+            self.programs.detach(*ifindex);
+            self.attached.remove(ifindex);
+        }
+        for ifindex in programs::attached(&self.folders.pins) {
+            if !new.ports.contains_key(&ifindex) {
+                self.programs.detach(ifindex);
+            }
+        }
+        self.maps
+            .write(&self.written, &new, &egress, rewrite_devmaps)?;
+        self.written = new;
+        for slot in gone {
+            self.maps.clear_counters(slot)?;
+        }
+        self.acls.free_unused(&acls, &mut self.maps)?;
+        let mut failed = None;
+        for (name, link) in &self.links {
+            let configured = self.written.ports.contains_key(&link.ifindex);
+            if !configured || self.attached.contains_key(&link.ifindex) {
+                continue;
+            }
+            match self.programs.attach(link.ifindex, name) {
+                Ok(()) => {
+                    self.attached.insert(link.ifindex, name.clone());
+                }
+                Err(error) => {
+                    tracing::error!(%error, "an interface is not served");
+                    failed = failed.or(Some(error));
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Replaces the configuration. On an error the earlier one is in force again.
+    ///
+    /// # Errors
+    /// When it cannot be applied.
+    pub fn reconfigure(&mut self, text: &str, config: Config) -> Result<()> {
+        let before = std::mem::replace(&mut self.config, config);
+        let applied = self.apply(false).and_then(|()| {
+            let mut control = self.maps.control()?;
+            (control.conn_tcp, control.conn_other) = self.config.connections;
+            self.maps.set_control(&control)?;
+            self.keep(text)
+        });
+        if let Err(error) = applied {
+            self.config = before;
+            if let Err(again) = self.apply(false) {
+                tracing::error!(error = %again, "the earlier configuration could not be restored");
+            }
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Writes the running configuration; other programs see the old or the new file, never half of one.
+    fn keep(&self, text: &str) -> Result<()> {
+        let (path, new) = (
+            self.folders.running(),
+            self.folders.state.join("running.yaml.new"),
+        );
+        let failed = |source| Error::File {
+            action: "write",
+            path: path.clone(),
+            source,
+        };
+        std::fs::write(&new, text).map_err(failed)?;
+        std::fs::rename(&new, &path).map_err(failed)
+    }
+
+    fn serve(&mut self) {
+        while let Some((request, client)) = self.requests.next() {
+            let reply = match request {
+                Request::Apply { text } => {
+                    match config::check("new configuration", text.as_bytes()) {
+                        Ok(config) => match self.reconfigure(&text, config) {
+                            Ok(()) => Reply::done(),
+                            Err(error) => Reply::failed(error.to_string()),
+                        },
+                        Err(findings) => Reply::failed(
+                            findings
+                                .iter()
+                                .map(ToString::to_string)
+                                .collect::<Vec<_>>()
+                                .join("\n"),
+                        ),
+                    }
+                }
+            };
+            client.answer(&reply);
+        }
+    }
+
+    /// Forgets learned addresses that were not seen for long.
+    fn age(&mut self) -> Result<()> {
+        let limit = u64::from(self.config.ageing) * 1_000_000_000;
+        let now = monotonic();
+        for (key, entry) in self.maps.fdb()? {
+            if entry.flags & fdb_flags::STATIC == 0 && now.saturating_sub(entry.seen) > limit {
+                self.maps.forget(&key)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nanoseconds of the clock that the programs use.
+#[must_use]
+pub fn monotonic() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The numbers that ports and bonds have in the maps of an earlier daemon.
+fn slots_of(tables: &Tables, config: &Config) -> Slots {
+    let mut slots = Slots::default();
+    for port in tables.ports.values() {
+        let end = port
+            .name
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(port.name.len());
+        let Some(Ok(name)) = port.name.get(..end).map(std::str::from_utf8) else {
+            continue;
+        };
+        slots.0.insert(name.to_owned(), port.slot);
+        let bond = config
+            .bonds
+            .keys()
+            .find(|bond| bond_hash(bond) == port.bond);
+        if let Some(bond) = bond.filter(|_| port.bond != 0) {
+            slots.0.insert(bond_key(bond), port.logical);
+        }
+    }
+    slots
+}
+
+/// The compiled ACLs in the maps.
+struct Acls {
+    /// Number and header by digest of name and rules.
+    known: BTreeMap<u64, (u32, Acl)>,
+    words: Regions,
+    hits: Regions,
+    numbers: u32,
+}
+
+impl Acls {
+    fn of(maps: &Maps) -> Result<Acls> {
+        let (numbers, words, hits) = maps.acl_sizes();
+        let mut acls = Acls {
+            known: BTreeMap::new(),
+            words: Regions::new(words),
+            hits: Regions::new(hits),
+            numbers,
+        };
+        for number in 1..numbers {
+            let acl = maps.acl(number)?;
+            if acl.length > 0 {
+                acls.words.mark(Space {
+                    base: acl.base,
+                    length: acl.length,
+                });
+                acls.hits.mark(Space {
+                    base: acl.counters,
+                    length: acl.rules,
+                });
+                acls.known.insert(acl.digest, (number, acl));
+            }
+        }
+        Ok(acls)
+    }
+
+    /// Writes ACLs that are not there yet, beside those that are; returns the number of each.
+    fn write(
+        &mut self,
+        wanted: &BTreeMap<String, Vec<Rule>>,
+        maps: &mut Maps,
+    ) -> Result<BTreeMap<String, u32>> {
+        let mut numbers = BTreeMap::new();
+        for (name, rules) in wanted {
+            let digest = digest(name, rules);
+            let number = match self.known.get(&digest) {
+                Some((number, _)) => *number,
+                None => self.write_one(name, rules, digest, maps)?,
+            };
+            numbers.insert(name.clone(), number);
+        }
+        Ok(numbers)
+    }
+
+    fn write_one(
+        &mut self,
+        name: &str,
+        rules: &[Rule],
+        digest: u64,
+        maps: &mut Maps,
+    ) -> Result<u32> {
+        let full = |table| Error::Full {
+            table,
+            reason: format!("ACL {name} with {} rules does not fit", rules.len()),
+        };
+        let length = compile(rules, 0).words.len() as u32;
+        let words = self.words.take(length).ok_or_else(|| full("acl_words"))?;
+        let Some(hits) = self.hits.take(rules.len() as u32 + 1) else {
+            self.words.free(words);
+            return Err(full("acl_hits"));
+        };
+        let used: Vec<u32> = self.known.values().map(|known| known.0).collect();
+        let number = (1..self.numbers)
+            .find(|number| !used.contains(number))
+            .ok_or_else(|| full("acls"))?;
+        let compiled = compile(rules, words.base);
+        let acl = Acl {
+            side: compiled.sides,
+            counters: hits.base,
+            stateful: u32::from(compiled.stateful),
+            base: words.base,
+            length,
+            rules: compiled.rules,
+            pad: 0,
+            digest,
+        };
+        maps.write_acl(number, &acl, &compiled.words)?;
+        self.known.insert(digest, (number, acl));
+        Ok(number)
+    }
+
+    /// Frees ACLs that no port refers to any more.
+    fn free_unused(&mut self, used: &BTreeMap<String, u32>, maps: &mut Maps) -> Result<()> {
+        let unused: Vec<u64> = self
+            .known
+            .iter()
+            .filter(|(_, (number, _))| !used.values().any(|it| it == number))
+            .map(|(digest, _)| *digest)
+            .collect();
+        for digest in unused {
+            if let Some((number, acl)) = self.known.remove(&digest) {
+                maps.write_acl(number, &Acl::of_bytes(&[0; 128]), &[])?;
+                self.words.free(Space {
+                    base: acl.base,
+                    length: acl.length,
+                });
+                self.hits.free(Space {
+                    base: acl.counters,
+                    length: acl.rules,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A hash of an ACL's name and rules (FNV-1a).
+#[must_use]
+pub fn digest(name: &str, rules: &[Rule]) -> u64 {
+    bond_hash(&format!("{name}\0{rules:?}"))
+}
+
+/// Whether a daemon answers at the control socket of these folders.
+#[must_use]
+pub fn is_running(folders: &Folders) -> bool {
+    std::os::unix::net::UnixStream::connect(folders.socket()).is_ok()
+}
+
+/// Sends a configuration to the daemon that runs with these folders.
+///
+/// # Errors
+/// When there is none, or it refuses.
+pub fn send(folders: &Folders, text: &str) -> Result<Reply> {
+    crate::requests::send(
+        Path::new(&folders.socket()),
+        &Request::Apply {
+            text: text.to_owned(),
+        },
+    )
+}

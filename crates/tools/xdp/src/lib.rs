@@ -1,0 +1,29 @@
+//! Forwarding to virtual machines and containers in the kernel's XDP hook, as a service.
+//!
+//! The programs (`bpf/`, C) run in the driver: VLAN and MAC address to port, tags, anti-spoofing, ACLs,
+//! policers, counters of every drop. This crate loads them, fills their maps from a configuration file, and
+//! follows the links of the machine.
+//!
+//! * [`config`]: the file. [`state`]: what the maps must hold, as a pure function of file and links.
+//! * [`acl`]: rules compiled to bit vectors. [`abi`]: the structures of the maps. [`reason`]: drop reasons.
+//! * [`programs`]: loading and attaching. [`maps`]: reading and writing. [`daemon`]: the service.
+//! * [`show`]: what commands show. [`requests`]: the control socket.
+//!
+//! The compiled programs are committed (`bpf/weir.o`), so that building needs no clang; a test compiles the
+//! sources again where clang is installed, and compares.
+
+#![forbid(unsafe_code)]
+
+pub mod abi;
+pub mod acl;
+pub mod config;
+pub mod daemon;
+mod error;
+pub mod maps;
+pub mod programs;
+pub mod reason;
+pub mod requests;
+pub mod show;
+pub mod state;
+
+pub use error::{Error, Result};
