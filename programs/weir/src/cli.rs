@@ -15,6 +15,7 @@ mod pcap;
 mod sflow_decode;
 mod show;
 mod values;
+mod xdp;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub(crate) use pcap::*;
 pub(crate) use sflow_decode::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
+pub(crate) use xdp::*;
 
 use crate::bench::AfxdpArgs;
 
@@ -114,6 +116,9 @@ pub(crate) enum Command {
     /// Decode flow records: IPFIX and NetFlow
     #[command(subcommand, disable_help_subcommand = true)]
     Flow(FlowCommand),
+    /// Forward to virtual machines and containers in the kernel's XDP hook (needs root)
+    #[command(after_help = XDP_EXAMPLES, disable_help_subcommand = true)]
+    Xdp(XdpArgs),
     /// Write a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

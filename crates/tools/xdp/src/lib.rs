@@ -7,7 +7,8 @@
 //! * [`config`]: the file. [`state`]: what the maps must hold, as a pure function of file and links.
 //! * [`acl`]: rules compiled to bit vectors. [`abi`]: the structures of the maps. [`reason`]: drop reasons.
 //! * [`programs`]: loading and attaching. [`maps`]: reading and writing. [`daemon`]: the service.
-//! * [`show`]: what commands show. [`requests`]: the control socket.
+//! * [`show`]: what commands show. [`trace`]: single packets. [`preflight`]: what the machine can do.
+//! * [`requests`]: the control socket.
 //!
 //! The compiled programs are committed (`bpf/weir.o`), so that building needs no clang; a test compiles the
 //! sources again where clang is installed, and compares.
@@ -20,10 +21,12 @@ pub mod config;
 pub mod daemon;
 mod error;
 pub mod maps;
+pub mod preflight;
 pub mod programs;
 pub mod reason;
 pub mod requests;
 pub mod show;
 pub mod state;
+pub mod trace;
 
 pub use error::{Error, Result};

@@ -17,3 +17,4 @@ pub(crate) mod pcap;
 pub(crate) mod run;
 pub(crate) mod set;
 pub(crate) mod sflow_decode;
+pub(crate) mod xdp;

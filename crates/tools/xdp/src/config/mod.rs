@@ -3,6 +3,7 @@
 //! `parse` reads it with the bounds and findings of the router's files. Everything here is a plain value.
 
 mod parse;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 pub use weir_config::{Diagnostic, IpNet};
 
 pub use parse::{check, show_mac};
+pub use plan::plan;
 
 /// A MAC address.
 pub type Mac = [u8; 6];

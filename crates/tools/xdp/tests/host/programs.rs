@@ -1,0 +1,442 @@
+//! The programs by BPF_PROG_TEST_RUN: one packet, one verdict, and what the trace says of it.
+
+use std::collections::BTreeMap;
+
+use aya::maps::xdp::DevMapHash;
+use aya::maps::{Map, MapData, RingBuf};
+use aya::programs::{ProgramFd, TestRun, TestRunOptions, Xdp};
+use aya::{Ebpf, EbpfLoader};
+use weir_netlink::netns::NetNs;
+use weir_xdp::abi::{Bytes, Control, Event};
+use weir_xdp::config;
+use weir_xdp::maps::{Maps, events};
+use weir_xdp::programs::{OBJECT, prepare};
+use weir_xdp::state::{Link, Slots, tables};
+
+use crate::bed::{Pins, can_run, frame, udp};
+
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+const REDIRECT: u32 = 4;
+
+/// The programs with the maps of a configuration. The ports `p1` to `p4` have the numbers 1 to 4; packets come
+/// in by 1, which is the loopback of a namespace.
+pub(crate) struct Rig {
+    ebpf: Ebpf,
+    pub(crate) maps: Maps,
+    ring: RingBuf<MapData>,
+    namespace: NetNs,
+    _pins: Pins,
+}
+
+/// What became of a packet.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) verdict: u32,
+    pub(crate) event: Event,
+    pub(crate) frame: Vec<u8>,
+}
+
+impl Rig {
+    pub(crate) fn new(text: &str) -> Rig {
+        let namespace = NetNs::new().unwrap();
+        let pins = Pins::new();
+        let folder = pins.folders().pins;
+        prepare(&folder).unwrap();
+        let mut ebpf = EbpfLoader::new()
+            .default_map_pin_directory(&folder)
+            .load(OBJECT)
+            .unwrap();
+        for name in ["weir_ingress", "weir_egress", "weir_egress_test"] {
+            let program: &mut Xdp = ebpf.program_mut(name).unwrap().try_into().unwrap();
+            program.load().unwrap();
+        }
+        let mut rig = Rig {
+            maps: Maps::open(&folder).unwrap(),
+            ring: events(&folder).unwrap(),
+            ebpf,
+            namespace,
+            _pins: pins,
+        };
+        rig.configure(text, &folder);
+        rig
+    }
+
+    fn configure(&mut self, text: &str, folder: &std::path::Path) {
+        let config = config::check("test", text.as_bytes()).unwrap();
+        let links: BTreeMap<String, Link> = (1..=4)
+            .map(|number| {
+                let link = Link {
+                    ifindex: number,
+                    running: true,
+                    mtu: 1500,
+                    mac: Some([2, 0, 0, 0, 0, number as u8]),
+                };
+                (format!("p{number}"), link)
+            })
+            .collect();
+        let mut acls = BTreeMap::new();
+        for (number, (name, rules)) in (1..).zip(&config.acls) {
+            crate::rules::write(&mut self.maps, number, rules);
+            acls.insert(name.clone(), number);
+        }
+        let (mut new, _) = tables(&config, &links, &acls, &mut Slots::default());
+        let (transmit, flood) = (
+            std::mem::take(&mut new.transmit),
+            std::mem::take(&mut new.flood),
+        );
+        let egress = self.egress();
+        self.maps
+            .write(&weir_xdp::state::Tables::default(), &new, &egress, true)
+            .unwrap();
+        // Only the loopback exists: every port is sent to by way of it.
+        for (name, keys) in [("transmit", &transmit), ("flood", &flood)] {
+            let data = MapData::from_pin(folder.join(name)).unwrap();
+            let mut map = DevMapHash::try_from(Map::from_map_data(data).unwrap()).unwrap();
+            self.namespace
+                .run(|| {
+                    keys.keys()
+                        .for_each(|key| map.insert(*key, 1, Some(&egress), 0).unwrap())
+                })
+                .unwrap();
+        }
+        let control = Control {
+            flood_ports: flood.len() as u32,
+            flood_bytes: 1518,
+            trace: i64::MAX,
+            trace_slot: u32::MAX,
+            conn_tcp: 3600,
+            conn_other: 60,
+            ..Control::default()
+        };
+        self.maps.set_control(&control).unwrap();
+    }
+
+    fn egress(&self) -> ProgramFd {
+        let program: &Xdp = self
+            .ebpf
+            .program("weir_egress")
+            .unwrap()
+            .try_into()
+            .unwrap();
+        program.fd().unwrap().try_clone().unwrap()
+    }
+
+    /// Runs a packet that came in by port 1.
+    pub(crate) fn run(&mut self, frame: &[u8]) -> Outcome {
+        let program: &Xdp = self
+            .ebpf
+            .program("weir_ingress")
+            .unwrap()
+            .try_into()
+            .unwrap();
+        let mut out = vec![0; frame.len() + 64];
+        let result = self
+            .namespace
+            .run(|| {
+                program.test_run(TestRunOptions {
+                    data_in: Some(frame),
+                    data_out: Some(&mut out),
+                    ..TestRunOptions::default()
+                })
+            })
+            .unwrap()
+            .unwrap();
+        out.truncate(result.data_size_out as usize);
+        let mut event = None;
+        while let Some(item) = self.ring.next() {
+            let bytes: &[u8; 176] = (*item).try_into().unwrap();
+            event = Some(Event::of_bytes(bytes));
+        }
+        Outcome {
+            verdict: result.return_value,
+            event: event.unwrap(),
+            frame: out,
+        }
+    }
+}
+
+const HOST: &str = "
+ports:
+  p1: {vlan: 100, macs: ['52:54:00:00:00:01'], addresses: [192.0.2.1, '2001:db8::1']}
+  p2: {vlan: 100, macs: ['52:54:00:00:00:02'], addresses: [192.0.2.2, '2001:db8::2']}
+  p3: {vlan: 200, macs: ['52:54:00:00:00:03']}
+  p4: {trunk: [100, 200]}
+";
+const ONE: [u8; 6] = [0x52, 0x54, 0, 0, 0, 1];
+const TWO: [u8; 6] = [0x52, 0x54, 0, 0, 0, 2];
+
+fn reason(outcome: &Outcome) -> &'static str {
+    weir_xdp::reason::by_number(outcome.event.reason).map_or("", |it| it.name)
+}
+
+/// IPv6 with a payload.
+fn ip6(next: u8, source: [u8; 16], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x86, 0xdd, 0x60, 0, 0, 0];
+    bytes.extend((payload.len() as u16).to_be_bytes());
+    bytes.extend([next, 255]);
+    bytes.extend(source);
+    bytes.extend(
+        "2001:db8::2"
+            .parse::<std::net::Ipv6Addr>()
+            .unwrap()
+            .octets(),
+    );
+    bytes.extend(payload);
+    bytes
+}
+
+#[test]
+fn every_check_of_a_guest_has_its_reason() {
+    if !can_run() {
+        return;
+    }
+    let mut rig = Rig::new(HOST);
+    let own = "2001:db8::1"
+        .parse::<std::net::Ipv6Addr>()
+        .unwrap()
+        .octets();
+    let good = udp([192, 0, 2, 1], [192, 0, 2, 2], (1, 2));
+    let advertisement = [[134, 0, 0, 0, 0, 0, 0, 0], [0; 8]].concat();
+    // Destination options, then a fragment, then UDP from port 547.
+    let extended = [
+        &[44, 0, 0, 0, 0, 0, 0, 0][..],
+        &[17, 0, 0, 0, 0, 0, 0, 1],
+        &[2, 35, 0, 1, 0, 8, 0, 0],
+    ]
+    .concat();
+    let fragment = [&[17, 0, 0, 8, 0, 0, 0, 1][..], &[2, 35, 0, 1, 0, 8, 0, 0]].concat();
+    let cases: Vec<(&str, Vec<u8>, u32, &str)> = vec![
+        ("unicast", frame(TWO, ONE, 0, &good), REDIRECT, ""),
+        ("broadcast", frame([0xff; 6], ONE, 0, &good), REDIRECT, ""),
+        (
+            "priority tag",
+            frame(TWO, ONE, 5 << 13, &good),
+            REDIRECT,
+            "",
+        ),
+        ("tagged", frame(TWO, ONE, 100, &good), DROP, "tagged-frame"),
+        (
+            "group source",
+            frame(TWO, [1, 0, 0, 0, 0, 1], 0, &good),
+            DROP,
+            "source-mac-invalid",
+        ),
+        (
+            "another MAC",
+            frame(TWO, TWO, 0, &good),
+            DROP,
+            "spoofed-mac",
+        ),
+        (
+            "control",
+            frame([1, 0x80, 0xc2, 0, 0, 2], ONE, 0, &good),
+            DROP,
+            "control-frame",
+        ),
+        (
+            "another IP",
+            frame(TWO, ONE, 0, &udp([192, 0, 2, 9], [192, 0, 2, 2], (1, 2))),
+            DROP,
+            "spoofed-ip",
+        ),
+        (
+            "DHCP request",
+            frame([0xff; 6], ONE, 0, &udp([0; 4], [255; 4], (68, 67))),
+            REDIRECT,
+            "",
+        ),
+        (
+            "DHCP reply",
+            frame(TWO, ONE, 0, &udp([192, 0, 2, 1], [192, 0, 2, 2], (67, 68))),
+            DROP,
+            "dhcp-server",
+        ),
+        (
+            "router advertisement",
+            frame(TWO, ONE, 0, &ip6(58, own, &advertisement)),
+            DROP,
+            "router-advertisement",
+        ),
+        (
+            "another IPv6",
+            frame(TWO, ONE, 0, &ip6(17, [7; 16], &[0; 16])),
+            DROP,
+            "spoofed-ip",
+        ),
+        (
+            "link-local",
+            frame(TWO, ONE, 0, &ip6(59, link_local(), &[])),
+            REDIRECT,
+            "",
+        ),
+        (
+            "DHCPv6 behind options",
+            frame(TWO, ONE, 0, &ip6(60, own, &extended)),
+            DROP,
+            "dhcp-server",
+        ),
+        (
+            "not the first fragment",
+            frame(TWO, ONE, 0, &ip6(44, own, &fragment)),
+            REDIRECT,
+            "",
+        ),
+        ("own address", frame(ONE, ONE, 0, &good), DROP, "hairpin"),
+    ];
+    for (name, bytes, verdict, expected) in cases {
+        let outcome = rig.run(&bytes);
+        assert_eq!(
+            (outcome.verdict, reason(&outcome)),
+            (verdict, expected),
+            "{name}: {outcome:?}"
+        );
+    }
+    let to_two = rig.run(&frame(TWO, ONE, 0, &good)).event;
+    assert_eq!((to_two.out_port, to_two.vlan, to_two.found), (2, 100, 1));
+}
+
+fn link_local() -> [u8; 16] {
+    "fe80::5054:ff:fe00:1"
+        .parse::<std::net::Ipv6Addr>()
+        .unwrap()
+        .octets()
+}
+
+#[test]
+fn a_frame_cut_at_each_length_gets_a_verdict() {
+    if !can_run() {
+        return;
+    }
+    let mut rig = Rig::new(HOST);
+    let own = "2001:db8::1"
+        .parse::<std::net::Ipv6Addr>()
+        .unwrap()
+        .octets();
+    let frames = [
+        frame(TWO, ONE, 0, &udp([192, 0, 2, 1], [192, 0, 2, 2], (1, 2))),
+        frame(
+            TWO,
+            ONE,
+            0,
+            &ip6(
+                60,
+                own,
+                &[
+                    [44, 0, 0, 0, 0, 0, 0, 0],
+                    [6, 0, 0, 0, 0, 0, 0, 0],
+                    [0; 8],
+                    [0; 8],
+                    [0; 8],
+                ]
+                .concat(),
+            ),
+        ),
+    ];
+    for whole in &frames {
+        // The kernel refuses to run a packet without a whole Ethernet header.
+        for length in 14..=whole.len() {
+            let outcome = rig.run(&whole[..length]);
+            let found = reason(&outcome);
+            let right = matches!(
+                (outcome.verdict, found),
+                (DROP, "malformed") | (REDIRECT, "")
+            );
+            assert!(right, "{length}: {outcome:?}");
+        }
+        assert_eq!(rig.run(whole).verdict, REDIRECT);
+        assert_eq!(reason(&rig.run(&whole[..30])), "malformed");
+    }
+}
+
+#[test]
+fn solicitations_are_answered_with_a_right_checksum() {
+    if !can_run() {
+        return;
+    }
+    let mut rig = Rig::new(HOST);
+    let own = "2001:db8::1"
+        .parse::<std::net::Ipv6Addr>()
+        .unwrap()
+        .octets();
+    let target = "2001:db8::2"
+        .parse::<std::net::Ipv6Addr>()
+        .unwrap()
+        .octets();
+    let mut solicitation = vec![135, 0, 0, 0, 0, 0, 0, 0];
+    solicitation.extend(target);
+    solicitation.extend([1, 1]);
+    solicitation.extend(ONE);
+    let outcome = rig.run(&frame(
+        [0x33, 0x33, 0xff, 0, 0, 2],
+        ONE,
+        0,
+        &ip6(58, own, &solicitation),
+    ));
+    assert_eq!(
+        (outcome.verdict, outcome.event.found, outcome.event.out_port),
+        (REDIRECT, 4, 1),
+        "{outcome:?}"
+    );
+    let got = &outcome.frame;
+    assert_eq!(got[..12], [ONE, TWO].concat());
+    assert_eq!(
+        (got[54], got[58], got[78..80].to_vec(), got[80..86].to_vec()),
+        (136, 0x60, vec![2, 1], TWO.to_vec())
+    );
+    assert_eq!(got[22..38], target);
+    // The sum of pseudo-header and message, checksum included, is all ones (RFC 1071).
+    let pseudo = [&got[22..54], &[0, 0, 0, 32, 0, 0, 0, 58], &got[54..86]].concat();
+    let sum = pseudo.chunks(2).fold(0u32, |sum, pair| {
+        sum + u32::from(pair[0]) * 256 + u32::from(pair[1])
+    });
+    assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+}
+
+#[test]
+fn an_uplink_learns_and_leaves_the_rest_to_the_kernel() {
+    if !can_run() {
+        return;
+    }
+    let mut rig = Rig::new(
+        &HOST
+            .replace("p1:", "px:")
+            .replace("p4:", "p1:")
+            .replace("px:", "p4:"),
+    );
+    let payload = udp([1, 1, 1, 1], [192, 0, 2, 1], (1, 2));
+    let far = [0x52, 0, 0, 0, 0, 9];
+    assert_eq!(rig.run(&frame(ONE, far, 100, &payload)).event.out_port, 4);
+    assert_eq!(
+        rig.run(&frame(TWO, far, 200, &payload)).event.out_port,
+        u32::MAX
+    );
+    assert_eq!(rig.run(&frame(ONE, far, 300, &payload)).verdict, PASS);
+    assert_eq!(rig.run(&frame(ONE, far, 0, &payload)).verdict, PASS);
+    assert_eq!(
+        rig.run(&frame([2, 0, 0, 0, 0, 1], far, 100, &payload))
+            .verdict,
+        PASS
+    );
+    assert_eq!(
+        rig.run(&frame([1, 0x80, 0xc2, 0, 0, 0], far, 100, &payload))
+            .verdict,
+        PASS
+    );
+    assert_eq!(
+        reason(&rig.run(&frame(TWO, ONE, 100, &payload))),
+        "static-mac-moved"
+    );
+    assert_eq!(
+        reason(&rig.run(&frame(far, [2, 2, 2, 2, 2, 2], 100, &payload))),
+        "hairpin"
+    );
+    let learned: Vec<_> = rig
+        .maps
+        .fdb()
+        .unwrap()
+        .into_iter()
+        .filter(|(_, entry)| entry.flags == 0)
+        .collect();
+    assert_eq!(learned.len(), 3, "{learned:?}");
+}
