@@ -6,15 +6,17 @@ CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 WEIR := $(CARGO_TARGET_DIR)/release/weir
 
-.PHONY: help build deb demo test test-long test-kernel bench setup fmt
+.PHONY: help build deb demo test test-long test-kernel bench setup hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
-	@echo "make test       format, lints, floors, docs, tests"
+	@echo "make test       format, lints, layers, links, docs, tests"
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
 	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
 	@echo "make build      the release binary, target/release/weir"
 	@echo "make deb        a Debian package with service, man pages and completions, in target/debian"
+	@echo "make hooks      check commit subjects in this clone"
+	@echo "make docs       the documentation site, in target/book (needs mdbook)"
 	@echo "make bench      what a packet costs on this machine"
 
 setup:
@@ -25,13 +27,21 @@ build:
 	@if [ "$(CARGO_TARGET_DIR)" != "$(CURDIR)/target" ]; then mkdir -p target/release && ln -sf "$(WEIR)" target/release/weir; fi
 
 deb: build
-	packaging/deb $(WEIR) target/debian
+	mkdir -p target
+	$(CARGO) run -q --locked -p xtask -- licenses target/copyright
+	WEIR_COPYRIGHT=target/copyright packaging/deb $(WEIR) target/debian
 
 demo: setup build
 	$(WEIR) demo $(DEMO_ARGS)
 
 bench: build
 	$(WEIR) bench
+
+hooks:
+	git config core.hooksPath .githooks
+
+docs:
+	mdbook build docs
 
 fmt:
 	$(CARGO) fmt --all
@@ -40,6 +50,8 @@ test: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -q -- -D warnings
 	$(CARGO) run -q --locked -p xtask -- deps-check
+	$(CARGO) run -q --locked -p xtask -- docs-check
+	$(CARGO) run -q --locked -p xtask -- licenses
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
 	$(CARGO) test --workspace --locked
 	$(CARGO) run -q --locked -p xtask -- instructions

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+mod docs;
 mod instructions;
+mod licenses;
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -46,6 +48,8 @@ const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("deps-check") => deps_check(),
+        Some("licenses") => licenses::run(std::env::args().nth(2).as_deref()),
+        Some("docs-check") => docs::check(),
         Some("instructions") => instructions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         // Built only when asked for: it brings the whole router along.
         Some("scenario") => {
@@ -53,7 +57,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo xtask deps-check | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]..."
+                "usage: cargo xtask deps-check | docs-check | licenses [FILE] | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]..."
             );
             ExitCode::from(2)
         }

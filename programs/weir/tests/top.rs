@@ -82,14 +82,12 @@ fn top_without_a_router_is_an_error() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent/weir.sock"));
 }
 
-/// Ends the view with the test, also with one that fails: `script` passes the end of its input on.
+/// Ends the view with the test, also with one that fails: its terminal goes away with `script`.
 struct Ended(std::process::Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        if let Some(mut input) = self.0.stdin.take() {
-            let _ = input.write_all(b"q");
-        }
+        let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }

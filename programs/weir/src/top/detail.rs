@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use weir_api::Adjacency;
 
-use super::draw::{endpoint, protocol};
+use super::draw::{destination, protocol, source};
 use super::reading::Lookup;
 use super::state::FlowRate;
 use crate::render::units;
@@ -13,12 +13,7 @@ use crate::render::units;
 pub(crate) fn lines(flow: &FlowRate, lookup: &Result<Lookup, String>) -> Vec<String> {
     let it = &flow.flow;
     let mut lines = vec![
-        format!(
-            "{} {} -> {}",
-            protocol(flow),
-            endpoint(&it.source, it.source_port),
-            endpoint(&it.destination, it.destination_port)
-        ),
+        format!("{} {} -> {}", protocol(flow), source(it), destination(it)),
         format!(
             "in by {}   out by {}   {}",
             or_dash(it.input.as_ref()),

@@ -11,6 +11,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Clear, Paragraph, Row, Table, Wrap};
 
+use weir_api::FlowEntry;
+
 use super::detail;
 use super::state::{FlowOrder, FlowRate, Pane, State};
 use crate::render::{harmless, units};
@@ -181,11 +183,8 @@ fn flows(frame: &mut Frame<'_>, area: Rect, state: &State) {
         let forwarded = it.flow.forwarding_status >> 6 != 2;
         let row = Row::new([
             Cell::from(protocol(it)),
-            Cell::from(harmless(&endpoint(&it.flow.source, it.flow.source_port))),
-            Cell::from(harmless(&endpoint(
-                &it.flow.destination,
-                it.flow.destination_port,
-            ))),
+            Cell::from(harmless(&source(&it.flow))),
+            Cell::from(harmless(&destination(&it.flow))),
             right(units::amount(it.bits), 9),
             right(units::amount(it.packets), 9),
             Cell::from(result(it)).style(if forwarded { Style::new() } else { alert() }),
@@ -424,8 +423,19 @@ pub(crate) fn protocol(flow: &FlowRate) -> String {
     }
 }
 
-/// `192.0.2.1:443`, `[2001:db8::1]:443`, or the address alone.
-pub(crate) fn endpoint(address: &str, port: Option<u16>) -> String {
+/// The source: `192.0.2.1:443`, `[2001:db8::1]:443`, or the address alone.
+pub(crate) fn source(flow: &FlowEntry) -> String {
+    endpoint(flow, &flow.source, flow.source_port)
+}
+
+/// The destination, in the same form.
+pub(crate) fn destination(flow: &FlowEntry) -> String {
+    endpoint(flow, &flow.destination, flow.destination_port)
+}
+
+fn endpoint(flow: &FlowEntry, address: &str, port: Option<u16>) -> String {
+    // ICMP and ICMPv6 have a type and a code in the place of the destination port.
+    let port = port.filter(|_| !matches!(flow.protocol, Some(1 | 58)));
     match port {
         Some(port) if address.contains(':') => format!("[{address}]:{port}"),
         Some(port) => format!("{address}:{port}"),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use super::draw::{endpoint, protocol, result};
+use super::draw::{destination, protocol, result, source};
 use super::reading::Source;
 use super::state::State;
 use crate::cli::TopArgs;
@@ -74,8 +74,8 @@ pub(crate) fn lines(state: &State) -> String {
             "  {:<5} {:>9} bit/s  {} -> {}  {}",
             protocol(it),
             units::amount(it.bits),
-            harmless(&endpoint(&it.flow.source, it.flow.source_port)),
-            harmless(&endpoint(&it.flow.destination, it.flow.destination_port)),
+            harmless(&source(&it.flow)),
+            harmless(&destination(&it.flow)),
             result(it)
         );
     }
