@@ -587,7 +587,7 @@ mod tests {
             ("EType = IPv6 OR /* x */ EType = 0x806", "(etype = 34525 OR etype = 2054)"),
             ("Port = 53", "(src_port = 53 OR dst_port = 53)"),
             ("Port != 53", "(src_port <> 53 AND dst_port <> 53)"),
-            ("SrcAddr << 203.0.113.0/24", "(src_hi = 0 AND src_lo >= 281474094068992 AND src_lo <= 281474094069247)"),
+            ("SrcAddr << 203.0.113.0/24", "(src_hi = 0 AND src_lo >= 281474087547136 AND src_lo <= 281474087547391)"),
             ("DstAddr << 2001:db8::/32", "(dst_hi >= 2306139568115548160 AND dst_hi <= 2306139572410515455)"),
             ("InIfName = \"it's\"", "in_if_name = 'it''s'"),
             ("(InIf = 1 OR InIf = 2) AND OutIf NOT IN (3)", "((in_if = 1 OR in_if = 2) AND (NOT (out_if = 3)))"),
