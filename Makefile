@@ -6,10 +6,11 @@ CARGO ?= cargo
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 WEIR := $(CARGO_TARGET_DIR)/release/weir
 
-.PHONY: help build deb demo test test-long test-kernel bench setup hooks docs fmt
+.PHONY: help build deb demo demo-lab test test-long test-kernel bench setup hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
+	@echo "make demo-lab   check the traffic generator and its searches, compare Weir and the Linux bridge (root)"
 	@echo "make test       format, lints, layers, links, docs, tests"
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
 	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
@@ -33,6 +34,9 @@ deb: build
 
 demo: setup build
 	$(WEIR) demo $(DEMO_ARGS)
+
+demo-lab: setup build
+	$(WEIR) lab demo $(DEMO_ARGS)
 
 bench: build
 	$(WEIR) bench

@@ -18,6 +18,7 @@
 mod case;
 mod cases;
 mod failover;
+mod generated;
 mod load;
 mod measure;
 mod metered;
@@ -29,6 +30,7 @@ mod sflow_export;
 
 pub use case::Case;
 pub use failover::Failover;
+pub use generated::Generated;
 pub use load::FibLoad;
 pub use measure::{BenchError, Effort, run_case, run_untimed};
 pub use metered::{Exported, Metered};

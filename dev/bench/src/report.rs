@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::case::Limit;
 use crate::failover::Failover;
+use crate::generated::Generated;
 use crate::load::FibLoad;
 use crate::metered::{Exported, Metered};
 
@@ -109,6 +110,8 @@ pub enum Found {
     Metered(Metered),
     /// The exporter of flows.
     Exported(Exported),
+    /// The traffic generator.
+    Generated(Generated),
 }
 
 impl Report {

@@ -49,6 +49,7 @@ fn every_case_forwards_what_it_should() {
                         .records_per_second
                         .min(found.router_records_per_second),
                 ),
+                Found::Generated(found) => (found.name, found.clocks.min(found.mpps)),
                 Found::Load(found) => (
                     found.name,
                     found

@@ -37,7 +37,7 @@ const FLOORS: [&[&str]; 6] = [
         "weir-telemetry",
         "weir-api",
     ],
-    &["weir-engine", "weir-xdp"],
+    &["weir-engine", "weir-xdp", "weir-lab", "weir-doctor"],
     &["weir-bench", "weir-testkit"],
     &["weir"],
 ];

@@ -10,7 +10,9 @@
 mod at;
 mod change;
 mod config;
+mod doctor;
 pub(crate) mod kind;
+mod lab;
 mod pcap;
 mod sflow_decode;
 mod show;
@@ -26,6 +28,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 pub(crate) use at::*;
 pub(crate) use change::*;
 pub(crate) use config::*;
+pub(crate) use doctor::*;
+pub(crate) use lab::*;
 pub(crate) use pcap::*;
 pub(crate) use sflow_decode::*;
 pub(crate) use show::*;
@@ -119,6 +123,12 @@ pub(crate) enum Command {
     /// Forward to virtual machines and containers in the kernel's XDP hook (needs root)
     #[command(after_help = XDP_EXAMPLES, disable_help_subcommand = true)]
     Xdp(XdpArgs),
+    /// Generate traffic, find the highest rate without loss, and report
+    #[command(subcommand, disable_help_subcommand = true)]
+    Lab(LabCommand),
+    /// Say what on this host hurts packet forwarding, and how to change it
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Write a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

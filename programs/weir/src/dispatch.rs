@@ -56,6 +56,8 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Sflow(setting) => commands::set::sflow(setting, at, json, to),
         Command::Flow(FlowCommand::Decode(args)) => commands::flow_decode::execute(args, json, to),
         Command::Xdp(args) => commands::xdp::execute(args, json, to),
+        Command::Doctor(args) => commands::doctor::execute(args, json, to),
+        Command::Lab(what) => commands::lab::execute(what, json, to),
         Command::Completions { shell } => commands::completions::execute(*shell, to),
         Command::Man(args) => commands::man::execute(args, to),
         Command::Complete(args) => shell::complete::execute(args, at, to),

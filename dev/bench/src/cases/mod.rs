@@ -4,6 +4,7 @@ mod acl;
 mod bridge;
 mod failover;
 mod fib_load;
+mod generate;
 pub(crate) mod ip4;
 pub(crate) mod ip4_full;
 mod ip6;
@@ -42,4 +43,6 @@ pub(crate) const ALL: &[Case] = &[
     ipfix::EXPORT,
     fib_load::CASE,
     failover::CASE,
+    generate::FLOWS,
+    generate::FIELDS,
 ];

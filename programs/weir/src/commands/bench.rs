@@ -4,7 +4,8 @@
 use std::io::{IsTerminal, Write};
 
 use weir_bench::{
-    Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Machine, Metered, Report, Step,
+    Case, CaseResult, Effort, Exported, Failover, FibLoad, Found, Generated, Machine, Metered,
+    Report, Step,
 };
 
 use crate::bench::{self, AfxdpArgs};
@@ -266,6 +267,7 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
             Found::Failover(found) => failover(found, to)?,
             Found::Metered(found) => metered(found, to)?,
             Found::Exported(found) => exported(found, to)?,
+            Found::Generated(found) => generated(found, to)?,
             Found::Packets(_) => {}
         }
     }
@@ -421,6 +423,21 @@ fn exported(found: &Exported, to: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         to,
         "\n{name:<12}{records_per_second:>10.0} records a second, at least {records_per_second_target}; {router_records_per_second:.0} of the set router; {not_sent} not sent"
+    )?;
+    Ok(())
+}
+
+fn generated(found: &Generated, to: &mut dyn Write) -> Result<(), Failure> {
+    let Generated {
+        name,
+        clocks,
+        clocks_target,
+        mpps,
+        mpps_target,
+    } = found;
+    writeln!(
+        to,
+        "\n{name:<16}{clocks:>8.1} clocks to write a packet, at most {clocks_target}; {mpps:.2} Mpps, at least {mpps_target}"
     )?;
     Ok(())
 }

@@ -1,0 +1,114 @@
+//! The results of a lab session as one value, and as one HTML page without network access.
+//!
+//! The value is what `--json` prints and what a page is made from, so that a page can be made again
+//! and sessions can be compared. Graphs are SVG inside of the page (`svg`); no scripts, no fonts, no
+//! pictures from elsewhere.
+
+mod compare;
+mod html;
+mod svg;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mlr::Search;
+use crate::result::{Latency, RunResult};
+
+pub use compare::{Comparison, compare};
+pub use html::page;
+
+/// One session, or several put together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What was tested, for the heading.
+    pub title: String,
+    /// Where it ran.
+    pub environment: Vec<(String, String)>,
+    /// The results.
+    pub tests: Vec<Test>,
+}
+
+/// One device with one traffic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Test {
+    /// The device under test.
+    pub device: String,
+    /// The traffic: `64`, `imix`.
+    pub traffic: String,
+    /// Frame size with FCS, on average.
+    pub frame: f64,
+    /// The search for its rate.
+    pub search: Option<Search>,
+    /// No-drop rates of repeated searches.
+    #[serde(default)]
+    pub repeats: Vec<f64>,
+    /// Latency by load, as a share of the rate found.
+    #[serde(default)]
+    pub latency: Vec<(f64, Latency)>,
+    /// One run without a search.
+    #[serde(default)]
+    pub run: Option<RunResult>,
+    /// Other figures: name, value, unit.
+    #[serde(default)]
+    pub figures: Vec<(String, f64, String)>,
+}
+
+impl Test {
+    /// The rate that met the first goal.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        self.search.as_ref()?.found.first()?.lower
+    }
+
+    /// What the device's counters say about lost packets: names that speak of drops, misses or errors,
+    /// summed over all trials that lost packets.
+    #[must_use]
+    pub fn drops(&self) -> Vec<(String, u64)> {
+        let mut sums = std::collections::BTreeMap::<String, u64>::new();
+        let trials = self
+            .search
+            .iter()
+            .flat_map(|search| &search.trials)
+            .filter(|trial| trial.lost > 0);
+        for (name, count) in trials.flat_map(|trial| &trial.device) {
+            if ["drop", "miss", "error", "fifo", "squeeze"]
+                .iter()
+                .any(|word| name.contains(word))
+            {
+                *sums.entry(name.clone()).or_default() += count;
+            }
+        }
+        let mut list: Vec<_> = sums.into_iter().collect();
+        list.sort_by(|a, b| b.1.cmp(&a.1));
+        list
+    }
+}
+
+/// What the machine is: processor, cores, kernel, frequency governor, load.
+#[must_use]
+pub fn environment() -> Vec<(String, String)> {
+    let text = |path: &str| {
+        std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let mut list = vec![
+        ("processor".to_owned(), weir_cpu::model_name()),
+        (
+            "cores".to_owned(),
+            weir_cpu::allowed_cores().len().to_string(),
+        ),
+        ("kernel".to_owned(), text("/proc/sys/kernel/osrelease")),
+        ("load".to_owned(), text("/proc/loadavg")),
+        (
+            "clock source".to_owned(),
+            text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ),
+        ("weir".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let governor = text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    if !governor.is_empty() {
+        list.push(("governor".to_owned(), governor));
+    }
+    list
+}

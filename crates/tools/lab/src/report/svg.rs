@@ -1,0 +1,231 @@
+//! Graphs as SVG text: grouped bars, and lines on a logarithmic axis.
+
+use std::fmt::Write;
+
+/// Colours that differ in lightness too.
+pub(super) const COLOURS: [&str; 6] = [
+    "#1b4f8a", "#d9822b", "#3c8d5a", "#8e3b8a", "#c23b3b", "#5b6770",
+];
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 80.0;
+const BOTTOM: f64 = 40.0;
+const TOP: f64 = 16.0;
+
+/// Escapes text for HTML and SVG.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// A number with three significant digits and k, M or G.
+pub(super) fn short(value: f64) -> String {
+    let (scaled, unit) = match value.abs() {
+        v if v >= 1e9 => (value / 1e9, " G"),
+        v if v >= 1e6 => (value / 1e6, " M"),
+        v if v >= 1e3 => (value / 1e3, " k"),
+        _ => (value, ""),
+    };
+    let digits = if scaled.abs() >= 100.0 || scaled == scaled.trunc() {
+        0
+    } else if scaled.abs() >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{scaled:.digits$}{unit}")
+}
+
+fn frame(label: &str) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\"><text x=\"4\" y=\"12\" class=\"axis\">{}</text>",
+        escaped(label),
+        escaped(label)
+    )
+}
+
+/// A round number at or above `value`.
+fn nice(value: f64) -> f64 {
+    let magnitude = 10_f64.powf(value.max(1e-9).log10().floor());
+    [1.0, 2.0, 2.5, 5.0, 10.0]
+        .iter()
+        .map(|step| step * magnitude)
+        .find(|top| *top >= value)
+        .unwrap_or(value)
+}
+
+/// Bars: for each group (name) the value of each series; a missing value gives no bar.
+pub(super) fn bars(
+    label: &str,
+    groups: &[String],
+    series: &[(String, Vec<Option<f64>>)],
+) -> String {
+    let mut svg = frame(label);
+    let most = nice(
+        series
+            .iter()
+            .flat_map(|(_, values)| values.iter().flatten().copied())
+            .fold(0.0, f64::max),
+    );
+    let (plot, wide) = (HEIGHT - BOTTOM - TOP, WIDTH - LEFT - 10.0);
+    for step in 0..=4 {
+        let y = TOP + plot * (1.0 - f64::from(step) / 4.0);
+        let _ = write!(
+            svg,
+            "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" class=\"grid\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"tick\">{}</text>",
+            LEFT + wide,
+            LEFT - 6.0,
+            y + 4.0,
+            short(most * f64::from(step) / 4.0)
+        );
+    }
+    let group_width = wide / groups.len().max(1) as f64;
+    let bar = (group_width * 0.8 / series.len().max(1) as f64).min(80.0);
+    for (at, name) in groups.iter().enumerate() {
+        let middle = LEFT + group_width * (at as f64 + 0.5);
+        let _ = write!(
+            svg,
+            "<text x=\"{middle:.1}\" y=\"{:.1}\" class=\"name\">{}</text>",
+            HEIGHT - 22.0,
+            escaped(name)
+        );
+        for (number, (_, values)) in series.iter().enumerate() {
+            let Some(value) = values.get(at).copied().flatten() else {
+                continue;
+            };
+            let height = plot * value / most;
+            let x = middle + bar * (number as f64 - series.len() as f64 / 2.0);
+            let colour = COLOURS[number % COLOURS.len()];
+            let _ = write!(
+                svg,
+                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"value\">{}</text>",
+                TOP + plot - height,
+                bar * 0.92,
+                x + bar * 0.46,
+                TOP + plot - height - 3.0,
+                short(value)
+            );
+        }
+    }
+    legend(&mut svg, series.iter().map(|(name, _)| name.as_str()));
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Lines: points of (x, y); the y axis is logarithmic.
+pub(super) fn lines(label: &str, below: &str, series: &[(String, Vec<(f64, f64)>)]) -> String {
+    let mut svg = frame(label);
+    let points = || series.iter().flat_map(|(_, points)| points.iter());
+    let (least_x, most_x) = points().fold((f64::INFINITY, 0.0), |(least, most), (x, _)| {
+        (f64::min(least, *x), f64::max(most, *x))
+    });
+    let low = points()
+        .map(|(_, y)| y.max(1e-3).log10())
+        .fold(f64::INFINITY, f64::min)
+        .floor();
+    let high = points()
+        .map(|(_, y)| y.max(1e-3).log10())
+        .fold(low + 1.0, f64::max)
+        .ceil();
+    let (plot, wide) = (HEIGHT - BOTTOM - TOP, WIDTH - LEFT - 20.0);
+    let x_of = |x: f64| {
+        LEFT + if most_x > least_x {
+            (x - least_x) / (most_x - least_x) * wide
+        } else {
+            wide / 2.0
+        }
+    };
+    let y_of = |y: f64| TOP + plot * (1.0 - (y.max(1e-3).log10() - low) / (high - low));
+    let mut decade = low;
+    while decade <= high + 0.01 {
+        let y = y_of(10_f64.powf(decade));
+        let _ = write!(
+            svg,
+            "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" class=\"grid\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"tick\">{}</text>",
+            LEFT + wide,
+            LEFT - 6.0,
+            y + 4.0,
+            short(10_f64.powf(decade))
+        );
+        decade += 1.0;
+    }
+    for (number, (_, points)) in series.iter().enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        let path: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{:.1},{:.1}", x_of(*x), y_of(*y)))
+            .collect();
+        let _ = write!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            path.join(" ")
+        );
+        for (x, y) in points {
+            let _ = write!(
+                svg,
+                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>",
+                x_of(*x),
+                y_of(*y)
+            );
+        }
+    }
+    for x in points().map(|(x, _)| *x) {
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" class=\"name\">{}{}</text>",
+            x_of(x),
+            HEIGHT - 22.0,
+            short(x),
+            escaped(below)
+        );
+    }
+    legend(&mut svg, series.iter().map(|(name, _)| name.as_str()));
+    svg.push_str("</svg>");
+    svg
+}
+
+fn legend<'a>(svg: &mut String, names: impl Iterator<Item = &'a str>) {
+    let mut x = LEFT;
+    for (number, name) in names.enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        let y = HEIGHT - 12.0;
+        let _ = write!(
+            svg,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{colour}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"axis\">{}</text>",
+            x + 14.0,
+            y + 9.0,
+            escaped(name)
+        );
+        x += 30.0 + 7.0 * name.chars().count() as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let all = [
+            (0.0, "0"),
+            (5.25, "5.25"),
+            (1234.0, "1.23 k"),
+            (14_880_952.0, "14.9 M"),
+            (2e9, "2 G"),
+        ];
+        for (value, text) in all {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!((nice(0.7), nice(13.0), nice(250.0)), (1.0, 20.0, 250.0));
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_error() {
+        assert!(bars("a", &[], &[]).ends_with("</svg>"));
+        assert!(!lines("a", "", &[]).contains("NaN"));
+        assert!(bars("<a>", &["x".into()], &[("y".into(), vec![None])]).contains("&lt;a&gt;"));
+    }
+}

@@ -1,0 +1,7 @@
+//! The lab as a whole: capture files read by other programs, runs through a test device.
+
+mod lab {
+    mod frames;
+    mod loops;
+    mod search;
+}

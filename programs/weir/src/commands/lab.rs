@@ -1,0 +1,97 @@
+//! `weir lab`: thin commands over the crate `weir_lab`.
+
+mod cpu;
+mod demo;
+mod device;
+mod generate;
+mod ndr;
+mod report;
+mod scenario;
+mod stage;
+mod view;
+
+use std::io::Write;
+
+use weir_lab::LabError;
+use weir_lab::port::{Device, PortSpec};
+use weir_lab::profile::{Profile, Simple};
+
+use crate::cli::{LabCommand, TrafficArgs};
+use crate::failure::{Failure, REFUSED};
+
+/// Does it.
+pub(crate) fn execute(what: &LabCommand, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    match what {
+        LabCommand::Generate(args) => generate::execute(args, json, to),
+        LabCommand::Ndr(args) => ndr::execute(args, json, to),
+        LabCommand::Report(args) => report::execute(args, json, to),
+        LabCommand::Cpu(args) => cpu::execute(args, json, to),
+        LabCommand::Run(args) => scenario::execute(args, json, to),
+        LabCommand::Device(args) => device::execute(args, json, to),
+        LabCommand::Demo(args) => demo::execute(args, json, to),
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Failure {
+        match error {
+            LabError::Profile(_) | LabError::Stream { .. } => {
+                Failure::Coded(REFUSED, error.to_string())
+            }
+            other => Failure::said(other),
+        }
+    }
+}
+
+/// The profile and the ports that the arguments describe.
+fn traffic(args: &TrafficArgs) -> Result<(Profile, Vec<PortSpec>), Failure> {
+    let ports = if args.port.is_empty() {
+        vec![PortSpec::new(Device::Null)]
+    } else {
+        args.port.clone()
+    };
+    let imix = args
+        .profile
+        .as_ref()
+        .is_some_and(|profile| profile.as_os_str() == "imix");
+    let mut profile = match &args.profile {
+        Some(path) if !imix => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::said(format!("{}: {error}", path.display())))?;
+            let profile = Profile::from_yaml(&text);
+            profile.map_err(|errors| {
+                Failure::Coded(
+                    REFUSED,
+                    format!("{}: {}", path.display(), LabError::Profile(errors)),
+                )
+            })?
+        }
+        _ => Profile::simple(&simple(args, imix, &ports))
+            .map_err(|problem| Failure::Coded(REFUSED, problem))?,
+    };
+    if let Some(seed) = args.seed {
+        profile.seed = seed;
+    }
+    for spec in &mut profile.streams {
+        spec.rate = args.rate.unwrap_or(spec.rate);
+        spec.packets = args.packets.unwrap_or(spec.packets);
+    }
+    Ok((profile, ports))
+}
+
+fn simple(args: &TrafficArgs, imix: bool, ports: &[PortSpec]) -> Simple {
+    Simple {
+        rate: args.rate,
+        size: args.size.or(args.l3.map(|bytes| bytes.saturating_add(18))),
+        imix,
+        flows: args.flows,
+        packets: args.packets,
+        source: args.source.clone(),
+        destination: args.destination.clone(),
+        destination_mac: args.destination_mac.clone(),
+        gateway: ports.iter().any(|port| port.gateway.is_some()),
+        bidirectional: args.bidirectional,
+        no_stamp: args.no_stamp,
+        seed: args.seed,
+    }
+}
