@@ -332,7 +332,7 @@ mod tests {
         assert!(
             Reference::parse("ip4 95.5").is_err() && Reference::parse("ip4 many because").is_err()
         );
-        let text = std::fs::read_to_string(Path::new("..").join(FILE)).unwrap();
+        let text = std::fs::read_to_string(Path::new("../..").join(FILE)).unwrap();
         assert!(!Reference::parse(&text).unwrap().lines.is_empty());
     }
 
