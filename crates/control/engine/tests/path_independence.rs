@@ -369,7 +369,10 @@ fn configured_routes(router: &Router) -> BTreeSet<String> {
 /// Sockets that others on this machine could have are called otherwise.
 fn varied() -> Vec<(String, Config)> {
     let own = format!("@weir-varied-{}", std::process::id());
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/model/tests/varied");
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../config/model/tests/varied"
+    );
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
