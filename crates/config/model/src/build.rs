@@ -507,6 +507,7 @@ fn device(node: &Node<'_>) -> Option<Device> {
             name: text(node, "name")?,
             queues: number(node, "queues").unwrap_or(1),
             mode: word(node, "mode").unwrap_or_default(),
+            allow_management: truth(node, "allow-management").unwrap_or(false),
         }),
         "tap" => Some(Device::Tap {
             name: text(node, "name")?,

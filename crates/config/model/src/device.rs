@@ -31,6 +31,9 @@ pub enum Device {
         /// How the kernel hands packets over.
         #[serde(default)]
         mode: XdpMode,
+        /// Take the device even if this machine is managed through it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        allow_management: bool,
     },
     /// A TAP device that is made when the interface is created.
     Tap {

@@ -26,6 +26,7 @@ mod build;
 #[cfg(test)]
 mod cases;
 mod check;
+mod credentials;
 mod device;
 mod diagnostic;
 mod diff;
@@ -66,6 +67,7 @@ pub use apply::{StepMisfit, apply_to_model};
 pub use bond::{Bond, BondMode, LacpRate, LoadBalance};
 pub use bridge::{Bridge, BridgeRole, BridgeSettings, SplitHorizon, StaticMac};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
+pub use credentials::{with_hashes_of, without_hashes, without_hashes_in};
 pub use device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use diff::diff;
@@ -98,6 +100,6 @@ pub use sflow::{
 pub use step::{Phase, RestartChange, Step};
 pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use subnets::{Subnets, link_local_subnet};
-pub use system::{DeviceKind, SocketObstacle, System, SystemDevice, check_system};
+pub use system::{DeviceKind, Management, SocketObstacle, System, SystemDevice, check_system};
 pub use tree::Limits;
 pub use vxlan::Vxlan;

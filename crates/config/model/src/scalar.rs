@@ -219,13 +219,29 @@ impl FromStr for PortRange {
     }
 }
 
-/// A SHA-256 hash (FIPS 180-4).
+/// A SHA-256 hash (FIPS 180-4). [`Sha256::HIDDEN`] stands for one that is not shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha256(pub [u8; 32]);
 
+impl Sha256 {
+    /// The hash of a token whose hash is not shown: no token matches it.
+    pub const HIDDEN: Self = Self([0; 32]);
+    /// How the file spells [`Sha256::HIDDEN`].
+    pub(crate) const HIDDEN_WORD: &str = "hidden";
+
+    /// Whether the hash is not shown.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        *self == Self::HIDDEN
+    }
+}
+
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_hidden() {
+            return f.write_str(Self::HIDDEN_WORD);
+        }
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
@@ -241,6 +257,9 @@ impl FromStr for Sha256 {
 
     fn from_str(text: &str) -> Result<Self, NotAValue> {
         const WRONG: NotAValue = NotAValue("is not a SHA-256 hash of 64 hexadecimal digits");
+        if text == Self::HIDDEN_WORD {
+            return Ok(Self::HIDDEN);
+        }
         if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(WRONG);
         }

@@ -224,7 +224,9 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::NamespaceName => text(255),
         Kind::UnixGroup => pattern("[A-Za-z_][A-Za-z0-9_.$-]{0,31}"),
         // A hash of decimal digits alone is a number to YAML, as is one like 12e34.
-        Kind::Sha256 => object(json!({"anyOf": [pattern("[0-9A-Fa-f]{64}"), {"type": "number"}]})),
+        Kind::Sha256 => {
+            object(json!({"anyOf": [pattern("[0-9A-Fa-f]{64}|hidden"), {"type": "number"}]}))
+        }
         Kind::Unsupported => object(json!({"not": {}})),
     }
 }

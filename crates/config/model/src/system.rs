@@ -6,6 +6,8 @@
 //! `eth7`" points at the word in the file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::check::Checked;
@@ -25,6 +27,9 @@ pub struct System {
     /// The largest MTU that a driver of this build can carry, by the driver's word (`af-xdp`,
     /// `tap`, …); one that is not here has no bound of its own.
     pub driver_mtu: BTreeMap<String, u32>,
+    /// Interfaces that the router runs already with the device and the MTU that the file says. What
+    /// is wrong with those is a warning: refusing the file would change nothing about it.
+    pub unchanged: BTreeSet<String>,
     /// What is in the way of sockets that the configuration wants to listen at, by their paths; those
     /// that can be had are not here.
     pub socket_obstacles: BTreeMap<PathBuf, SocketObstacle>,
@@ -49,6 +54,56 @@ pub struct SystemDevice {
     pub max_queues: u16,
     /// The largest MTU it can do, in bytes.
     pub max_mtu: u32,
+    /// What this machine uses it for itself.
+    pub management: Management,
+}
+
+/// What a machine uses a network device for itself. Whoever takes such a device for the router may
+/// lose the access to the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Management {
+    /// Addresses of the machine on it or on a device above it (VLAN, bridge), link-local ones not.
+    pub addresses: Vec<IpAddr>,
+    /// Whether a default route leads over it.
+    pub default_route: bool,
+    /// Addresses of SSH clients that are reached over it.
+    pub ssh_clients: Vec<IpAddr>,
+}
+
+impl Management {
+    /// Whether the machine uses the device for itself.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+impl fmt::Display for Management {
+    /// What for: `the address 192.0.2.5, the default route and an SSH session from 192.0.2.9`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |all: &[IpAddr]| {
+            let shown: Vec<String> = all.iter().take(4).map(IpAddr::to_string).collect();
+            let more = if all.len() > shown.len() { ", …" } else { "" };
+            shown.join(", ") + more
+        };
+        let mut uses = Vec::new();
+        match self.addresses.len() {
+            0 => {}
+            1 => uses.push(format!("the address {}", list(&self.addresses))),
+            _ => uses.push(format!("the addresses {}", list(&self.addresses))),
+        }
+        if self.default_route {
+            uses.push("the default route".to_owned());
+        }
+        if !self.ssh_clients.is_empty() {
+            uses.push(format!("an SSH session from {}", list(&self.ssh_clients)));
+        }
+        match uses.split_last() {
+            Some((last, [])) => f.write_str(last),
+            Some((last, before)) => write!(f, "{} and {last}", before.join(", ")),
+            None => f.write_str("nothing"),
+        }
+    }
 }
 
 /// What a Linux network device is, as far as it matters here.
@@ -145,8 +200,17 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn error(&mut self, path: &[Segment<'a>], message: String, label: &str, help: String) {
+        let unchanged = matches!(
+            path,
+            [Segment::Key("interfaces"), Segment::Key(name), ..]
+                if self.system.unchanged.contains(*name)
+        );
         self.found.push((
-            Severity::Error,
+            if unchanged {
+                Severity::Warning
+            } else {
+                Severity::Error
+            },
             path.to_vec(),
             Remark::new(message, label, help),
         ));
@@ -163,15 +227,37 @@ impl<'a> Asked<'a> {
                 Some(Device::AfXdp {
                     name: device,
                     queues,
+                    allow_management,
                     ..
                 }) => {
                     self.ethernet(name, interface, device, *queues);
+                    if !allow_management {
+                        self.management(name, device);
+                    }
                 }
                 Some(Device::Tap { name: device, .. }) => self.tap(name, device),
                 Some(Device::Memif(memif)) => self.memif(name, memif),
                 _ => {}
             }
             self.driver_mtu(name, interface);
+        }
+    }
+
+    /// A device that the machine itself uses is taken only when the file says so.
+    fn management(&mut self, name: &'a str, wanted: &str) {
+        let system = self.system;
+        let Some(used) = system.devices.get(wanted).map(|device| &device.management) else {
+            return;
+        };
+        if used.is_used() {
+            self.error(
+                at!["interfaces", name, "device", "name"],
+                format!("this machine uses the device `{wanted}` itself: it has {used}"),
+                "Linux receives nothing from a device that the router takes",
+                "choose another device; or set `allow-management: true` in this `device` and apply \
+                 with `--confirm`, so that the change is undone if you lose access"
+                    .into(),
+            );
         }
     }
 
@@ -228,11 +314,9 @@ impl<'a> Asked<'a> {
     }
 
     fn devices_there(&self) -> String {
-        let usable = self
-            .system
-            .devices
-            .iter()
-            .filter(|(_, device)| device.kind == DeviceKind::Ethernet);
+        let usable = self.system.devices.iter().filter(|(_, device)| {
+            device.kind == DeviceKind::Ethernet && !device.management.is_used()
+        });
         let names: Vec<String> = usable
             .take(8)
             .map(|(name, _)| format!("`{name}`"))

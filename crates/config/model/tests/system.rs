@@ -1,8 +1,8 @@
 //! A good file against a machine: what it lacks is told at the place that asks for it.
 
 use weir_config::{
-    CheckOptions, Checked, DeviceKind, Diagnostic, SocketObstacle, System, SystemDevice,
-    check_system, check_with,
+    CheckOptions, Checked, DeviceKind, Diagnostic, Management, SocketObstacle, System,
+    SystemDevice, check_system, check_with,
 };
 
 fn machine() -> System {
@@ -10,16 +10,27 @@ fn machine() -> System {
         kind,
         max_queues,
         max_mtu,
+        management: Management::default(),
+    };
+    let managed = SystemDevice {
+        management: Management {
+            addresses: vec!["192.0.2.5".parse().unwrap()],
+            default_route: true,
+            ssh_clients: vec!["198.51.100.7".parse().unwrap()],
+        },
+        ..device(DeviceKind::Ethernet, 1, 1500)
     };
     System {
         devices: [
             ("eth0".to_owned(), device(DeviceKind::Ethernet, 4, 9000)),
             ("eth1".to_owned(), device(DeviceKind::Ethernet, 1, 1500)),
+            ("mgmt0".to_owned(), managed),
             ("lo".to_owned(), device(DeviceKind::Loopback, 1, 65_535)),
             ("wg0".to_owned(), device(DeviceKind::Other, 1, 1420)),
             ("lan0".to_owned(), device(DeviceKind::Tap, 1, 65_521)),
         ]
         .into(),
+        unchanged: Default::default(),
         driver_mtu: [("tap".to_owned(), 2222)].into(),
         socket_obstacles: [
             ("/no/a".into(), SocketObstacle::NoFolder),
@@ -186,4 +197,41 @@ fn thousands_of_missing_devices_are_counted_and_not_kept() {
         201
     );
     assert!(start.elapsed().as_secs() < 20);
+}
+
+#[test]
+fn a_device_that_the_machine_uses_is_taken_only_when_the_file_says_so() {
+    let taken = "interfaces:\n  wan: {device: {driver: af-xdp, name: mgmt0}}\n";
+    let [refusal] = lines(taken).try_into().unwrap();
+    for part in [
+        "error 2:40 interfaces.wan.device.name",
+        "the address 192.0.2.5, the default route and an SSH session from 198.51.100.7",
+        "allow-management: true",
+        "--confirm",
+    ] {
+        assert!(refusal.contains(part), "{part}: {refusal}");
+    }
+    let allowed = taken.replace("mgmt0}", "mgmt0, allow-management: true}");
+    assert_eq!(lines(&allowed), [""; 0]);
+}
+
+#[test]
+fn what_is_wrong_with_an_interface_that_runs_already_is_a_warning() {
+    let text = "interfaces:\n  a: {device: {driver: af-xdp, name: gone0}}\n  b: {device: {driver: af-xdp, name: gone1}}\n";
+    let system = System {
+        unchanged: ["a".to_owned()].into(),
+        ..machine()
+    };
+    let found: Vec<(String, String)> = found(text, &system)
+        .iter()
+        .map(|it| (it.path.clone(), it.severity.to_string()))
+        .collect();
+    let path = |name| format!("interfaces.{name}.device.name");
+    assert_eq!(
+        found,
+        [
+            (path("a"), "warning".to_owned()),
+            (path("b"), "error".to_owned())
+        ]
+    );
 }

@@ -14,8 +14,9 @@ use weir_port::interface::InterfaceCounters;
 use weir_port::{LinkState, OpenError, Port, QueuePair};
 use weir_wire::MacAddr;
 
-use crate::control::{Arriving, Attached, Control, Peer};
+use crate::control::{Arriving, Attached, Control, Fault, Peer};
 use crate::filters::Bindings;
+use crate::management;
 use crate::neighbors::Place;
 use crate::ports;
 use crate::rib::RouteSource;
@@ -81,6 +82,7 @@ impl Control {
     }
 
     fn undo(&mut self, done: &[Step]) {
+        let before = std::mem::replace(&mut self.tolerant, true);
         for step in done
             .iter()
             .rev()
@@ -93,6 +95,7 @@ impl Control {
         if let Err(reason) = self.finish() {
             tracing::error!("while undoing: {reason}");
         }
+        self.tolerant = before;
     }
 
     /// What is done once for all steps of a change.
@@ -324,12 +327,12 @@ impl Control {
         if !self.leaving.is_empty() && wanted.device.is_some() && wanted.sub_interface().is_none() {
             self.settle()?;
         }
-        let (opened, fault) = match self.open_port(wanted, index) {
+        let (opened, fault) = match self.open_checked(wanted, index) {
             Ok(opened) => (opened, None),
             // A device may appear later: the interface is down until then, and everything else runs.
-            Err(reason) if ports::is_missing(wanted.device.as_ref()) => {
-                tracing::warn!("{name}: {reason}; the interface is down until the device appears");
-                (None, Some(reason))
+            Err(reason) if self.tolerant || ports::is_missing(wanted.device.as_ref()) => {
+                tracing::error!(interface = name, error = reason, "port cannot be opened");
+                (None, Some(Fault::new(reason, self.clock.now())))
             }
             Err(reason) => return Err(reason),
         };
@@ -349,16 +352,6 @@ impl Control {
                 _ => made_up_mac(index),
             });
         let mtu = u32::from(wanted.mtu);
-        if let Some(port) = &port {
-            let most = port.capabilities().max_frame;
-            if (mtu as usize) + 14 > most {
-                return Err(format!(
-                    "{} carries frames of up to {most} bytes, an MTU of {mtu} needs {}",
-                    port.device(),
-                    mtu + 14
-                ));
-            }
-        }
         let counters = Arc::new(InterfaceCounters::new(self.workers.len()));
         let glean = self.nexthops.add_adjacency(Adjacency::glean(
             index,
@@ -401,6 +394,42 @@ impl Control {
             self.take_after_parent(name);
         }
         Ok(())
+    }
+
+    /// Opens the port of an interface that did not have one, if the machine does not use the device
+    /// for itself and the device can carry the MTU.
+    fn open_checked(
+        &mut self,
+        wanted: &weir_config::Interface,
+        index: u32,
+    ) -> Result<Option<ports::Opened>, String> {
+        if let Some(weir_config::Device::AfXdp {
+            name,
+            allow_management: false,
+            ..
+        }) = &wanted.device
+            && self.trial.is_none()
+            && let Some(used) = management::use_of(name)
+        {
+            return Err(format!(
+                "this machine uses the device {name} itself: it has {used}; choose another device, \
+                 or set allow-management: true"
+            ));
+        }
+        let opened = self.open_port(wanted, index)?;
+        if let Some(opened) = &opened {
+            let most = opened.port.capabilities().max_frame;
+            let needed = usize::from(wanted.mtu) + 14;
+            if needed > most {
+                self.memory.withdraw(index);
+                return Err(format!(
+                    "{} carries frames of up to {most} bytes, an MTU of {} needs {needed}",
+                    opened.port.device(),
+                    wanted.mtu
+                ));
+            }
+        }
+        Ok(opened)
     }
 
     /// Opens what an interface is attached to, or what a test wants in its place.
@@ -577,29 +606,6 @@ impl Control {
         self.memory.withdraw(attached.index);
     }
 
-    /// Opens the port of an interface whose device was missing, if it is there now.
-    pub(crate) fn open_missing(&mut self, name: &str) {
-        let device = self
-            .config
-            .interfaces
-            .get(name)
-            .and_then(|it| it.device.clone());
-        if ports::is_missing(device.as_ref()) {
-            return;
-        }
-        match self.reopen(name) {
-            Ok(()) => tracing::info!("{name}: the device has appeared, the port is open"),
-            Err(reason) => {
-                let Some(attached) = self.interfaces.get_mut(name) else {
-                    return;
-                };
-                if attached.fault.replace(reason.clone()).as_ref() != Some(&reason) {
-                    tracing::warn!("{name}: the device is there, but {reason}; trying again");
-                }
-            }
-        }
-    }
-
     /// Opens the port of an interface again, whose device had vanished.
     pub(crate) fn reopen(&mut self, name: &str) -> Result<(), String> {
         let Some(wanted) = self.config.interfaces.get(name).cloned() else {
@@ -609,7 +615,14 @@ impl Control {
             self.detach(&mut attached);
             self.interfaces.insert(name.to_owned(), attached);
         }
-        let port = self.open_port(&wanted, self.index_of(name));
+        let index = self.index_of(name);
+        let faulty = |attached: &Attached| attached.fault.is_some();
+        // A device that this router had before is taken again, whatever has been done to it since.
+        let port = if self.interfaces.get(name).is_some_and(faulty) {
+            self.open_checked(&wanted, index)
+        } else {
+            self.open_port(&wanted, index)
+        };
         let result = match port {
             Ok(Some(opened)) => {
                 let port = opened.port;
@@ -620,8 +633,8 @@ impl Control {
                     attached.mac = mac;
                 }
                 if let Some(attached) = self.interfaces.get_mut(name) {
-                    attached.peer = opened.peer.map(Peer::new);
                     attached.fault = None;
+                    attached.peer = opened.peer.map(Peer::new);
                 }
                 self.attach(name, port, &wanted.rx_queue_workers);
                 Ok(())

@@ -86,14 +86,53 @@ impl Peer {
     }
 }
 
+/// A port that could not be opened; opening it is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Why, in one sentence.
+    pub(crate) reason: String,
+    /// Since when, on the control side's clock.
+    pub(crate) since: u64,
+    /// When it is tried again, on the same clock.
+    pub(crate) retry_at: u64,
+    /// The time between this attempt and the next, in nanoseconds.
+    pub(crate) pause: u64,
+}
+
+impl Fault {
+    /// The first pause after a failed attempt, in nanoseconds; it doubles up to [`Fault::LONGEST`].
+    const FIRST: u64 = 1_000_000_000;
+    const LONGEST: u64 = 30_000_000_000;
+
+    pub(crate) fn new(reason: String, now: u64) -> Fault {
+        Fault {
+            reason,
+            since: now,
+            retry_at: now + Fault::FIRST,
+            pause: Fault::FIRST,
+        }
+    }
+
+    /// After another failed attempt.
+    pub(crate) fn again(self, reason: String, now: u64) -> Fault {
+        let pause = (self.pause * 2).min(Fault::LONGEST);
+        Fault {
+            reason,
+            since: self.since,
+            retry_at: now + pause,
+            pause,
+        }
+    }
+}
+
 /// An interface as the control side knows it.
 pub(crate) struct Attached {
     pub(crate) index: u32,
     /// Tells it from an earlier one of the same number.
     pub(crate) made: u64,
     pub(crate) port: Option<Box<dyn Port>>,
-    /// Why there is no port although the configuration names a device; it is tried again.
-    pub(crate) fault: Option<String>,
+    /// Why its port is not open, although it has a device.
+    pub(crate) fault: Option<Fault>,
     /// Of a memif.
     pub(crate) peer: Option<Peer>,
     pub(crate) link: LinkState,
@@ -202,6 +241,9 @@ pub(crate) struct Control {
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,
+    /// Whether an interface is made although its port cannot be opened: at the start, and when a
+    /// change is undone. It is down then, and opening it is tried again.
+    pub(crate) tolerant: bool,
     /// The step of the next change that fails, for tests.
     pub(crate) fail_at: Option<usize>,
 }
@@ -815,10 +857,8 @@ impl Control {
         let Some(attached) = self.interfaces.get_mut(name) else {
             return;
         };
-        if attached.fault.is_some() {
-            return self.open_missing(name);
-        }
         let Some(port) = &mut attached.port else {
+            self.retry(name);
             return;
         };
         let (link, back) = (port.link(), port.should_reopen());
@@ -833,7 +873,13 @@ impl Control {
         if back {
             match self.reopen(name) {
                 Ok(()) => tracing::info!("{name}: the device is back, the port is open again"),
-                Err(error) => tracing::warn!("{name}: the device is back, but {error}"),
+                Err(error) => {
+                    tracing::warn!("{name}: the device is back, but {error}");
+                    let fault = Fault::new(error, self.clock.now());
+                    if let Some(attached) = self.interfaces.get_mut(name) {
+                        attached.fault = Some(fault);
+                    }
+                }
             }
             return;
         }
@@ -852,6 +898,37 @@ impl Control {
         }
         self.link_changed(name, index, link);
         self.refresh(name);
+    }
+
+    /// Opens a port whose device was missing, when it is time to try.
+    fn retry(&mut self, name: &str) {
+        let now = self.clock.now();
+        let due =
+            |attached: &Attached| attached.fault.as_ref().is_some_and(|it| now >= it.retry_at);
+        if !self.interfaces.get(name).is_some_and(due) {
+            return;
+        }
+        // That a device is not there is found out cheaply, and no reason to wait longer.
+        let device = self.config.interfaces.get(name);
+        if crate::ports::is_missing(device.and_then(|it| it.device.as_ref())) {
+            return;
+        }
+        match self.reopen(name) {
+            Ok(()) => tracing::info!(interface = name, "port is open"),
+            Err(reason) => {
+                let Some(attached) = self.interfaces.get_mut(name) else {
+                    return;
+                };
+                let before = attached.fault.take();
+                if before.as_ref().is_none_or(|before| before.reason != reason) {
+                    tracing::warn!(interface = name, error = reason, "port cannot be opened");
+                }
+                attached.fault = Some(match before {
+                    Some(before) => before.again(reason, now),
+                    None => Fault::new(reason, now),
+                });
+            }
+        }
     }
 
     /// Tells of a link, and does what follows from it for neighbours and paths.

@@ -31,6 +31,7 @@ mod index;
 mod ipfix;
 mod labels;
 mod lengths;
+mod management;
 mod memif;
 mod memory;
 mod neighbors;

@@ -29,7 +29,9 @@ pub(crate) fn open(
         return Ok(None);
     };
     let port: Box<dyn Port> = match device {
-        Device::AfXdp { name, queues, mode } => {
+        Device::AfXdp {
+            name, queues, mode, ..
+        } => {
             let mode = match mode {
                 XdpMode::Auto => weir_afxdp::Mode::Auto,
                 XdpMode::ZeroCopy => weir_afxdp::Mode::ZeroCopy,

@@ -278,7 +278,7 @@ impl Router {
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(thread);
         }
-        if let Err(error) = self.apply(config) {
+        if let Err(error) = self.apply_tolerantly(config) {
             self.stop();
             return Err(error.into());
         }
@@ -310,6 +310,14 @@ impl Router {
         let mut control = self.control();
         control.take_lists(lists);
         control.apply(wanted)
+    }
+
+    /// Brings the router to `wanted`; an interface whose port cannot be opened is down.
+    pub(crate) fn apply_tolerantly(&self, wanted: &Config) -> Result<Applied, ApplyError> {
+        self.control().tolerant = true;
+        let applied = self.apply(wanted);
+        self.control().tolerant = false;
+        applied
     }
 
     /// How far the router's threads have come. Waits for the control side's lock.
@@ -617,6 +625,7 @@ fn make_control(
         trial: options.trial.clone(),
         captures: Default::default(),
         due: Due::default(),
+        tolerant: false,
         fail_at: None,
     };
     let start = control.config.sflow.clone();

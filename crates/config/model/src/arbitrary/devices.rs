@@ -100,6 +100,7 @@ pub(super) fn any_device(index: usize, dice: u8) -> Option<Device> {
                 name: format!("eth{index}"),
                 queues: u16::from(dice % 2 + 1),
                 mode,
+                allow_management: dice.is_multiple_of(5),
             })
         }
     }

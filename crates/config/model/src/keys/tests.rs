@@ -5,7 +5,7 @@ use super::*;
 use crate::model::Config;
 
 const TOKENS: &str =
-    "tokens: [{name: a, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}]";
+    "tokens: [{name: a, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}]";
 
 /// A good file around one key; `KEY` stands where it goes.
 fn around(row: &Key) -> String {

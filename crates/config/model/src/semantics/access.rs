@@ -6,6 +6,42 @@ use std::net::SocketAddr;
 use super::Rules;
 use crate::findings::{Segment, at};
 
+/// Hashes of tokens that anyone would try first.
+const GUESSABLE: &[(&str, &str)] = &[
+    (
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "an empty token",
+    ),
+    (
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "`test`",
+    ),
+    (
+        "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b",
+        "`secret`",
+    ),
+    (
+        "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8",
+        "`password`",
+    ),
+    (
+        "8c6976e5b5410415bde908bd4dee15dfb167a9c873fc4bb8a81f6f2ab448a918",
+        "`admin`",
+    ),
+    (
+        "3c469e9d6c5875d37a43f353d4f88e61fcf812c66eee3457465a40b0da4153e0",
+        "`token`",
+    ),
+    (
+        "9e1bd4e58bdc27cb9abf4c558b21963a3f3fb6b08c715e8e2bb6c795162994bc",
+        "`weir`",
+    ),
+    (
+        "057ba03d6c44104863dc7361fe4578965d1887360f90a0895882e58a6248fc86",
+        "`changeme`",
+    ),
+];
+
 impl Rules<'_, '_> {
     pub(super) fn access(&mut self) {
         // With an item left out, the indices of the others do not match.
@@ -96,6 +132,28 @@ impl Rules<'_, '_> {
         let mut names = HashMap::new();
         let mut hashes = HashMap::new();
         for (item, token) in self.candidate.config.api.tokens.iter().enumerate() {
+            let hash = token.sha256.to_string();
+            if let Some((_, word)) = GUESSABLE.iter().find(|(known, _)| *known == hash) {
+                let message = format!("this is the hash of {word}, which anyone can guess");
+                let help = "make a token with `openssl rand -hex 32`".to_owned();
+                self.error(
+                    at!["api", "tokens", item, "sha256"],
+                    message,
+                    "not secret",
+                    help,
+                );
+            }
+            if token.sha256.is_hidden() {
+                let message = format!("the hash of token `{}` is not in this file", token.name);
+                self.warning(
+                    at!["api", "tokens", item, "sha256"],
+                    message,
+                    "nobody is let in with this token",
+                    "give its hash; only a running router that has a token of this name knows it"
+                        .into(),
+                );
+                continue;
+            }
             if let Some(earlier) = names.insert(token.name.as_str(), item) {
                 let help = format!("the first is `api.tokens[{earlier}]`; give each its own name");
                 self.error(

@@ -297,7 +297,7 @@ impl Router {
     /// Applies what ran before. What was possible then is possible now, as long as the machine did not
     /// change; if it did, the log says so and the router keeps what it has.
     fn go_back_to(&self, before: &Config) {
-        if let Err(error) = self.apply(before) {
+        if let Err(error) = self.apply_tolerantly(before) {
             tracing::error!("what ran before cannot be applied again: {error}");
         }
     }

@@ -1,15 +1,58 @@
 //! Short edits: sFlow's settings, and one interface's. Each is a whole change of the configuration,
 //! with a plan, a revision and an undo; its text is the applied configuration as a file, edited.
 
-use weir_api::{ApiError, Applied, Caller, InterfacePatch, SflowPatch, UpDown};
-use weir_config::{AdminState, Config, Interface, Sflow};
+use weir_api::{ApiError, Applied, Caller, ErrorCode, InterfacePatch, SflowPatch, UpDown};
+use weir_config::{AdminState, Config, Device, Interface, Sflow};
 
-use super::{Reason, files};
+use super::Reason;
 use crate::router::Router;
 
 /// The number, as long as a configuration file could say it; the check of the text says what is right.
 fn number<T: TryFrom<u32>>(value: u32, limit: T) -> T {
     T::try_from(value).unwrap_or(limit)
+}
+
+/// Why an edit cannot be written into the file.
+fn not_a_key(checked: &Config, wanted: &Config, what: &str) -> ApiError {
+    for (name, wanted) in &wanted.interfaces {
+        let Some(got) = checked.interfaces.get(name).filter(|got| *got != wanted) else {
+            continue;
+        };
+        let keys = [
+            ("sflow", got.sflow != wanted.sflow),
+            ("state", got.state != wanted.state),
+            ("mtu", got.mtu != wanted.mtu),
+            ("description", got.description != wanted.description),
+        ];
+        let lost: Vec<&str> = keys
+            .iter()
+            .filter_map(|(key, lost)| lost.then_some(*key))
+            .collect();
+        let (kind, help) = match (&wanted.device, wanted.sub_interface()) {
+            (_, Some(sub)) => (
+                "a sub-interface",
+                format!("set it for its parent, {}", sub.parent),
+            ),
+            (Some(Device::Loopback), _) => ("a loopback", String::new()),
+            (device, _) => (
+                device.as_ref().map_or("no port", Device::driver),
+                String::new(),
+            ),
+        };
+        return ApiError::new(
+            ErrorCode::BadRequest,
+            format!(
+                "{name} is {kind}: it has no setting `{}`",
+                lost.join("`, `")
+            ),
+            help,
+        );
+    }
+    ApiError::new(
+        ErrorCode::BadRequest,
+        format!("{what} cannot have this setting"),
+        "`weir config schema` lists the keys",
+    )
 }
 
 impl Router {
@@ -51,12 +94,14 @@ impl Router {
         };
         let defaults = Interface::default();
         interface.sflow = patch.sflow.of(interface.sflow, defaults.sflow);
+        let mtu_before = interface.mtu;
         interface.mtu = number(
             patch
                 .mtu
                 .of(u32::from(interface.mtu), u32::from(defaults.mtu)),
             u16::MAX,
         );
+        let mtu = interface.mtu;
         let state = |state| {
             if state == AdminState::Up {
                 UpDown::Up
@@ -77,13 +122,24 @@ impl Router {
         );
         interface.description =
             Some(patch.description.clone().of(before, absent)).filter(|text| !text.is_empty());
+        // A sub-interface without an MTU of its own has its parent's.
+        for sub in wanted.interfaces.values_mut() {
+            let of_this = sub.sub_interface().is_some_and(|it| it.parent == name);
+            if of_this && sub.mtu == mtu_before {
+                sub.mtu = mtu;
+            }
+        }
         self.edit(&wanted, format!("interfaces.{name}"), caller)
     }
 
     /// Puts the edited value through the same checks as a file.
     fn edit(&self, wanted: &Config, what: String, caller: &Caller) -> Result<Applied, ApiError> {
         let text = weir_config::to_yaml(wanted);
-        let checked = files::read("edit", &text, false)?;
+        let checked = self.read("edit", &text, false)?;
+        // A key that the file does not have for this kind of interface is lost in the text.
+        if checked.config != *wanted {
+            return Err(not_a_key(&checked.config, wanted, &what));
+        }
         let reason = Reason {
             author: caller.author(),
             comment: format!("edit of {what}"),

@@ -4,11 +4,10 @@ use weir_api::{
     ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDiff, ConfigDump,
     ConfigEventKind, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, RollbackRequest,
 };
-use weir_config::{Config, Plan};
+use weir_config::{Checked, Config, Diagnostic, Plan};
 use weir_store::Why;
 
 use super::{ChangeManager, Reason, files, refused, system};
-use crate::memory::Memory;
 use crate::router::Router;
 
 impl Router {
@@ -21,8 +20,13 @@ impl Router {
         self.control().config.clone()
     }
 
-    fn memory(&self) -> Memory {
-        self.control().memory.clone()
+    /// What this machine says about a good file.
+    fn remarks(&self, checked: &Checked) -> Vec<Diagnostic> {
+        let (running, memory) = {
+            let control = self.control();
+            (control.config.clone(), control.memory.clone())
+        };
+        system::remarks(checked, &running, &memory)
     }
 
     /// What was applied last, with what waits for a restart.
@@ -40,7 +44,7 @@ impl Router {
         match files::examine(file.file_name(), &file.yaml, file.skip_unsupported) {
             Err(findings) => ConfigChecked::new(findings),
             Ok(checked) => {
-                let remarks = system::remarks(&checked, &self.memory());
+                let remarks = self.remarks(&checked);
                 ConfigChecked::new(files::tell(
                     checked.warnings.into_iter().chain(remarks).collect(),
                 ))
@@ -49,14 +53,14 @@ impl Router {
     }
 
     /// Reads a file and holds it against the machine.
-    fn read(
+    pub(super) fn read(
         &self,
         file: &str,
         text: &str,
         skip_unsupported: bool,
     ) -> Result<files::Good, ApiError> {
         let checked = files::examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
-        let remarks = system::remarks(&checked, &self.memory());
+        let remarks = self.remarks(&checked);
         let reply = ConfigChecked::new(files::tell(
             checked.warnings.into_iter().chain(remarks).collect(),
         ));

@@ -8,11 +8,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use weir_config::{
-    Checked, Config, Device, DeviceKind, Diagnostic, Interface, SocketObstacle, System,
+    Checked, Config, Device, DeviceKind, Diagnostic, Interface, Management, SocketObstacle, System,
     SystemDevice, check_system,
 };
 use weir_netlink::route::{Link, Route};
 
+use crate::management;
 use crate::memory::Memory;
 
 /// The MTU whose frames fit one buffer, with an Ethernet header and one VLAN tag.
@@ -20,9 +21,15 @@ const ONE_BUFFER: u32 = weir_buf::DATA_ROOM as u32 - 18;
 // The check knows it without the buffers.
 const _: () = assert!(weir_config::GENERATOR_MTU as u32 == ONE_BUFFER);
 
-/// What the machine says about a good file, for a router that has `memory` already.
-pub(crate) fn remarks(checked: &Checked, memory: &Memory) -> Vec<Diagnostic> {
-    let system = system(&checked.config, memory);
+/// What the machine says about a good file, for a router that runs `running` and has `memory` already.
+pub(crate) fn remarks(checked: &Checked, running: &Config, memory: &Memory) -> Vec<Diagnostic> {
+    let mut system = system(&checked.config, memory);
+    let runs = |(name, interface): &(&String, &Interface)| {
+        let same = |it: &&Interface| it.device == interface.device && it.mtu == interface.mtu;
+        running.interfaces.get(*name).filter(same).is_some()
+    };
+    let unchanged = checked.config.interfaces.iter().filter(runs);
+    system.unchanged = unchanged.map(|(name, _)| name.clone()).collect();
     let mut remarks = check_system(checked, &system);
     if system.devices.is_empty() {
         // Not even `lo`: the kernel did not tell.
@@ -46,6 +53,7 @@ fn system(config: &Config, memory: &Memory) -> System {
     let huge = kib("HugePages_Free").unwrap_or(0) * kib("Hugepagesize").unwrap_or(0) * 1024;
     System {
         devices: devices(),
+        unchanged: Default::default(),
         driver_mtu: driver_mtu(),
         socket_obstacles: obstacles(config),
         cores: crate::cores::allowed()
@@ -97,17 +105,26 @@ fn obstacle(socket: &Path) -> Option<SocketObstacle> {
 }
 
 fn devices() -> BTreeMap<String, SystemDevice> {
-    let links = Route::open()
-        .and_then(|mut route| route.links())
+    let mut route = Route::open().ok();
+    let links = route
+        .as_mut()
+        .and_then(|route| route.links().ok())
+        .unwrap_or_default();
+    let mut uses = route
+        .as_mut()
+        .map(|route| management::uses(route, &links))
         .unwrap_or_default();
     links
         .into_iter()
-        .map(|link| (link.name.clone(), device(&link)))
+        .map(|link| {
+            let used = uses.remove(&link.index).unwrap_or_default();
+            (link.name.clone(), device(&link, used))
+        })
         .collect()
 }
 
 /// A device takes frames of the MTU that it is set to: the router does not change it.
-fn device(link: &Link) -> SystemDevice {
+fn device(link: &Link, management: Management) -> SystemDevice {
     let kind = match link.kind.as_deref() {
         _ if link.loopback => DeviceKind::Loopback,
         Some("tun") => DeviceKind::Tap,
@@ -118,6 +135,7 @@ fn device(link: &Link) -> SystemDevice {
         kind,
         max_queues: u16::try_from(link.rx_queues.max(1)).unwrap_or(u16::MAX),
         max_mtu: link.mtu,
+        management,
     }
 }
 

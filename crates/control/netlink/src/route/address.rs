@@ -88,7 +88,7 @@ fn unspecified(like: IpAddr) -> IpAddr {
     }
 }
 
-fn family(address: IpAddr) -> AddressFamily {
+pub(super) fn family(address: IpAddr) -> AddressFamily {
     match address {
         IpAddr::V4(_) => AddressFamily::Inet,
         IpAddr::V6(_) => AddressFamily::Inet6,

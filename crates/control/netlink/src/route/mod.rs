@@ -8,6 +8,7 @@
 mod address;
 mod change;
 mod link;
+mod lookup;
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub use address::{LinkAddress, RouteEntry};
 pub use change::VethPair;
 pub use link::{Link, LinkStatistics, OperState};
 pub(crate) use link::{RTM_DELLINK, RTM_NEWLINK, valid_name};
+pub use lookup::FoundRoute;
 
 use crate::conversation::{Conversation, Question};
 use crate::error::Result;
