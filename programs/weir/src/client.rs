@@ -144,6 +144,7 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
         }),
         // Those do not end by themselves: `show` does not come here with them.
         Show::Events(_) => Ok(()),
+        Show::System => output.put(&client.system()?, render::system::system),
         Show::Version => output.put(&client.version()?, render::version::version),
     }
 }

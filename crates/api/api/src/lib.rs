@@ -54,6 +54,7 @@ mod socket;
 mod stall;
 mod stream;
 mod summary;
+mod system;
 mod time;
 mod tls;
 mod trace;
@@ -113,6 +114,7 @@ pub use sflow::{
 };
 pub use socket::ServeError;
 pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount};
+pub use system::{Component, Health, Problem, ProblemSeverity, System};
 pub use time::{NotATime, Timestamp};
 pub use trace::{Trace, TraceFilter, TraceRequest, TraceStep, TracedPacket};
 pub use version::Version;

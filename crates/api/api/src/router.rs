@@ -12,8 +12,8 @@ use crate::{
     ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
     EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib,
     L2fibQuery, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
-    RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace,
-    TraceRequest, Version, VxlanTunnels,
+    RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
+    Trace, TraceRequest, Version, VxlanTunnels,
 };
 
 /// A router as the API sees it.
@@ -27,6 +27,11 @@ pub trait Router: Send + Sync + 'static {
 
     /// All interfaces, in the order of their index.
     fn interfaces(&self) -> Result<Interfaces, ApiError>;
+
+    /// Whether the router does all that its configuration says.
+    fn system(&self) -> Result<System, ApiError> {
+        Err(ApiError::not_available("the state of the system"))
+    }
 
     /// All ports with the counters of driver, kernel and device.
     fn hardware(&self) -> Result<Hardware, ApiError>;

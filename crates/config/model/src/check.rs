@@ -45,7 +45,8 @@ pub struct Checked {
     pub warnings: Vec<Diagnostic>,
     /// The name of the file, for messages only.
     pub(crate) file_name: String,
-    pub(crate) text: String,
+    /// The text of the file.
+    pub text: String,
 }
 
 impl Checked {

@@ -26,6 +26,7 @@ mod fib_views;
 mod filters;
 mod flow_views;
 mod handle;
+mod health;
 mod idle;
 mod index;
 mod ipfix;

@@ -11,8 +11,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_config::Management;
 use weir_netlink::route::{Link, Route};
 
-/// Addresses that only a default route leads to (RFC 5737, RFC 3849).
-const ELSEWHERE: [IpAddr; 2] = [
+/// Addresses that only a default route leads to (RFC 5737, RFC 3849); of IPv4 two, since a lab may
+/// have one of these networks.
+const ELSEWHERE: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 254)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 254)),
 ];

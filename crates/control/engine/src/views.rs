@@ -513,8 +513,13 @@ impl weir_api::Router for Router {
         Ok(self.balance())
     }
 
+    fn system(&self) -> Reply<weir_api::System> {
+        Ok(self.system_view())
+    }
+
     fn config(&self) -> Reply<serde_json::Value> {
-        let config = serde_json::to_value(&self.control().config);
+        let config = weir_config::without_hashes(self.control().config.clone());
+        let config = serde_json::to_value(&config);
         config.map_err(|error| ApiError::new(weir_api::ErrorCode::Internal, error.to_string(), ""))
     }
 

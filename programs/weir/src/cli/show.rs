@@ -101,6 +101,8 @@ pub(crate) enum Show {
     Events(MonitorEventsArgs),
     /// Who answers, and since when
     Version,
+    /// Whether all works that the configuration asks for, and what does not, with the reason
+    System,
     /// Labels (MPLS): `show mpls fib [LABEL]`
     #[command(subcommand, disable_help_subcommand = true)]
     Mpls(ShowMpls),

@@ -19,6 +19,7 @@ pub(crate) mod pcap;
 pub(crate) mod rates;
 pub(crate) mod runtime;
 pub(crate) mod sflow;
+pub(crate) mod system;
 mod table;
 pub(crate) mod trace;
 pub(crate) mod units;

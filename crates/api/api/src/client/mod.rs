@@ -29,8 +29,8 @@ use crate::{
     CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
     ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
     InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText,
-    RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, Totals, Trace, TraceRequest,
-    Version, VxlanTunnels,
+    RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals, Trace,
+    TraceRequest, Version, VxlanTunnels,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -149,6 +149,14 @@ impl Client {
     /// As all calls: see [`ClientError`].
     pub fn version(&self) -> Result<Version, ClientError> {
         self.read("/v1/version", &[])
+    }
+
+    /// Whether the router does all that its configuration says, and what is wrong.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn system(&self) -> Result<System, ClientError> {
+        self.read("/v1/system", &[])
     }
 
     /// Interfaces: all, or the one of that name.

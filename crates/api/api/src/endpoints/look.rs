@@ -64,6 +64,11 @@ pub(super) fn version(router: &dyn Router, request: &Request) -> Text {
     json(&router.version()?)
 }
 
+pub(super) fn system(router: &dyn Router, request: &Request) -> Text {
+    query::<NoQuery>(request)?;
+    json(&router.system()?)
+}
+
 pub(super) fn interfaces(router: &dyn Router, request: &Request) -> Text {
     let asked: InterfacesQuery = query(request)?;
     let limit = asked.limit()?;

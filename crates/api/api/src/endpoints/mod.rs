@@ -23,7 +23,7 @@ use crate::{
     ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
     Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page,
     Pseudowires, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow,
-    SflowPatch, Totals, Trace, TraceRequest, Version, VxlanTunnels,
+    SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels,
 };
 use crate::{Flows, Ipfix};
 
@@ -271,6 +271,12 @@ const OF_FILE: &[ErrorCode] = &[NotFound, UnsupportedMediaType, Invalid, NotAvai
 /// Everything that the API answers.
 pub const ENDPOINTS: &[Endpoint] = &[
     get::<Version>("/v1/version", "Who answers, and since when.", look::version),
+    get::<System>(
+        "/v1/system",
+        "Whether the router does all that its configuration says, and what is wrong.",
+        look::system,
+    )
+    .errors(&[NotAvailable]),
     get::<Page<Interfaces>>(
         "/v1/interfaces",
         "Interfaces with their counters.",

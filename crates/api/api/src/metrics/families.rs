@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use crate::metrics::Snapshot;
 use crate::metrics::write::Samples;
 use crate::{
-    Bond, BondMember, FlowWorker, Interface, IpfixCollector, NodeRuntime, SflowInterface,
-    SflowShare, Traffic, UpDown, WorkerRuntime,
+    Bond, BondMember, Component, FlowWorker, Health, Interface, IpfixCollector, NodeRuntime,
+    Problem, ProblemSeverity, SflowInterface, SflowShare, Traffic, UpDown, WorkerRuntime,
 };
 
 /// One metric.
@@ -132,6 +132,34 @@ pub const METRICS: &[Metric] = &[
     gauge("weir_workers", "", &[], "Workers.", |all, out| {
         out.put([], all.version.workers)
     }),
+    gauge(
+        "weir_degraded",
+        "",
+        &[],
+        "Whether something that the configuration asks for does not work now: 1, or 0.",
+        |all, out| {
+            if let Some(system) = &all.system {
+                out.put([], u64::from(system.state == Health::Degraded));
+            }
+        },
+    ),
+    gauge(
+        "weir_problems",
+        "",
+        &["component", "severity"],
+        "Problems as `weir show system` lists them.",
+        |all, out| {
+            let Some(system) = &all.system else { return };
+            for component in Component::ALL {
+                for severity in [ProblemSeverity::Degraded, ProblemSeverity::Notice] {
+                    let these =
+                        |it: &&Problem| it.component == component && it.severity == severity;
+                    let count = system.problems.iter().filter(these).count() as u64;
+                    out.put([&component.word(), &severity.to_string().as_str()], count);
+                }
+            }
+        },
+    ),
     // Interfaces.
     info(
         "weir_interface",

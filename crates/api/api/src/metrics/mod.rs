@@ -18,7 +18,7 @@ pub use process::Process;
 
 use crate::{
     AclQuery, Acls, ApiError, Bonds, BridgeDomains, Buffers, ErrorCode, Errors, FibSummary,
-    Hardware, History, Interfaces, Neighbors, Router, Runtime, Sflow, Totals, Version,
+    Hardware, History, Interfaces, Neighbors, Router, Runtime, Sflow, System, Totals, Version,
 };
 
 /// OpenMetrics 1.0, "Content-Type".
@@ -29,6 +29,8 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 pub struct Snapshot {
     /// Who answers.
     pub version: Version,
+    /// What is wrong, if the router tells.
+    pub system: Option<System>,
     /// All interfaces.
     pub interfaces: Interfaces,
     /// All ports.
@@ -69,6 +71,7 @@ impl Snapshot {
     pub fn take(router: &dyn Router) -> Result<Self, ApiError> {
         Ok(Self {
             version: router.version()?,
+            system: if_available(router.system())?,
             interfaces: router.interfaces()?,
             hardware: router.hardware()?,
             runtime: router.runtime()?,

@@ -107,6 +107,15 @@ impl Router for TestRouter {
         })
     }
 
+    fn system(&self) -> Result<System, ApiError> {
+        Ok(System::of(vec![Problem {
+            severity: ProblemSeverity::Degraded,
+            component: Component::Interface,
+            object: "wan".to_owned(),
+            message: "there is no network device `eth1`".to_owned(),
+        }]))
+    }
+
     fn interfaces(&self) -> Result<Interfaces, ApiError> {
         if let Mood::Large(count) = self.mood {
             return Ok(Interfaces {

@@ -1,6 +1,6 @@
 //! Between the configuration's own words and the API's: findings and steps.
 
-use weir_api::{ApiError, ConfigStep, Finding, FindingSeverity, StepGroup};
+use weir_api::{ConfigStep, Finding, FindingSeverity, StepGroup};
 use weir_config::{
     CheckOptions, Checked, Config, Diagnostic, Phase, Plan, PlannedStep, Severity, Step,
 };
@@ -8,6 +8,8 @@ use weir_config::{
 /// A file that may be applied, with its warnings.
 pub(crate) struct Good {
     pub(crate) config: Config,
+    /// Its text, with the hashes that were hidden in it.
+    pub(crate) text: String,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -22,20 +24,6 @@ pub(crate) fn examine(
         ..CheckOptions::new(file)
     };
     weir_config::check_with(&options, text.as_bytes()).map_err(tell)
-}
-
-/// Reads a file that is not held against the machine.
-///
-/// # Errors
-/// [`ApiError::invalid`] with all findings.
-pub(crate) fn read(file: &str, text: &str, skip_unsupported: bool) -> Result<Good, ApiError> {
-    let Checked {
-        config, warnings, ..
-    } = examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
-    Ok(Good {
-        config,
-        findings: tell(warnings),
-    })
 }
 
 /// Findings as the API tells them.

@@ -7,8 +7,9 @@ use super::{Book, refused};
 use crate::router::Router;
 
 impl Book {
-    pub(super) fn history(&self) -> Result<&Store, ApiError> {
-        let help = "start the router with a folder for applied configurations";
+    pub(crate) fn history(&self) -> Result<&Store, ApiError> {
+        let help = "set `history.directory` in the configuration file and start the router again; \
+                    without it only a router whose socket is in /run/weir keeps one";
         self.store.as_ref().ok_or_else(|| {
             ApiError::new(
                 ErrorCode::NotAvailable,
@@ -156,7 +157,10 @@ impl Router {
         let revision = revision.ok_or_else(|| {
             ApiError::new(ErrorCode::Internal, "a revision that was there is gone", "")
         })?;
-        Ok(RevisionText { revision, yaml })
+        Ok(RevisionText {
+            revision,
+            yaml: weir_config::without_hashes_in(&yaml),
+        })
     }
 }
 

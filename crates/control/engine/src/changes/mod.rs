@@ -171,6 +171,11 @@ fn lock_of(reason: LockReason, author: &str, caller: &Caller) -> ConfigLock {
 }
 
 impl Book {
+    /// What was applied last.
+    pub(crate) fn wanted(&self) -> &Config {
+        &self.wanted
+    }
+
     /// The number of what runs; 0 without a history.
     fn revision(&self) -> u64 {
         self.store.as_ref().and_then(Store::running).unwrap_or(0)

@@ -2,7 +2,8 @@
 
 use weir_api::{
     ApiError, Applied, ApplyRequest, Caller, ConfigChecked, ConfigDiff, ConfigDump,
-    ConfigEventKind, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, RollbackRequest,
+    ConfigEventKind, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Finding,
+    RollbackRequest,
 };
 use weir_config::{Checked, Config, Diagnostic, Plan};
 use weir_store::Why;
@@ -36,12 +37,12 @@ impl Router {
 
     pub(crate) fn dump(&self) -> ConfigDump {
         ConfigDump {
-            yaml: weir_config::to_yaml(&self.running_config()),
+            yaml: weir_config::to_yaml(&weir_config::without_hashes(self.running_config())),
         }
     }
 
     pub(crate) fn check(&self, file: &ConfigText) -> ConfigChecked {
-        match files::examine(file.file_name(), &file.yaml, file.skip_unsupported) {
+        match self.examine(file.file_name(), &file.yaml, file.skip_unsupported) {
             Err(findings) => ConfigChecked::new(findings),
             Ok(checked) => {
                 let remarks = self.remarks(&checked);
@@ -52,14 +53,31 @@ impl Router {
         }
     }
 
-    /// Reads a file and holds it against the machine.
+    /// Reads a file; hidden hashes of tokens become those that the router has for them.
+    fn examine(
+        &self,
+        file: &str,
+        text: &str,
+        skip_unsupported: bool,
+    ) -> Result<Checked, Vec<Finding>> {
+        let checked = files::examine(file, text, skip_unsupported)?;
+        let tokens = self.wanted_config().api.tokens;
+        match weir_config::with_hashes_of(&checked, &tokens) {
+            Some(text) => files::examine(file, &text, skip_unsupported),
+            None => Ok(checked),
+        }
+    }
+
+    /// Reads a file and checks it against the machine: the one path of files, edits and revisions.
     pub(super) fn read(
         &self,
         file: &str,
         text: &str,
         skip_unsupported: bool,
     ) -> Result<files::Good, ApiError> {
-        let checked = files::examine(file, text, skip_unsupported).map_err(ApiError::invalid)?;
+        let checked = self
+            .examine(file, text, skip_unsupported)
+            .map_err(ApiError::invalid)?;
         let remarks = self.remarks(&checked);
         let reply = ConfigChecked::new(files::tell(
             checked.warnings.into_iter().chain(remarks).collect(),
@@ -67,6 +85,7 @@ impl Router {
         if reply.ok {
             Ok(files::Good {
                 config: checked.config,
+                text: checked.text,
                 findings: reply.findings,
             })
         } else {
@@ -92,14 +111,19 @@ impl Router {
                 "running",
                 &running,
                 "configuration",
-                &files::read("configuration", yaml, true)?.config,
+                &self
+                    .examine("configuration", yaml, true)
+                    .map_err(ApiError::invalid)?
+                    .config,
             ),
             (None, Some(revision)) => {
                 let text = self.desk().book().text(revision)?;
                 let name = format!("revision {revision}");
                 weir_config::diff(
                     &name,
-                    &files::read(&name, &text, true)?.config,
+                    &files::examine(&name, &text, true)
+                        .map_err(ApiError::invalid)?
+                        .config,
                     "running",
                     &running,
                 )
@@ -112,7 +136,9 @@ impl Router {
                 ));
             }
         };
-        Ok(ConfigDiff { diff })
+        Ok(ConfigDiff {
+            diff: weir_config::without_hashes_in(&diff),
+        })
     }
 
     pub(crate) fn apply_file(
@@ -128,7 +154,7 @@ impl Router {
         };
         self.change(
             checked.config,
-            &request.yaml,
+            &checked.text,
             &reason,
             checked.findings,
             caller,
@@ -188,7 +214,13 @@ impl Router {
             comment,
             confirm_seconds: request.confirm_seconds,
         };
-        self.change(checked.config, &text, &reason, checked.findings, caller)
+        self.change(
+            checked.config,
+            &checked.text,
+            &reason,
+            checked.findings,
+            caller,
+        )
     }
 
     /// Undoes the change that waits, if one does.
