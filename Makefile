@@ -57,8 +57,8 @@ test: setup
 	$(CARGO) run -q --locked -p xtask -- docs-check
 	$(CARGO) run -q --locked -p xtask -- licenses
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
-	$(CARGO) test --workspace --locked
 	$(CARGO) run -q --locked -p xtask -- instructions
+	$(CARGO) run -q --locked -p xtask -- test
 
 # Says what it needs where something is missing; a quarter of an hour at most.
 test-kernel: setup

@@ -8,6 +8,7 @@
 mod docs;
 mod instructions;
 mod licenses;
+mod run_tests;
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
@@ -48,6 +49,7 @@ const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("deps-check") => deps_check(),
+        Some("test") => run_tests::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("licenses") => licenses::run(std::env::args().nth(2).as_deref()),
         Some("docs-check") => docs::check(),
         Some("instructions") => instructions::run(&std::env::args().skip(2).collect::<Vec<_>>()),
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo xtask deps-check | docs-check | licenses [FILE] | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]..."
+                "usage: cargo xtask deps-check | test [ARGUMENT]... | docs-check | licenses [FILE] | instructions [--because REASON] [PROGRAM] | cargo xtask scenario make [NAME]..."
             );
             ExitCode::from(2)
         }
