@@ -360,6 +360,7 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
             .into(),
         mtu: 1500,
         queue: 0,
+        reach: None,
     };
     let config = ExporterConfig {
         domain: 1,

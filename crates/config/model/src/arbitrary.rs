@@ -904,6 +904,7 @@ impl Dice {
         let collector = |last: u8| Collector {
             drops: !other.is_multiple_of(3),
             dscp: last * 8,
+            host: other.is_multiple_of(5),
             source: (last == 1).then_some(Ipv4Addr::LOCALHOST.into()),
             ..Collector::at(
                 Ipv4Addr::new(127, 9, 9, last).into(),
@@ -1010,6 +1011,12 @@ impl Dice {
             mtu: 1500,
             queue: 64,
             tls: None,
+            namespace: None,
+            source: (last == 1).then_some(Ipv4Addr::LOCALHOST.into()),
+            dscp: last * 8,
+            dev: None,
+            table: None,
+            host: other.is_multiple_of(5),
         };
         ipfix.collectors = (0..other / 2 % 3).map(collector).collect();
     }

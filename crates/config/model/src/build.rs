@@ -795,6 +795,8 @@ fn collector(node: &Node<'_>) -> Option<Collector> {
         source: parsed(node, "source"),
         dscp: number(node, "dscp").unwrap_or_default(),
         dev: text(node, "dev"),
+        table: text(node, "table"),
+        host: truth(node, "host").unwrap_or_default(),
     })
 }
 

@@ -121,6 +121,24 @@ pub struct IpfixCollector {
     /// What TLS needs to know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<IpfixTls>,
+    /// The network namespace that it is reached from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The address that messages come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<IpAddr>,
+    /// The class of the packets.
+    #[serde(default, skip_serializing_if = "IpfixCollector::is_best_effort")]
+    pub dscp: u8,
+    /// The Linux device that they leave by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev: Option<String>,
+    /// The router's table that routes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Whether they leave through the host, whatever the router's routes say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host: bool,
 }
 
 impl IpfixCollector {
@@ -128,6 +146,11 @@ impl IpfixCollector {
     #[must_use]
     pub const fn default_port() -> u16 {
         4739
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    const fn is_best_effort(dscp: &u8) -> bool {
+        *dscp == 0
     }
 
     /// Ethernet's.
@@ -175,7 +198,18 @@ impl fmt::Display for IpfixCollector {
         if !self.records.is_empty() {
             write!(f, " {}", self.records.join("+"))?;
         }
-        Ok(())
+        let named = |key: &str, value: Option<String>| value.map(|value| format!(" {key} {value}"));
+        let more = [
+            named("namespace", self.namespace.clone()),
+            named("source", self.source.map(|source| source.to_string())),
+            named("dscp", (self.dscp != 0).then(|| self.dscp.to_string())),
+            named("dev", self.dev.clone()),
+            named("table", self.table.clone()),
+            self.host.then(|| " host".to_owned()),
+        ];
+        more.into_iter()
+            .flatten()
+            .try_for_each(|text| f.write_str(&text))
     }
 }
 
@@ -642,6 +676,12 @@ fn collector(node: &Node<'_>) -> Option<IpfixCollector> {
         mtu: number(node, "mtu").unwrap_or(IpfixCollector::default_mtu()),
         queue: number(node, "queue").unwrap_or(IpfixCollector::default_queue()),
         tls: node.value("tls").and_then(tls),
+        namespace: text(node, "namespace"),
+        source: parsed(node, "source"),
+        dscp: number(node, "dscp").unwrap_or_default(),
+        dev: text(node, "dev"),
+        table: text(node, "table"),
+        host: truth(node, "host").unwrap_or_default(),
     })
 }
 

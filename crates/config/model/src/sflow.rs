@@ -297,6 +297,12 @@ pub struct Collector {
     /// The Linux device that they leave by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
+    /// The router's table that routes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Whether they leave through the host, whatever the router's routes say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host: bool,
     /// Whether discarded packets are told to it.
     #[serde(default = "Collector::default_drops")]
     pub drops: bool,
@@ -347,6 +353,8 @@ impl Collector {
             source: None,
             dscp: 0,
             dev: None,
+            table: None,
+            host: false,
         }
     }
 

@@ -18,6 +18,7 @@ use weir_flowfmt::ipfix::Version;
 use weir_nodes::{FlowEnds, FlowWay, Tables};
 use weir_ring::Padded;
 use weir_ring::qsbr::{Published, Reader};
+use weir_telemetry::agent::Target;
 use weir_telemetry::exporter::{
     CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, ExporterHandle, ExporterStats,
     FlowSource, Knows, Named, RecordSet, RecordSets, TlsSettings, Transport,
@@ -29,6 +30,7 @@ use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings};
 
 use crate::clock::Clock;
 use crate::flow_views::add_counts;
+use crate::router_path::{RouterEgress, router_path};
 
 /// Records of a worker that wait for the exporter at most.
 const RING: usize = 1 << 14;
@@ -243,6 +245,8 @@ pub(crate) struct IpfixSide {
     clock: Clock,
     seed: u64,
     exporter: Option<ExporterHandle>,
+    /// The router's own forwarding, for datagrams to collectors.
+    egress: Option<Arc<RouterEgress>>,
     /// What the exporter was told last, and what it said last.
     told: Option<Told>,
     last: ExporterStats,
@@ -287,9 +291,15 @@ impl IpfixSide {
             clock,
             seed,
             exporter: None,
+            egress: None,
             told: None,
             last: ExporterStats::default(),
         }
+    }
+
+    /// With the router's own forwarding for datagrams to collectors.
+    pub(crate) fn with_egress(self, egress: Option<Arc<RouterEgress>>) -> IpfixSide {
+        IpfixSide { egress, ..self }
     }
 
     /// Takes new settings: tables of the size that is wanted, if any flow is to be metered.
@@ -431,6 +441,12 @@ impl IpfixSide {
             .iter()
             .map(|table| table.as_ref().map_or(0, |table| table.number))
             .collect();
+        if let Some(egress) = &self.egress {
+            let named = tables.iter().enumerate().filter_map(|(place, table)| {
+                Some((table.as_ref()?.name.as_deref()?.to_owned(), place as u32))
+            });
+            egress.set_tables(named.collect());
+        }
         *self
             .knows
             .numbers
@@ -510,6 +526,16 @@ impl IpfixSide {
             records: RecordSets(sets.collect()),
             mtu: collector.mtu,
             queue: (collector.queue as usize) << 10,
+            reach: Some(Target {
+                namespace: collector.namespace.clone(),
+                source: collector.source,
+                dscp: collector.dscp,
+                device: collector.dev.clone(),
+                table: collector.table.clone(),
+                through_host: collector.host,
+                router: router_path(&self.egress),
+                ..Target::new(String::new(), 0)
+            }),
         }
     }
 

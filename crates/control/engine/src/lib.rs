@@ -41,6 +41,7 @@ mod pseudowires;
 mod recursion;
 mod rib;
 mod router;
+mod router_path;
 mod routing;
 mod sflow;
 mod sflow_reports;

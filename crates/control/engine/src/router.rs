@@ -35,6 +35,7 @@ use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::recursion::Recursion;
 use crate::rib::Table;
+use crate::router_path::RouterEgress;
 use crate::sflow::{ReportSource, SflowSettings, SflowSide, TapEnds};
 use crate::trace::TraceStore;
 use crate::trial::Trial;
@@ -189,8 +190,8 @@ impl Router {
             priority = cores::priority(config.workers.priority, count, &cores);
             cores::leave_to_workers(&cores);
         }
-        // The workers, the sFlow agent and the exporter of flows.
-        let domain = Domain::new(count + 2);
+        // The workers, the sFlow agent, the exporter of flows, and the senders through the router.
+        let domain = Domain::new(count + 3);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
         let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
         let settings = TapSettings::default();
@@ -578,8 +579,27 @@ fn make_control(
         clock.clone(),
         seed,
     );
-    let sflow = SflowSide::start(settings.sflow, ends, reports)
+    let mut workers = workers;
+    let egress = match workers.first_mut() {
+        None => None,
+        Some(worker) => {
+            let reader = domain
+                .register()
+                .map_err(|error| StartError::Internal(error.to_string()))?;
+            let (egress, ring) = RouterEgress::new(
+                reader,
+                published.clone(),
+                memory.clone(),
+                worker.waker.clone(),
+            );
+            worker.tell(Command::RouteFrom(ring));
+            Some(egress)
+        }
+    };
+    let ipfix = ipfix.with_egress(egress.clone());
+    let mut sflow = SflowSide::start(settings.sflow, ends, reports)
         .map_err(system("the sFlow agent cannot start"))?;
+    sflow.egress = egress;
     let mut control = Control {
         clock,
         config: Config::start_of(config),
@@ -714,6 +734,13 @@ impl Control {
             });
         }
         self.flush_flows();
+        // The last records may leave through the workers.
+        self.ipfix.stop();
+        for _ in 0..3 {
+            self.workers.iter_mut().for_each(|worker| {
+                worker.pass_a_turn();
+            });
+        }
         self.workers
             .iter_mut()
             .for_each(|worker| worker.tell(Command::Stop));

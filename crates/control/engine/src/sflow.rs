@@ -16,6 +16,8 @@ use weir_telemetry::agent::{
 use weir_telemetry::discards::{DiscardSettings, DiscardSource};
 use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
 
+use crate::router_path::{RouterEgress, router_path};
+
 /// A function that tells the agent about interfaces.
 pub(crate) type Reporter = Box<dyn Fn() -> Vec<InterfaceReport> + Send + Sync>;
 
@@ -172,6 +174,8 @@ pub(crate) struct SflowSide {
     /// Interfaces that were made so far.
     made: u64,
     agent: Option<AgentHandle>,
+    /// The router's own forwarding, for datagrams to collectors.
+    pub(crate) egress: Option<Arc<RouterEgress>>,
     last: AgentStats,
 }
 
@@ -206,6 +210,7 @@ impl SflowSide {
             pairs: BTreeMap::new(),
             made: 0,
             agent: Some(agent),
+            egress: None,
             last: AgentStats::default(),
         })
     }
@@ -271,6 +276,12 @@ impl SflowSide {
             handle.reconfigure(AgentConfig {
                 polling_intervals,
                 indices: self.indices(),
+                collectors: self
+                    .config
+                    .collectors
+                    .iter()
+                    .map(|collector| destination(collector, &self.egress))
+                    .collect(),
                 ..agent_config(&self.config, self.agent_address)
             });
         }
@@ -359,7 +370,7 @@ fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConf
         polling_interval: config.polling_interval,
         polling_intervals: BTreeMap::new(),
         drop_limit: config.drop_limit,
-        collectors: config.collectors.iter().map(destination).collect(),
+        collectors: Vec::new(),
         host: Some(PathBuf::from("/")),
         dns_sd: config.dns_sd.as_ref().map(|wanted| DnsSd {
             domain: wanted.domain.clone(),
@@ -370,7 +381,10 @@ fn agent_config(config: &weir_config::Sflow, agent: Option<IpAddr>) -> AgentConf
     }
 }
 
-fn destination(collector: &weir_config::Collector) -> Destination {
+fn destination(
+    collector: &weir_config::Collector,
+    egress: &Option<Arc<RouterEgress>>,
+) -> Destination {
     let target = Target {
         host: collector.address.to_string(),
         port: collector.port,
@@ -378,6 +392,9 @@ fn destination(collector: &weir_config::Collector) -> Destination {
         source: collector.source,
         dscp: collector.dscp,
         device: collector.dev.clone(),
+        table: collector.table.clone(),
+        through_host: collector.host,
+        router: router_path(egress),
     };
     Destination {
         target,

@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Release(HoldKey),
     /// Send a packet out of the interface in its `aux` word.
     Send(Pkt),
+    /// Forward the packets in this ring by the tables that they name.
+    RouteFrom(Consumer<Pkt>),
     /// Give the taps their turn at once.
     Tick,
     /// Follow packets, or stop.
@@ -130,6 +132,9 @@ struct Lane {
     next_expiry: u64,
     /// What the control side made, until this turn's tables are at hand.
     to_send: Vec<Pkt>,
+    /// Datagrams of the router's own that need a route, and the nodes where they enter: of IPv4, of IPv6.
+    routed: Option<Consumer<Pkt>>,
+    lookups: (usize, usize),
 }
 
 /// How often held packets are looked at.
@@ -181,6 +186,11 @@ impl Worker {
             stopped: false,
             next_expiry: 0,
             to_send: Vec::new(),
+            routed: None,
+            lookups: (
+                graph.find(weir_nodes::names::IP4_LOOKUP).unwrap_or(0),
+                graph.find(weir_nodes::names::IP6_LOOKUP).unwrap_or(0),
+            ),
         };
         let stats = Arc::default();
         Worker {
@@ -262,7 +272,7 @@ impl Worker {
             graph.expire(&mut env);
             graph.tick_taps(env.now);
         }
-        let handed = lane.take_handoffs(graph);
+        let handed = lane.take_handoffs(graph) + lane.take_routed(graph);
         graph.run(&mut env);
         let left = lane.exhale(graph, &mut env, *number);
         lane.flush(env.cache);
@@ -312,6 +322,7 @@ impl Worker {
             }
             Command::Release(key) => self.graph.release(key),
             Command::Send(packet) => lane.to_send.push(packet),
+            Command::RouteFrom(ring) => lane.routed = Some(ring),
             Command::Tick => lane.next_expiry = 0,
             Command::Trace(request) => self.graph.trace(request),
             Command::Drain => self.drain(),
@@ -343,8 +354,13 @@ impl Worker {
     /// Waits for a queue or the bell. Offline meanwhile: tables may be freed.
     fn sleep(&mut self) {
         self.waker.will_sleep();
-        let work =
-            !self.commands.is_empty() || self.lane.handoff_in.iter().any(|ring| !ring.is_empty());
+        let work = !self.commands.is_empty()
+            || self.lane.handoff_in.iter().any(|ring| !ring.is_empty())
+            || self
+                .lane
+                .routed
+                .as_ref()
+                .is_some_and(|ring| !ring.is_empty());
         if !work {
             self.reader.offline();
             for rx in &mut self.lane.rx {
@@ -394,6 +410,18 @@ impl Lane {
             }
         }
         all
+    }
+
+    /// Takes in the router's own datagrams that need a route.
+    fn take_routed(&mut self, graph: &mut Graph<Tables>) -> usize {
+        let (lookup4, lookup6) = self.lookups;
+        let Some(ring) = &mut self.routed else {
+            return 0;
+        };
+        ring.pop_many(VECTOR, |packet| {
+            let is_ip6 = packet.l3().first().is_some_and(|first| first >> 4 == 6);
+            graph.inject(if is_ip6 { lookup6 } else { lookup4 }, packet);
+        })
     }
 
     fn take_handoffs(&mut self, graph: &mut Graph<Tables>) -> usize {

@@ -69,6 +69,7 @@ fn main() {
             records: RecordSet::new([set]).unwrap().into(),
             mtu: 1500,
             queue: 0,
+            reach: None,
         };
         let config = ExporterConfig {
             domain: 1,

@@ -6,6 +6,7 @@
 //! * [`discards`]: the tap that copies what is dropped, within a limit, for sFlow's notifications of discards.
 //! * [`meter`]: the tap that meters flows. [`flows`]: its table. [`exporter`]: makes IPFIX and NetFlow 9 of its records.
 //! * [`agent`]: reads the samplers' rings and makes sFlow version 5 datagrams.
+//! * [`router_path`]: how datagrams leave through the router itself.
 //!
 //! The two meet in bounded rings only. An agent that is slow, stuck or dead makes samples vanish,
 //! counted; no packet waits for it.
@@ -21,6 +22,7 @@ pub mod flows;
 mod forwarding_status;
 pub mod meter;
 pub mod random;
+pub mod router_path;
 pub mod sampler;
 
 pub use discard_code::{discard_code, discard_code_of};

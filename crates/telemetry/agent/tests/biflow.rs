@@ -100,6 +100,7 @@ fn a_conversation_is_one_record_and_what_has_no_answer_goes_alone() {
         records: RecordSet::new(["5-tuple"]).unwrap().into(),
         mtu: 1500,
         queue: 0,
+        reach: None,
     });
     let config = ExporterConfig {
         domain: 1,

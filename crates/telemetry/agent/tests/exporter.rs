@@ -123,6 +123,7 @@ fn udp(address: SocketAddr, version: Version) -> CollectorConfig {
         records,
         mtu: 1500,
         queue: 1 << 20,
+        reach: None,
     }
 }
 

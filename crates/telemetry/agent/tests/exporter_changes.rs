@@ -57,6 +57,7 @@ fn collector(address: SocketAddr, transport: Transport) -> CollectorConfig {
         records,
         mtu: 1500,
         queue: 1 << 26,
+        reach: None,
     }
 }
 

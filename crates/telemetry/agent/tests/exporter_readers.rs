@@ -114,6 +114,7 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
             records,
             mtu: 1500,
             queue: 0,
+            reach: None,
         }],
     };
     let source = FlowSource {

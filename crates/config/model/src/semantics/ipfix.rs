@@ -115,6 +115,27 @@ impl Rules<'_, '_> {
                     "use `transport: udp`, or `version: ipfix`".into(),
                 );
             }
+            let conflicts = (&collector.namespace, &collector.dev, collector.host);
+            self.collector_path("ipfix", item, collector.table.as_deref(), conflicts);
+            if collector.table.is_some() && collector.transport != IpfixTransport::Udp {
+                self.error(
+                    at!["ipfix", "collectors", item, "table"],
+                    "TCP and TLS leave through the host only".to_owned(),
+                    "",
+                    "leave out `table`, or use `transport: udp`".into(),
+                );
+            }
+            if let Some(source) = collector.source
+                && source.is_ipv4() != collector.address.is_ipv4()
+            {
+                let address = collector.address;
+                self.error(
+                    at!["ipfix", "collectors", item, "source"],
+                    format!("nothing can be sent from {source} to {address}"),
+                    "another IP version",
+                    format!("a source of the same IP version as {address}"),
+                );
+            }
             self.ipfix_tls(item);
             self.ipfix_fits(item);
         }

@@ -238,6 +238,38 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// A collector that is reached by a table of the router leaves neither through the host nor by anything of the host.
+    pub(super) fn collector_path(
+        &mut self,
+        section: &'static str,
+        item: usize,
+        table: Option<&str>,
+        (namespace, dev, host): (&Option<String>, &Option<String>, bool),
+    ) {
+        let Some(table) = table else { return };
+        if table != crate::DEFAULT_TABLE && !self.candidate.config.vrfs.contains_key(table) {
+            self.error(
+                at![section, "collectors", item, "table"],
+                format!("there is no VRF `{table}`"),
+                "",
+                "a VRF of `vrfs`, or `default`".to_owned(),
+            );
+        }
+        let other = [
+            ("host", host),
+            ("namespace", namespace.is_some()),
+            ("dev", dev.is_some()),
+        ];
+        for (key, _) in other.iter().filter(|(_, is_there)| *is_there) {
+            self.error(
+                at![section, "collectors", item, *key],
+                format!("`{key}` is of the host, `table` of the router: a collector is reached by one of them"),
+                "",
+                format!("leave out `table`, or `{key}`"),
+            );
+        }
+    }
+
     fn collectors(&mut self) {
         let mut first = HashMap::new();
         let root = self.root;
@@ -289,6 +321,8 @@ impl Rules<'_, '_> {
                     help,
                 );
             }
+            let conflicts = (&collector.namespace, &collector.dev, collector.host);
+            self.collector_path("sflow", item, collector.table.as_deref(), conflicts);
             let Host::Address(address) = collector.address else {
                 continue;
             };

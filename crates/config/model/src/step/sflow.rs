@@ -148,6 +148,11 @@ fn collector(collector: &Collector) -> String {
         collector.source.map(|source| format!("source {source}")),
         (collector.dscp != 0).then(|| format!("dscp {}", collector.dscp)),
         collector.dev.as_ref().map(|dev| format!("dev {dev}")),
+        collector
+            .table
+            .as_ref()
+            .map(|table| format!("table {table}")),
+        collector.host.then(|| "host".to_owned()),
         (!collector.drops).then(|| "no drops".to_owned()),
     ];
     let more: Vec<String> = more.into_iter().flatten().collect();

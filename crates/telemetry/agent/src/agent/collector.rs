@@ -30,6 +30,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_ELSEWHERE: Duration = Duration::from_secs(3);
 /// A name is looked up again after this time.
 const FOLLOW: Duration = Duration::from_secs(10);
+/// The path, through the router or the host, is chosen anew after this time.
+const PATH: Duration = Duration::from_millis(100);
 /// Trouble is over when datagrams went out this often, and for this long, without an error.
 const QUIET: (u32, Duration) = (4, Duration::from_secs(4));
 
@@ -59,6 +61,8 @@ pub(super) struct Collector {
     address: Option<SocketAddr>,
     retry_at: Instant,
     follow_at: Instant,
+    /// When to look for another path.
+    path_at: Instant,
     /// Another thread looks whether the name still stands for this address.
     following: Option<Opening<Option<Opened>>>,
     /// Whether that was in vain last.
@@ -77,6 +81,7 @@ impl Collector {
             address: None,
             retry_at: now,
             follow_at: now,
+            path_at: now,
             following: None,
             unfollowed: false,
             sent: 0,
@@ -93,6 +98,7 @@ impl Collector {
     /// Sends all that is in an outbox; what does not go is counted.
     pub(super) fn send(&mut self, outbox: &Outbox, now: Instant) {
         let errors = self.errors;
+        self.choose_path(now);
         for piece in outbox.pieces() {
             let mut rest = outbox.octets(&piece);
             let outcome = self.try_send(&mut rest, piece.length, now);
@@ -114,6 +120,19 @@ impl Collector {
         }
         if !outbox.is_empty() {
             self.recover(errors, now);
+        }
+    }
+
+    /// Routes come and go: datagrams take the router's path while there is one.
+    fn choose_path(&mut self, now: Instant) {
+        if now < self.path_at {
+            return;
+        }
+        self.path_at = now + PATH;
+        if let State::Open(opened) = &self.state
+            && !opened.is_on_path(&self.target)
+        {
+            (self.state, self.retry_at) = (State::None, now);
         }
     }
 
@@ -151,7 +170,7 @@ impl Collector {
         length: usize,
     ) -> Result<(), Error> {
         while !rest.is_empty() {
-            let taken = opened.send(rest, length)?;
+            let taken = opened.send(&self.target, rest, length)?;
             self.sent += taken.div_ceil(length.max(1)) as u64;
             *rest = rest.get(taken..).unwrap_or_default();
         }
@@ -241,7 +260,7 @@ impl Collector {
                 self.complain(&Error::other("its namespace is gone"), now);
             }
             State::Open(opened) => {
-                if let Ok(Some(error)) = opened.socket.take_error() {
+                if let Ok(Some(error)) = opened.take_error() {
                     self.fail(&error, 1, now);
                 }
             }

@@ -35,7 +35,7 @@ mod numbers;
 mod outbox;
 mod pace;
 mod run;
-mod target;
+pub(crate) mod target;
 mod traps;
 mod ways;
 

@@ -1,7 +1,9 @@
 //! Where a collector is, and the way to a socket for it.
 //!
 //! A collector has a host by address or by name, and may have a network namespace, a source address, a
-//! DSCP and a device (a VRF's) of its own. Opening is done on a thread that ends: only a thread can enter a
+//! DSCP and a device (a VRF's) of its own. Datagrams leave through the router's own forwarding when it has a route and an address
+//! to send from ([`crate::router_path`]), unless the collector is to be reached through the host.
+//! Opening is done on a thread that ends: only a thread can enter a
 //! namespace, and looking up a name may take as long as it takes. The agent asks for a socket and goes on;
 //! it looks for the answer later. Names mean what they mean to the router: a namespace has no resolver of
 //! its own.
@@ -12,12 +14,16 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use weir_netlink::netns::NetNs;
 use weir_netlink::socket::{bind_to_device, send_segments};
+
+use crate::router_path::{RoutedDatagram, RouterPath, RouterPathRef};
 
 /// A collector as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +40,12 @@ pub struct Target {
     pub dscp: u8,
     /// The device that they leave by: a VRF's or any other.
     pub device: Option<String>,
+    /// The router's table that routes them; with it they never leave through the host.
+    pub table: Option<String>,
+    /// Whether they leave through the host, whatever the router's routes say.
+    pub through_host: bool,
+    /// The router's forwarding.
+    pub router: RouterPathRef,
 }
 
 impl Target {
@@ -47,6 +59,9 @@ impl Target {
             source: None,
             dscp: 0,
             device: None,
+            table: None,
+            through_host: false,
+            router: RouterPathRef::default(),
         }
     }
 
@@ -68,6 +83,25 @@ impl Target {
     /// Whether there is no name to be looked up.
     pub(super) fn is_numeric(&self) -> bool {
         self.address().is_some()
+    }
+
+    /// The router's path to an address, and the source address there; `None` for the host's.
+    ///
+    /// # Errors
+    /// When a table is wanted that has no route or no address to send from.
+    fn routed(&self, address: IpAddr) -> io::Result<Option<(Arc<dyn RouterPath>, IpAddr)>> {
+        let is_host_only = self.through_host
+            || self.namespace.is_some()
+            || self.device.is_some()
+            || address.is_loopback();
+        let Some(router) = self.router.0.as_ref().filter(|_| !is_host_only) else {
+            return Ok(None);
+        };
+        match router.source(self.table.as_deref(), self.source, address) {
+            Ok(source) => Ok(Some((router.clone(), source))),
+            Err(_) if self.table.is_none() => Ok(None),
+            Err(reason) => Err(io::Error::other(reason)),
+        }
     }
 
     /// Opens a socket on a thread of its own.
@@ -94,7 +128,7 @@ impl Target {
     }
 
     /// Opens a socket.
-    pub(super) fn open(&self) -> io::Result<Opened> {
+    pub(crate) fn open(&self) -> io::Result<Opened> {
         self.open_one_of(&self.addresses()?)
     }
 
@@ -119,9 +153,17 @@ impl Target {
             ))
         };
         let address = *found.first().ok_or_else(nowhere)?;
+        if let Some((router, source)) = self.routed(address.ip())? {
+            return Ok(Opened {
+                channel: Channel::Router { router, source },
+                address,
+                cuts: false,
+                namespace: None,
+            });
+        }
         let Some(name) = &self.namespace else {
             return Ok(Opened {
-                socket: self.connected(address)?,
+                channel: Channel::Socket(self.connected(address)?),
                 address,
                 cuts: true,
                 namespace: None,
@@ -131,22 +173,41 @@ impl Target {
         let namespace = NetNs::open_named(name).map_err(gone)?;
         let socket = namespace.run(|| self.connected(address)).map_err(gone)??;
         Ok(Opened {
-            socket,
+            channel: Channel::Socket(socket),
             address,
             cuts: true,
             namespace: Some(namespace.inode().map_err(gone)?),
         })
     }
 
-    /// A socket of the calling thread's namespace. The device comes first: an address may be one only there.
+    /// A stream socket for an address, which is not connected yet. Streams leave through the host.
+    pub(crate) fn stream(&self, address: &SocketAddr) -> io::Result<OwnedFd> {
+        let Some(name) = &self.namespace else {
+            return self.bound(*address, SocketType::STREAM);
+        };
+        let gone = |error: weir_netlink::Error| io::Error::other(error.to_string());
+        let namespace = NetNs::open_named(name).map_err(gone)?;
+        namespace
+            .run(|| self.bound(*address, SocketType::STREAM))
+            .map_err(gone)?
+    }
+
+    /// A datagram socket of the calling thread's namespace.
     fn connected(&self, address: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = self.bound(address, SocketType::DGRAM)?;
+        connect(&socket, &address)?;
+        Ok(socket.into())
+    }
+
+    /// A socket of the calling thread's namespace. The device comes first: an address may be one only there.
+    fn bound(&self, address: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
         let (family, any) = match address {
             SocketAddr::V4(_) => (AddressFamily::INET, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             SocketAddr::V6(_) => (AddressFamily::INET6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
         };
         let socket = socket_with(
             family,
-            SocketType::DGRAM,
+            kind,
             SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             None,
         )?;
@@ -171,8 +232,7 @@ impl Target {
                 sockopt::set_ipv6_tclass(&socket, class.into())?
             }
         }
-        connect(&socket, &address)?;
-        Ok(socket.into())
+        Ok(socket)
     }
 }
 
@@ -194,11 +254,24 @@ impl fmt::Display for Target {
     }
 }
 
-/// A socket that is connected, and what tells whether it is still the right one.
-#[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) socket: UdpSocket,
-    pub(super) address: SocketAddr,
+/// What datagrams go through.
+enum Channel {
+    /// The host: a socket that is connected.
+    Socket(UdpSocket),
+    /// The router's own forwarding, from this address.
+    Router {
+        router: Arc<dyn RouterPath>,
+        source: IpAddr,
+    },
+}
+
+/// The port that routed datagrams come from: one of those that nobody registers (RFC 6335, 6).
+const SOURCE_PORT: u16 = 49_343;
+
+/// A channel to a collector, and what tells whether it is still the right one.
+pub(crate) struct Opened {
+    channel: Channel,
+    pub(crate) address: SocketAddr,
     /// Whether the kernel cuts pieces into datagrams on this way.
     cuts: bool,
     /// Which namespace it is in. It cannot be another's number as long as the socket lives.
@@ -208,11 +281,30 @@ pub(super) struct Opened {
 impl Opened {
     /// Sends datagrams of one length, but for the last, which may be shorter: all in one call where that goes, else the
     /// first. Returns how many octets the kernel took.
-    pub(super) fn send(&mut self, octets: &[u8], length: usize) -> io::Result<usize> {
+    pub(crate) fn send(
+        &mut self,
+        target: &Target,
+        octets: &[u8],
+        length: usize,
+    ) -> io::Result<usize> {
+        let socket = match &self.channel {
+            Channel::Socket(socket) => socket,
+            Channel::Router { router, source } => {
+                let payload = octets.get(..length).unwrap_or(octets);
+                router.send(&RoutedDatagram {
+                    table: target.table.as_deref(),
+                    source: SocketAddr::new(*source, SOURCE_PORT),
+                    destination: self.address,
+                    dscp: target.dscp,
+                    payload,
+                })?;
+                return Ok(payload.len());
+            }
+        };
         // There are devices, and paths with a small MTU, for which the kernel cuts nothing.
         const CANNOT: [Errno; 4] = [Errno::IO, Errno::INVAL, Errno::MSGSIZE, Errno::OPNOTSUPP];
         if octets.len() > length && self.cuts {
-            match send_segments(&self.socket, octets, length) {
+            match send_segments(socket, octets, length) {
                 Err(error)
                     if CANNOT
                         .iter()
@@ -224,11 +316,28 @@ impl Opened {
             }
         }
         let first = octets.get(..length).unwrap_or(octets);
-        self.socket.send(first).map(|_| first.len())
+        socket.send(first).map(|_| first.len())
+    }
+
+    /// An error that came back for an earlier datagram.
+    pub(super) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match &self.channel {
+            Channel::Socket(socket) => socket.take_error(),
+            Channel::Router { .. } => Ok(None),
+        }
+    }
+
+    /// Whether it is still the path, and the source, that datagrams should take.
+    pub(crate) fn is_on_path(&self, target: &Target) -> bool {
+        match (target.routed(self.address.ip()), &self.channel) {
+            (Ok(None), Channel::Socket(_)) => true,
+            (Ok(Some((_, now))), Channel::Router { source, .. }) => now == *source,
+            _ => false,
+        }
     }
 
     /// Whether its namespace is still the one that the name stands for.
-    pub(super) fn is_current(&self, target: &Target) -> bool {
+    pub(crate) fn is_current(&self, target: &Target) -> bool {
         match &target.namespace {
             None => true,
             Some(name) => {

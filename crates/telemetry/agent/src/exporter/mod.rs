@@ -38,6 +38,7 @@ use weir_ring::Padded;
 pub use fields::{Epoch, RecordSet, RecordSets};
 pub use run::Exporter;
 
+use crate::agent::Target;
 use crate::flows::{Counts, FlowRecord, Records};
 
 /// How a collector is reached.
@@ -77,6 +78,23 @@ pub struct CollectorConfig {
     pub mtu: u16,
     /// Octets of messages that wait for a stream at most.
     pub queue: usize,
+    /// Source, DSCP, device, namespace and table; its host is not looked at. `None`: the usual ones of the host.
+    pub reach: Option<Target>,
+}
+
+impl CollectorConfig {
+    /// How a socket for it is made.
+    fn target(&self) -> Target {
+        let place = Target::from(self.address);
+        match &self.reach {
+            None => place,
+            Some(reach) => Target {
+                host: place.host,
+                port: place.port,
+                ..reach.clone()
+            },
+        }
+    }
 }
 
 /// What is exported, and to whom.

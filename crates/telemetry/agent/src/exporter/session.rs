@@ -1,7 +1,7 @@
 //! One collector: its message being filled, its numbers, its transport.
 
 use std::io::{Error, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_flowfmt::ipfix::Version;
@@ -12,11 +12,15 @@ use super::fields::{Direction, Plan};
 use super::options::{self, Numbers};
 use super::stream::{Link, Message};
 use super::{CollectorConfig, CollectorStats, Epoch, Load, Transport};
+use crate::agent::Target;
+use crate::agent::target::Opened;
 use crate::flows::FlowRecord;
 use crate::flows::key::MOST_SETS;
 
 /// A message goes out when its oldest record is so old.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// The path, through the router or the host, is chosen anew after this time.
+const PATH: Duration = Duration::from_millis(100);
 /// A socket that failed is made anew after this time.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -66,15 +70,22 @@ impl Session {
         let most = usize::from(config.mtu).saturating_sub(headers);
         let connection = match config.transport {
             Transport::Udp => Connection::Datagrams(Datagrams {
-                address: config.address,
-                socket: None,
+                target: config.target(),
+                opened: None,
+                path_at: None,
                 retry_at: None,
                 refusal: None,
             }),
-            Transport::Tcp => Connection::Stream(Link::start(config.address, None, config.queue)),
-            Transport::Tls(ref tls) => {
-                Connection::Stream(Link::start(config.address, Some(tls.clone()), config.queue))
-            }
+            Transport::Tcp => Connection::Stream(Link::start(
+                (config.address, config.target()),
+                None,
+                config.queue,
+            )),
+            Transport::Tls(ref tls) => Connection::Stream(Link::start(
+                (config.address, config.target()),
+                Some(tls.clone()),
+                config.queue,
+            )),
         };
         Session {
             plans: plans(&config),
@@ -353,7 +364,7 @@ impl Session {
     fn own_stats(&self) -> CollectorStats {
         match &self.connection {
             Connection::Datagrams(datagrams) => CollectorStats {
-                connected: datagrams.socket.is_some(),
+                connected: datagrams.opened.is_some(),
                 ..self.stats.clone()
             },
             Connection::Stream(link) => {
@@ -422,8 +433,10 @@ fn plans(config: &CollectorConfig) -> Vec<Option<Plan>> {
 
 /// A UDP socket that never waits: what the kernel does not take now did not go out.
 struct Datagrams {
-    address: SocketAddr,
-    socket: Option<UdpSocket>,
+    target: Target,
+    opened: Option<Opened>,
+    /// When to look whether it is still the path to take.
+    path_at: Option<Instant>,
     retry_at: Option<Instant>,
     /// That nobody listened when an earlier datagram came.
     refusal: Option<Error>,
@@ -432,28 +445,28 @@ struct Datagrams {
 impl Datagrams {
     /// `Err(None)`: not before the next try.
     fn send(&mut self, octets: &[u8], now: Instant) -> Result<(), Option<Error>> {
-        let socket = match self.socket.take() {
-            Some(socket) => socket,
+        let mut opened = match self.current(now) {
+            Some(opened) => opened,
             None if self.retry_at.is_some_and(|at| now < at) => return Err(None),
-            None => connect(self.address).map_err(|error| self.later(now, error))?,
+            None => self.target.open().map_err(|error| self.later(now, error))?,
         };
-        let mut outcome = socket.send(octets);
+        let mut outcome = opened.send(&self.target, octets, octets.len());
         // The echo of an earlier datagram, told instead of sending this one.
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
         {
             self.refusal = Some(Error::new(error.kind(), error.to_string()));
-            outcome = socket.send(octets);
+            outcome = opened.send(&self.target, octets, octets.len());
         }
         match outcome {
-            Ok(_) => self.socket = Some(socket),
+            Ok(_) => self.opened = Some(opened),
             Err(error)
                 if matches!(
                     error.kind(),
                     ErrorKind::WouldBlock | ErrorKind::ConnectionRefused
                 ) =>
             {
-                self.socket = Some(socket);
+                self.opened = Some(opened);
                 return Err(Some(error));
             }
             Err(error) => return Err(self.later(now, error)),
@@ -461,20 +474,22 @@ impl Datagrams {
         Ok(())
     }
 
+    /// What was opened before, if that is still the path to take and the namespace is still the one of its name.
+    fn current(&mut self, now: Instant) -> Option<Opened> {
+        let opened = self.opened.take()?;
+        if self.path_at.is_some_and(|at| now < at) {
+            return Some(opened);
+        }
+        self.path_at = Some(now + PATH);
+        if opened.is_on_path(&self.target) && opened.is_current(&self.target) {
+            return Some(opened);
+        }
+        self.retry_at = None;
+        None
+    }
+
     fn later(&mut self, now: Instant, error: Error) -> Option<Error> {
         self.retry_at = Some(now + RETRY);
         Some(error)
     }
-}
-
-fn connect(address: SocketAddr) -> std::io::Result<UdpSocket> {
-    let any: IpAddr = if address.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
-    };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.set_nonblocking(true)?;
-    socket.connect(address)?;
-    Ok(socket)
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::wire::{SLICE, Wire};
 use super::{CollectorStats, Load, TlsSettings, lock};
+use crate::agent::Target;
 
 /// The first rest between two tries, and the longest.
 const RESTS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -74,7 +75,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Starts the thread; it connects when it has a preamble.
-    pub(super) fn start(address: SocketAddr, tls: Option<TlsSettings>, most: usize) -> Link {
+    pub(super) fn start(to: (SocketAddr, Target), tls: Option<TlsSettings>, most: usize) -> Link {
         let queue = Queue {
             messages: VecDeque::new(),
             octets: 0,
@@ -88,7 +89,7 @@ impl Link {
             stats: Mutex::default(),
         });
         let writer = Writer {
-            address,
+            to,
             tls,
             shared: shared.clone(),
         };
@@ -165,7 +166,7 @@ impl Drop for Link {
 
 /// The thread.
 struct Writer {
-    address: SocketAddr,
+    to: (SocketAddr, Target),
     tls: Option<TlsSettings>,
     shared: Arc<Shared>,
 }
@@ -181,20 +182,22 @@ impl Writer {
                 self.shared.rest(SLICE);
                 continue;
             }
-            let outcome = Wire::connect(&self.address, self.tls.as_ref(), || self.shared.is_over())
-                .and_then(|mut wire| {
-                    let mut stats = lock(&self.shared.stats);
-                    (stats.connected, stats.connections) = (true, stats.connections + 1);
-                    drop(stats);
-                    rest = RESTS.0;
-                    let outcome = self.session(&mut wire, &mut kept);
-                    wire.close();
-                    self.wait_for_acknowledgements(&wire, &mut kept);
-                    if outcome.is_err() {
-                        wire.abort();
-                    }
-                    outcome
-                });
+            let outcome = Wire::connect((&self.to.0, &self.to.1), self.tls.as_ref(), || {
+                self.shared.is_over()
+            })
+            .and_then(|mut wire| {
+                let mut stats = lock(&self.shared.stats);
+                (stats.connected, stats.connections) = (true, stats.connections + 1);
+                drop(stats);
+                rest = RESTS.0;
+                let outcome = self.session(&mut wire, &mut kept);
+                wire.close();
+                self.wait_for_acknowledgements(&wire, &mut kept);
+                if outcome.is_err() {
+                    wire.abort();
+                }
+                outcome
+            });
             kept.take_back();
             lock(&self.shared.stats).connected = false;
             let Err(error) = outcome else { break };
@@ -227,7 +230,7 @@ impl Writer {
         if stats.last_error.as_ref() != Some(&text) {
             tracing::warn!(
                 "IPFIX collector {}: {text}; records wait in its queue",
-                self.address
+                self.to.0
             );
         }
         (stats.errors, stats.last_error) = (stats.errors + 1, Some(text));

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_linger, socket_error};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use weir_netlink::socket::unacknowledged;
 
 use super::TlsSettings;
+use crate::agent::Target;
 
 /// A collector that does not answer is given up after this time.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -69,13 +69,13 @@ fn is_wait(error: &Error) -> bool {
 impl Wire {
     /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
     pub(super) fn connect(
-        address: &SocketAddr,
+        (address, target): (&SocketAddr, &Target),
         tls: Option<&TlsSettings>,
         is_over: impl Fn() -> bool,
     ) -> Result<Wire, Error> {
         // What is wrong with the router's own files is told whether the collector is there or not.
         let tls = tls.map(client).transpose()?;
-        let socket = dial(address, &is_over)?;
+        let socket = dial((address, target), &is_over)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(SLICE))?;
         socket.set_read_timeout(Some(SLICE))?;
@@ -223,18 +223,11 @@ impl Wire {
 }
 
 /// A socket that is connected. Whoever ends this need not wait for a collector that does not answer.
-fn dial(address: &SocketAddr, is_over: impl Fn() -> bool) -> Result<TcpStream, Error> {
-    let family = if address.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let socket = socket_with(
-        family,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None,
-    )?;
+fn dial(
+    (address, target): (&SocketAddr, &Target),
+    is_over: impl Fn() -> bool,
+) -> Result<TcpStream, Error> {
+    let socket = target.stream(address)?;
     let until = Instant::now() + CONNECT;
     let mut outcome = rustix::net::connect(&socket, address);
     while outcome == Err(Errno::INPROGRESS) {
