@@ -105,7 +105,11 @@ impl Exporter {
 /// Share of arrived units in percent.
 #[must_use]
 pub fn coverage(arrived: u64, lost: u64) -> f64 {
-    if arrived + lost == 0 { 100.0 } else { 100.0 * arrived as f64 / (arrived + lost) as f64 }
+    if arrived + lost == 0 {
+        100.0
+    } else {
+        100.0 * arrived as f64 / (arrived + lost) as f64
+    }
 }
 
 /// What one minute adds to the coverage of answers.
@@ -143,14 +147,19 @@ pub struct Accounts {
     pub exporters: BTreeMap<String, Exporter>,
     /// By socket.
     pub sockets: Vec<Socket>,
-    /// By minute (seconds since 1970, multiple of 60) and exporter; taken out when they are stored.
+    /// By minute (seconds since 1970, multiple of 60), and exporter and format between a space; taken out when they are stored.
+    /// Formats are kept apart because their units differ: sFlow counts datagrams, IPFIX counts records.
     pub minutes: BTreeMap<(i64, String), Minute>,
 }
 
 impl Accounts {
     /// The exporter's entry; beyond the limit that of all others.
     pub fn exporter(&mut self, name: &str) -> &mut Exporter {
-        let name = if self.exporters.contains_key(name) || self.exporters.len() < MOST_EXPORTERS { name } else { OTHERS };
+        let name = if self.exporters.contains_key(name) || self.exporters.len() < MOST_EXPORTERS {
+            name
+        } else {
+            OTHERS
+        };
         self.exporters.entry(name.to_owned()).or_default()
     }
 
@@ -178,24 +187,30 @@ impl Accounts {
                 exporter.reason(reason);
             }
         }
-        let minute = self.minute(name, now);
+        let minute = self.minute(name, format, now);
         minute.received += 1;
         minute.rejected += rejected;
     }
 
     /// Enters what a sequence number shows: units that arrived, and units lost (negative: late ones that arrived after all).
-    pub fn sequence(&mut self, name: &str, now: i64, arrived: u64, lost: i64) {
+    pub fn sequence(&mut self, name: &str, format: &str, now: i64, arrived: u64, lost: i64) {
         let exporter = self.exporter(name);
         exporter.arrived += arrived;
         exporter.lost = exporter.lost.saturating_add_signed(lost);
-        let minute = self.minute(name, now);
+        let minute = self.minute(name, format, now);
         minute.arrived += arrived;
         minute.lost = minute.lost.saturating_add_signed(lost);
     }
 
-    fn minute(&mut self, name: &str, now: i64) -> &mut Minute {
-        let name = if self.exporters.contains_key(name) { name } else { OTHERS };
-        self.minutes.entry((now - now.rem_euclid(60), name.to_owned())).or_default()
+    fn minute(&mut self, name: &str, format: &str, now: i64) -> &mut Minute {
+        let name = if self.exporters.contains_key(name) {
+            name
+        } else {
+            OTHERS
+        };
+        self.minutes
+            .entry((now - now.rem_euclid(60), format!("{name} {format}")))
+            .or_default()
     }
 }
 
@@ -221,17 +236,32 @@ mod tests {
         ] {
             accounts.datagram("192.0.2.1", "sflow", 100, 61, outcome);
         }
-        accounts.sequence("192.0.2.1", 61, 5, 3);
-        accounts.sequence("192.0.2.1", 61, 1, -1);
+        accounts.sequence("192.0.2.1", "sflow", 61, 5, 3);
+        accounts.sequence("192.0.2.1", "sflow", 61, 1, -1);
         let exporter = &accounts.exporters["192.0.2.1"];
         assert_eq!(
             exporter.received,
             exporter.decoded + exporter.partly + exporter.waiting + exporter.rejected
         );
-        assert_eq!((exporter.rejected, exporter.reasons["version"], exporter.reasons["sample"]), (2, 2, 1));
+        assert_eq!(
+            (
+                exporter.rejected,
+                exporter.reasons["version"],
+                exporter.reasons["sample"]
+            ),
+            (2, 2, 1)
+        );
         assert_eq!(exporter.coverage(), 75.0);
-        let minute = accounts.minutes[&(60, "192.0.2.1".to_owned())];
-        assert_eq!(minute, Minute { received: 5, rejected: 2, arrived: 6, lost: 2 });
+        let minute = accounts.minutes[&(60, "192.0.2.1 sflow".to_owned())];
+        assert_eq!(
+            minute,
+            Minute {
+                received: 5,
+                rejected: 2,
+                arrived: 6,
+                lost: 2
+            }
+        );
     }
 
     #[test]

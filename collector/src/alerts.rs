@@ -97,7 +97,12 @@ impl Alerts {
             }
             sender
         });
-        Alerts { rules: rules.collect(), ended: Vec::new(), webhooks, dropped: 0 }
+        Alerts {
+            rules: rules.collect(),
+            ended: Vec::new(),
+            webhooks,
+            dropped: 0,
+        }
     }
 
     /// Compares the live window with all rules; to be called each second.
@@ -110,10 +115,17 @@ impl Alerts {
         let excess = self.ended.len().saturating_sub(MOST_ENDED);
         self.ended.drain(..excess);
         for event in events {
-            tracing::warn!(rule = event.rule, status = event.status, rate = event.rate, filter = event.filter, "alert");
+            tracing::warn!(
+                rule = event.rule,
+                status = event.status,
+                rate = event.rate,
+                filter = event.filter,
+                "alert"
+            );
             if let Some(webhooks) = &self.webhooks
                 && let Ok(json) = serde_json::to_string(&event)
-                && let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = webhooks.try_send(json)
+                && let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+                    webhooks.try_send(json)
             {
                 self.dropped += 1;
             }
@@ -123,7 +135,12 @@ impl Alerts {
     /// Active alerts, then ended ones, newest first.
     #[must_use]
     pub fn list(&self) -> Vec<Alert> {
-        let mut all: Vec<Alert> = self.rules.iter().flat_map(|rule| rule.active.values()).cloned().collect();
+        let mut all: Vec<Alert> = self
+            .rules
+            .iter()
+            .flat_map(|rule| rule.active.values())
+            .cloned()
+            .collect();
         all.sort_by_key(|alert| std::cmp::Reverse(alert.began));
         all.extend(self.ended.iter().rev().cloned());
         all
@@ -131,8 +148,14 @@ impl Alerts {
 
     /// Marks an active alert as seen by somebody; `false` when there is no such alert.
     pub fn acknowledge(&mut self, id: &str, by: &str) -> bool {
-        let alert = self.rules.iter_mut().flat_map(|rule| rule.active.values_mut()).find(|alert| alert.id == id);
-        alert.map(|alert| alert.acknowledged = Some(by.to_owned())).is_some()
+        let alert = self
+            .rules
+            .iter_mut()
+            .flat_map(|rule| rule.active.values_mut())
+            .find(|alert| alert.id == id);
+        alert
+            .map(|alert| alert.acknowledged = Some(by.to_owned()))
+            .is_some()
     }
 }
 
@@ -150,11 +173,15 @@ impl Rule {
             let mut all = Cell::default();
             seconds.values().for_each(|cell| all.add(cell));
             let scale = metric.factor() / window as f64;
-            let [low, high] = band(all.value, all.variance, all.n).unwrap_or([all.value, all.value]);
+            let [low, high] =
+                band(all.value, all.variance, all.n).unwrap_or([all.value, all.value]);
             rates.insert(key, (all.value * scale, [low * scale, high * scale]));
         }
         for (key, (rate, limits)) in &rates {
-            if limits[0] > self.config.above && !self.active.contains_key(key) && self.active.len() < MOST_ACTIVE {
+            if limits[0] > self.config.above
+                && !self.active.contains_key(key)
+                && self.active.len() < MOST_ACTIVE
+            {
                 let alert = self.raise(key, *rate, *limits, now);
                 events.push(alert.clone());
                 self.active.insert(key.clone(), alert);
@@ -183,16 +210,23 @@ impl Rule {
 
     fn raise(&self, key: &[Value], rate: f64, band: [f64; 2], now: i64) -> Alert {
         let pairs = || self.by.iter().zip(key);
-        let mut parts: Vec<String> =
-            pairs().map(|(dimension, value)| format!("{} = {}", dimension.name, value.literal(dimension.kind))).collect();
+        let mut parts: Vec<String> = pairs()
+            .map(|(dimension, value)| {
+                format!("{} = {}", dimension.name, value.literal(dimension.kind))
+            })
+            .collect();
         if !self.config.filter.is_empty() {
             parts.insert(0, format!("({})", self.config.filter));
         }
-        let values: Vec<String> = pairs().map(|(dimension, value)| value.show(dimension.kind)).collect();
+        let values: Vec<String> = pairs()
+            .map(|(dimension, value)| value.show(dimension.kind))
+            .collect();
         Alert {
             id: format!("{}/{}/{now}", self.name, values.join(",")),
             rule: self.name.clone(),
-            key: pairs().map(|(dimension, value)| (dimension.name.to_owned(), value.show(dimension.kind))).collect(),
+            key: pairs()
+                .map(|(dimension, value)| (dimension.name.to_owned(), value.show(dimension.kind)))
+                .collect(),
             filter: parts.join(" AND "),
             status: "firing",
             metric: self.config.metric,
@@ -210,12 +244,19 @@ impl Rule {
 
 /// Sends each event to each webhook, three tries with 1, 5 and 25 seconds between them; redirects are not followed.
 fn call(urls: &[String], events: &Receiver<String>) {
-    let config = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(10))).max_redirects(0).build();
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_secs(10)))
+        .max_redirects(0)
+        .build();
     let agent = ureq::Agent::new_with_config(config);
     while let Ok(event) = events.recv() {
         for url in urls {
             for pause in [1, 5, 25] {
-                match agent.post(url).header("content-type", "application/json").send(event.as_str()) {
+                match agent
+                    .post(url)
+                    .header("content-type", "application/json")
+                    .send(event.as_str())
+                {
                     Ok(_) => break,
                     Err(error) => {
                         tracing::warn!(webhook = url, %error, "webhook failed; it is tried three times");
@@ -269,7 +310,10 @@ mod tests {
         alerts.evaluate(&live, 109);
         let list = alerts.list();
         assert_eq!(list.len(), 1);
-        assert_eq!((list[0].status, list[0].filter.as_str()), ("firing", "(Proto = udp) AND Proto = 17"));
+        assert_eq!(
+            (list[0].status, list[0].filter.as_str()),
+            ("firing", "(Proto = udp) AND Proto = 17")
+        );
         assert!(list[0].band[0] > 10_000.0 && (99_000.0..101_000.0).contains(&list[0].rate));
         assert!(alerts.acknowledge(&list[0].id.clone(), "me"));
         for time in 112..116 {
@@ -278,6 +322,9 @@ mod tests {
         }
         alerts.evaluate(&live, 117);
         let list = alerts.list();
-        assert_eq!((list.len(), list[0].status, list[0].ended), (1, "ended", Some(117)));
+        assert_eq!(
+            (list.len(), list[0].status, list[0].ended),
+            (1, "ended", Some(117))
+        );
     }
 }

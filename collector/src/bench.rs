@@ -37,7 +37,19 @@ pub fn sflow_datagram(sequence: u32, samples: u32, rate: u32) -> Vec<u8> {
     for sample in 0..samples {
         let mut body = Vec::new();
         let number = sequence.wrapping_mul(samples).wrapping_add(sample);
-        put(&mut body, &[number, 1 + number % 4, rate, 0, 0, 1 + number % 4, 1 + (number + 1) % 4, 2]);
+        put(
+            &mut body,
+            &[
+                number,
+                1 + number % 4,
+                rate,
+                0,
+                0,
+                1 + number % 4,
+                1 + (number + 1) % 4,
+                2,
+            ],
+        );
         put(&mut body, &[1, 16 + 128, 1, 1018, 4, 128]);
         body.extend(frame(number));
         put(&mut body, &[1002, 16, 1, 0xc000_0301, 24, 16]);
@@ -48,7 +60,22 @@ pub fn sflow_datagram(sequence: u32, samples: u32, rate: u32) -> Vec<u8> {
 }
 
 const FIELDS: [(u16, u16); 16] = [
-    (8, 4), (12, 4), (7, 2), (11, 2), (4, 1), (5, 1), (6, 2), (10, 4), (14, 4), (1, 8), (2, 8), (16, 4), (17, 4), (9, 1), (13, 1), (89, 1),
+    (8, 4),
+    (12, 4),
+    (7, 2),
+    (11, 2),
+    (4, 1),
+    (5, 1),
+    (6, 2),
+    (10, 4),
+    (14, 4),
+    (1, 8),
+    (2, 8),
+    (16, 4),
+    (17, 4),
+    (9, 1),
+    (13, 1),
+    (89, 1),
 ];
 
 /// An IPFIX message of `records` records, with its template when `template` is set.
@@ -57,7 +84,9 @@ pub fn ipfix_message(sequence: u32, records: u32, template: bool) -> Vec<u8> {
     let mut sets = Vec::new();
     if template {
         let length = 8 + 4 * FIELDS.len() as u16;
-        [2, length, 256, FIELDS.len() as u16].iter().for_each(|word: &u16| sets.extend(word.to_be_bytes()));
+        [2, length, 256, FIELDS.len() as u16]
+            .iter()
+            .for_each(|word: &u16| sets.extend(word.to_be_bytes()));
         for (number, length) in FIELDS {
             sets.extend(number.to_be_bytes());
             sets.extend(length.to_be_bytes());
@@ -119,7 +148,10 @@ pub fn run(rows: usize, as_json: bool) -> Result<(), StoreError> {
     let (sflow, kept) = decode(rows, |number| sflow_datagram(number, 7, 1000));
     let (ipfix, _) = decode(rows, |number| ipfix_message(number * 24, 24, number == 0));
     let folder = std::env::temp_dir().join(format!("weir-collector-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|source| StoreError::Io { path: folder.clone(), source })?;
+    std::fs::create_dir_all(&folder).map_err(|source| StoreError::Io {
+        path: folder.clone(),
+        source,
+    })?;
     let begin = Instant::now();
     let batches: Result<Vec<_>, _> = kept.chunks(20_000).map(batch).collect();
     let written = bench_write(&folder.join("flows.parquet"), &batches?);
@@ -127,7 +159,10 @@ pub fn run(rows: usize, as_json: bool) -> Result<(), StoreError> {
     let _ = std::fs::remove_dir_all(&folder);
     let bytes = written? as f64 / kept.len() as f64;
     if as_json {
-        println!("{}", json!({ "rows": kept.len(), "sflow_samples_per_second": sflow, "ipfix_records_per_second": ipfix, "parquet_rows_per_second": stored, "bytes_per_row": bytes }));
+        println!(
+            "{}",
+            json!({ "rows": kept.len(), "sflow_samples_per_second": sflow, "ipfix_records_per_second": ipfix, "parquet_rows_per_second": stored, "bytes_per_row": bytes })
+        );
     } else {
         println!("decode and enrich, sFlow samples a second    {sflow:>12.0}");
         println!("decode and enrich, IPFIX records a second    {ipfix:>12.0}");

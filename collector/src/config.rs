@@ -100,7 +100,11 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Retention {
-        Retention { days: 30, gigabytes: 50.0, totals_days: 400 }
+        Retention {
+            days: 30,
+            gigabytes: 50.0,
+            totals_days: 400,
+        }
     }
 }
 
@@ -175,7 +179,11 @@ pub struct QueryConfig {
 
 impl Default for QueryConfig {
     fn default() -> QueryConfig {
-        QueryConfig { megabytes: 512, seconds: 30, concurrent: 4 }
+        QueryConfig {
+            megabytes: 512,
+            seconds: 30,
+            concurrent: 4,
+        }
     }
 }
 
@@ -185,8 +193,10 @@ impl Config {
     /// # Errors
     /// When it cannot be read, is not the expected YAML, or has values that cannot be used.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         Config::parse(path, &text)
     }
 
@@ -198,38 +208,60 @@ impl Config {
         let config: Config = if text.trim().is_empty() {
             Config::default()
         } else {
-            serde_saphyr::from_str(text)
-                .map_err(|error| ConfigError::Syntax { path: path.to_owned(), message: error.to_string() })?
+            serde_saphyr::from_str(text).map_err(|error| ConfigError::Syntax {
+                path: path.to_owned(),
+                message: error.to_string(),
+            })?
         };
         let problems = config.problems();
-        if problems.is_empty() { Ok(config) } else { Err(ConfigError::Values { path: path.to_owned(), problems }) }
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError::Values {
+                path: path.to_owned(),
+                problems,
+            })
+        }
     }
 
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.listen.is_empty() && self.listen_tcp.is_empty() {
-            problems.push("listen: no address to receive on. Add one, for example \"[::]:6343\"".to_owned());
+            problems.push(
+                "listen: no address to receive on. Add one, for example \"[::]:6343\"".to_owned(),
+            );
         }
         if self.retention.days == 0 {
-            problems.push("retention.days: 0 would delete everything at once. Use 1 or more".to_owned());
+            problems.push(
+                "retention.days: 0 would delete everything at once. Use 1 or more".to_owned(),
+            );
         }
         if self.retention.gigabytes.is_nan() || self.retention.gigabytes <= 0.0 {
             problems.push("retention.gigabytes: must be above 0".to_owned());
         }
         if self.query.megabytes < 32 || self.query.seconds == 0 || self.query.concurrent == 0 {
-            problems.push("query: needs at least 32 megabytes, 1 second and 1 concurrent query".to_owned());
+            problems.push(
+                "query: needs at least 32 megabytes, 1 second and 1 concurrent query".to_owned(),
+            );
         }
         for (address, exporter) in &self.exporters {
             if exporter.sampling_rate == Some(0) {
-                problems.push(format!("exporters.{address}.sampling_rate: 0 is no rate. Use 1 for \"not sampled\""));
+                problems.push(format!(
+                    "exporters.{address}.sampling_rate: 0 is no rate. Use 1 for \"not sampled\""
+                ));
             }
         }
         for (name, alert) in &self.alerts {
             if alert.above.is_nan() || alert.above <= 0.0 {
                 problems.push(format!("alerts.{name}.above: must be above 0"));
             }
-            if alert.clear_below.is_some_and(|clear| clear.is_nan() || clear > alert.above) {
-                problems.push(format!("alerts.{name}.clear_below: must not be above `above`"));
+            if alert
+                .clear_below
+                .is_some_and(|clear| clear.is_nan() || clear > alert.above)
+            {
+                problems.push(format!(
+                    "alerts.{name}.clear_below: must not be above `above`"
+                ));
             }
             if !(1..=60).contains(&alert.window) {
                 problems.push(format!("alerts.{name}.window: must be 1 to 60 seconds"));
@@ -276,17 +308,28 @@ mod tests {
         )
         .expect("good");
         let exporter = config.exporters.values().next().expect("one");
-        assert_eq!((exporter.name.as_deref(), exporter.interfaces[&1].as_str()), (Some("edge1"), "wan"));
+        assert_eq!(
+            (exporter.name.as_deref(), exporter.interfaces[&1].as_str()),
+            (Some("edge1"), "wan")
+        );
         assert_eq!(config.alerts["flood"].window, 3);
     }
 
     #[test]
     fn errors_name_place_and_key() {
         let unknown = parse("listne: []\n").expect_err("unknown key");
-        assert!(unknown.contains("listne") && unknown.contains("line 1"), "{unknown}");
+        assert!(
+            unknown.contains("listne") && unknown.contains("line 1"),
+            "{unknown}"
+        );
         let values = parse("retention: {days: 0, gigabytes: -1}\nalerts:\n  a: {metric: bits, above: 0, filter: 'SrcAS >'}\n")
             .expect_err("values");
-        for part in ["retention.days", "retention.gigabytes", "alerts.a.above", "alerts.a.filter"] {
+        for part in [
+            "retention.days",
+            "retention.gigabytes",
+            "alerts.a.above",
+            "alerts.a.filter",
+        ] {
             assert!(values.contains(part), "{part} in {values}");
         }
     }

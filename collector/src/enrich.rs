@@ -65,11 +65,21 @@ impl Enricher {
     /// One with the names of a configuration.
     #[must_use]
     pub fn new(config: &Config) -> Enricher {
-        let mut enricher = Enricher { networks: Networks::new(&config.networks), ..Enricher::default() };
+        let mut enricher = Enricher {
+            networks: Networks::new(&config.networks),
+            ..Enricher::default()
+        };
         for (ip, exporter) in &config.exporters {
             let key = crate::account::exporter_name(*ip);
             let interfaces = exporter.interfaces.iter().map(|(index, name)| {
-                (*index, Interface { name: name.as_str().into(), configured: true, ..Interface::default() })
+                (
+                    *index,
+                    Interface {
+                        name: name.as_str().into(),
+                        configured: true,
+                        ..Interface::default()
+                    },
+                )
             });
             let entry = Exporter {
                 address: key.as_str().into(),
@@ -122,7 +132,10 @@ impl Enricher {
     /// The sampling rate that an exporter announced for a selector of a domain; selector 0 is "of the domain".
     pub(crate) fn rate(&self, exporter: &str, domain: u32, selector: u64) -> Option<u32> {
         let rates = &self.exporters.get(exporter)?.rates;
-        rates.get(&(domain, selector)).or_else(|| rates.get(&(domain, 0))).copied()
+        rates
+            .get(&(domain, selector))
+            .or_else(|| rates.get(&(domain, 0)))
+            .copied()
     }
 
     /// Learns a sampling rate.
@@ -163,7 +176,10 @@ impl Enricher {
         }
         let interface = entry.interfaces.entry(index).or_default();
         let set = |place: &mut Text, value: Option<&str>| {
-            if let Some(value) = value.map(clean).filter(|value| !value.is_empty() && **place != **value) {
+            if let Some(value) = value
+                .map(clean)
+                .filter(|value| !value.is_empty() && **place != **value)
+            {
                 *place = value.as_str().into();
             }
         };
@@ -180,9 +196,18 @@ impl Enricher {
     pub fn learnt(&self) -> Learnt {
         let mut learnt = Learnt::default();
         for (name, exporter) in &self.exporters {
-            for (index, interface) in exporter.interfaces.iter().filter(|(_, interface)| !interface.configured) {
-                let (label, description) = (interface.name.to_string(), interface.description.to_string());
-                learnt.interfaces.push((name.clone(), *index, label, description, interface.speed));
+            for (index, interface) in exporter
+                .interfaces
+                .iter()
+                .filter(|(_, interface)| !interface.configured)
+            {
+                let (label, description) = (
+                    interface.name.to_string(),
+                    interface.description.to_string(),
+                );
+                learnt
+                    .interfaces
+                    .push((name.clone(), *index, label, description, interface.speed));
             }
             for ((domain, selector), rate) in &exporter.rates {
                 learnt.rates.push((name.clone(), *domain, *selector, *rate));
@@ -194,7 +219,13 @@ impl Enricher {
     /// Takes back what was stored.
     pub fn restore(&mut self, learnt: &Learnt) {
         for (exporter, index, name, description, speed) in &learnt.interfaces {
-            self.interface(exporter, *index, Some(name), Some(description), Some(*speed));
+            self.interface(
+                exporter,
+                *index,
+                Some(name),
+                Some(description),
+                Some(*speed),
+            );
         }
         for (exporter, domain, selector, rate) in &learnt.rates {
             self.learn_rate(exporter, *domain, *selector, *rate);
@@ -205,13 +236,19 @@ impl Enricher {
     #[must_use]
     pub fn interfaces(&self, exporter: &str) -> BTreeMap<u32, Interface> {
         let interfaces = self.exporters.get(exporter).map(|entry| &entry.interfaces);
-        interfaces.into_iter().flatten().map(|(index, interface)| (*index, interface.clone())).collect()
+        interfaces
+            .into_iter()
+            .flatten()
+            .map(|(index, interface)| (*index, interface.clone()))
+            .collect()
     }
 
     /// Name of an exporter; its address when it has none.
     #[must_use]
     pub fn name(&self, exporter: &str) -> String {
-        self.exporters.get(exporter).map_or_else(|| exporter.to_owned(), |entry| entry.name.to_string())
+        self.exporters
+            .get(exporter)
+            .map_or_else(|| exporter.to_owned(), |entry| entry.name.to_string())
     }
 
     /// The outcome of a packet that was discarded for a reason by sFlow's code.
@@ -251,7 +288,12 @@ impl Enricher {
 
 /// Printable characters only, and not too many: names come from outside.
 fn clean(name: &str) -> String {
-    name.chars().filter(|letter| !letter.is_control()).take(MOST_NAME).collect::<String>().trim().to_owned()
+    name.chars()
+        .filter(|letter| !letter.is_control())
+        .take(MOST_NAME)
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }
 
 /// Prefixes with names; the longest one wins.
@@ -270,9 +312,14 @@ impl Networks {
                 IpNet::V4(v4) => (address(v4.network().into()), v4.prefix_len() + 96),
                 IpNet::V6(v6) => (v6.network(), v6.prefix_len()),
             };
-            lengths.entry(length).or_default().insert(base.into(), Arc::from(name.as_str()));
+            lengths
+                .entry(length)
+                .or_default()
+                .insert(base.into(), Arc::from(name.as_str()));
         }
-        Networks { lengths: lengths.into_iter().rev().collect() }
+        Networks {
+            lengths: lengths.into_iter().rev().collect(),
+        }
     }
 
     fn find(&self, ip: Ipv6Addr) -> Option<&Text> {
@@ -291,10 +338,17 @@ mod tests {
     #[test]
     fn the_longest_prefix_names_an_address() {
         let of = |nets: &[(&str, &str)]| {
-            let nets = nets.iter().filter_map(|(net, name)| Some((net.parse().ok()?, (*name).to_owned())));
+            let nets = nets
+                .iter()
+                .filter_map(|(net, name)| Some((net.parse().ok()?, (*name).to_owned())));
             Networks::new(&nets.collect())
         };
-        let nets = of(&[("10.0.0.0/8", "all"), ("10.1.0.0/16", "site"), ("2001:db8::/32", "six"), ("::/0", "rest")]);
+        let nets = of(&[
+            ("10.0.0.0/8", "all"),
+            ("10.1.0.0/16", "site"),
+            ("2001:db8::/32", "six"),
+            ("::/0", "rest"),
+        ]);
         let find = |ip: &str| {
             let ip = ip.parse().map(address).ok()?;
             nets.find(ip).map(|text| text.to_string())

@@ -57,8 +57,15 @@ impl Live {
     /// Adds rows that arrived.
     pub fn add(&mut self, rows: &[Row]) {
         for row in rows {
-            if self.seconds.back().is_none_or(|second| second.time < row.time) {
-                self.seconds.push_back(Second { time: row.time, ..Second::default() });
+            if self
+                .seconds
+                .back()
+                .is_none_or(|second| second.time < row.time)
+            {
+                self.seconds.push_back(Second {
+                    time: row.time,
+                    ..Second::default()
+                });
             }
             // A clock that went back: the row belongs to the newest second.
             if let Some(second) = self.seconds.back_mut() {
@@ -69,19 +76,37 @@ impl Live {
             }
         }
         let newest = self.seconds.back().map_or(0, |second| second.time);
-        while self.seconds.front().is_some_and(|second| second.time <= newest - SECONDS) {
+        while self
+            .seconds
+            .front()
+            .is_some_and(|second| second.time <= newest - SECONDS)
+        {
             self.seconds.pop_front();
         }
     }
 
     /// Sums by key over `from..to`, with the share of rows that were kept made up for.
     #[must_use]
-    pub fn sums(&self, from: i64, to: i64, filter: &Expr, by: &[&'static Dimension], metric: Metric) -> HashMap<Vec<Value>, BTreeMap<i64, Cell>> {
+    pub fn sums(
+        &self,
+        from: i64,
+        to: i64,
+        filter: &Expr,
+        by: &[&'static Dimension],
+        metric: Metric,
+    ) -> HashMap<Vec<Value>, BTreeMap<i64, Cell>> {
         let mut sums: HashMap<Vec<Value>, BTreeMap<i64, Cell>> = HashMap::new();
-        for second in self.seconds.iter().filter(|second| (from..to).contains(&second.time)) {
+        for second in self
+            .seconds
+            .iter()
+            .filter(|second| (from..to).contains(&second.time))
+        {
             let scale = second.seen as f64 / second.rows.len().max(1) as f64;
             for row in second.rows.iter().filter(|row| filter.holds(row)) {
-                let key = by.iter().map(|dimension| columns::value(dimension, row)).collect();
+                let key = by
+                    .iter()
+                    .map(|dimension| columns::value(dimension, row))
+                    .collect();
                 let cell = sums.entry(key).or_default().entry(second.time).or_default();
                 let (value, variance) = match metric {
                     Metric::Bits => (row.bytes as f64, row.bytes_var),
@@ -104,26 +129,55 @@ impl Live {
 
     /// A series of one-second points up to `now`, the largest keys and "Other".
     #[must_use]
-    pub fn answer(&self, now: i64, seconds: i64, filter: &Expr, by: &[&'static Dimension], metric: Metric, limit: usize) -> LiveAnswer {
+    pub fn answer(
+        &self,
+        now: i64,
+        seconds: i64,
+        filter: &Expr,
+        by: &[&'static Dimension],
+        metric: Metric,
+        limit: usize,
+    ) -> LiveAnswer {
         // The running second is not complete.
         let (from, to) = (now - seconds.clamp(1, SECONDS), now);
         let sums = self.sums(from, to, filter, by, metric);
         let mut rows: Vec<LiveRow> = sums
             .into_iter()
             .map(|(key, cells)| {
-                let points: Vec<f64> =
-                    (from..to).map(|t| cells.get(&t).map_or(0.0, |cell| cell.value * metric.factor())).collect();
-                let key = by.iter().zip(&key).map(|(dimension, value)| value.show(dimension.kind)).collect();
-                LiveRow { key, total: points.iter().sum(), points }
+                let points: Vec<f64> = (from..to)
+                    .map(|t| {
+                        cells
+                            .get(&t)
+                            .map_or(0.0, |cell| cell.value * metric.factor())
+                    })
+                    .collect();
+                let key = by
+                    .iter()
+                    .zip(&key)
+                    .map(|(dimension, value)| value.show(dimension.kind))
+                    .collect();
+                LiveRow {
+                    key,
+                    total: points.iter().sum(),
+                    points,
+                }
             })
             .collect();
         rows.sort_by(|a, b| b.total.total_cmp(&a.total).then_with(|| a.key.cmp(&b.key)));
         if rows.len() > limit {
             let rest = rows.split_off(limit);
-            let mut other = LiveRow { key: vec!["Other".to_owned()], points: vec![0.0; (to - from) as usize], total: 0.0 };
+            let mut other = LiveRow {
+                key: vec!["Other".to_owned()],
+                points: vec![0.0; (to - from) as usize],
+                total: 0.0,
+            };
             for row in rest {
                 other.total += row.total;
-                other.points.iter_mut().zip(&row.points).for_each(|(sum, point)| *sum += point);
+                other
+                    .points
+                    .iter_mut()
+                    .zip(&row.points)
+                    .for_each(|(sum, point)| *sum += point);
             }
             rows.push(other);
         }

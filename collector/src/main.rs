@@ -71,8 +71,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     match command(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -93,7 +97,9 @@ fn command(command: Command) -> Result<(), Box<dyn std::error::Error>> {
                 config.data = data;
             }
             config.data = std::path::absolute(&config.data)?;
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()?;
             runtime.block_on(weir_collector::run::run(config))?;
         }
         Command::Check { config } => {
@@ -103,10 +109,20 @@ fn command(command: Command) -> Result<(), Box<dyn std::error::Error>> {
         Command::User { data, role, name } => {
             let mut password = String::new();
             std::io::stdin().read_to_string(&mut password)?;
-            users::set_user(&open(&data)?, &name, password.trim_end_matches(['\r', '\n']), role)?;
+            users::set_user(
+                &open(&data)?,
+                &name,
+                password.trim_end_matches(['\r', '\n']),
+                role,
+            )?;
             println!("user {name} has the role {role:?}");
         }
-        Command::Token { data, role, days, name } => {
+        Command::Token {
+            data,
+            role,
+            days,
+            name,
+        } => {
             let ends = now() + i64::from(days) * 86_400;
             println!("{}", users::add_token(&open(&data)?, &name, role, ends)?);
         }

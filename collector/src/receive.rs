@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, RxqOvfl};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, getsockopt, recvmmsg, setsockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, getsockopt, recvmmsg, setsockopt,
+};
 
 use crate::account::Socket;
 use crate::decode::{Decoder, Shared};
@@ -53,7 +55,9 @@ pub struct Context {
 #[must_use]
 pub fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
 }
 
 impl Context {
@@ -67,7 +71,11 @@ impl Context {
 
     fn socket(&self, address: &SocketAddr, buffer: u64) -> usize {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = Socket { address: address.to_string(), receive_buffer: buffer, ..Socket::default() };
+        let entry = Socket {
+            address: address.to_string(),
+            receive_buffer: buffer,
+            ..Socket::default()
+        };
         shared.accounts.sockets.push(entry);
         shared.accounts.sockets.len() - 1
     }
@@ -77,10 +85,16 @@ impl Context {
 ///
 /// # Errors
 /// When the address cannot be bound.
-pub fn listen_udp(context: &Context, address: SocketAddr, buffer: usize) -> Result<SocketAddr, ListenError> {
+pub fn listen_udp(
+    context: &Context,
+    address: SocketAddr,
+    buffer: usize,
+) -> Result<SocketAddr, ListenError> {
     let refuse = |source: std::io::Error| ListenError { address, source };
     let socket = UdpSocket::bind(address).map_err(refuse)?;
-    socket.set_read_timeout(Some(Duration::from_millis(200))).map_err(refuse)?;
+    socket
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .map_err(refuse)?;
     // Beyond net.core.rmem_max only root may go; what was granted is shown on the health page.
     if setsockopt(&socket, RcvBufForce, &buffer).is_err() {
         let _ = setsockopt(&socket, RcvBuf, &buffer);
@@ -105,10 +119,19 @@ fn receive(context: &Context, socket: &UdpSocket, index: usize) {
         received.clear();
         let mut dropped = None;
         let result = {
-            let mut slices: Vec<[IoSliceMut<'_>; 1]> = buffers.iter_mut().map(|buffer| [IoSliceMut::new(buffer)]).collect();
+            let mut slices: Vec<[IoSliceMut<'_>; 1]> = buffers
+                .iter_mut()
+                .map(|buffer| [IoSliceMut::new(buffer)])
+                .collect();
             let space = nix::cmsg_space!(u32);
             let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, Some(space));
-            match recvmmsg(socket.as_raw_fd(), &mut headers, slices.iter_mut(), MsgFlags::MSG_WAITFORONE, None) {
+            match recvmmsg(
+                socket.as_raw_fd(),
+                &mut headers,
+                slices.iter_mut(),
+                MsgFlags::MSG_WAITFORONE,
+                None,
+            ) {
                 Ok(messages) => {
                     for message in messages {
                         if let Ok(control) = message.cmsgs() {
@@ -118,7 +141,10 @@ fn receive(context: &Context, socket: &UdpSocket, index: usize) {
                                 }
                             }
                         }
-                        received.push((message.bytes, message.address.and_then(socket_address).unwrap_or(UNKNOWN)));
+                        received.push((
+                            message.bytes,
+                            message.address.and_then(socket_address).unwrap_or(UNKNOWN),
+                        ));
                     }
                     Ok(())
                 }
@@ -128,7 +154,10 @@ fn receive(context: &Context, socket: &UdpSocket, index: usize) {
         };
         let mut rows = Vec::new();
         {
-            let mut shared = context.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shared = context
+                .shared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let time = now();
             if let Some(entry) = shared.accounts.sockets.get_mut(index) {
                 entry.received += received.len() as u64;
@@ -154,14 +183,18 @@ fn receive(context: &Context, socket: &UdpSocket, index: usize) {
     }
 }
 
-const UNKNOWN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+const UNKNOWN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
 
 fn socket_address(storage: SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = storage.as_sockaddr_in() {
         return Some(SocketAddr::new(v4.ip().into(), v4.port()));
     }
     let v6 = storage.as_sockaddr_in6()?;
-    Some(SocketAddr::new(std::net::IpAddr::V6(v6.ip()).to_canonical(), v6.port()))
+    Some(SocketAddr::new(
+        std::net::IpAddr::V6(v6.ip()).to_canonical(),
+        v6.port(),
+    ))
 }
 
 /// Opens a TCP socket for IPFIX and starts its thread.
@@ -187,19 +220,24 @@ pub fn listen_tcp(context: &Context, address: SocketAddr) -> Result<SocketAddr, 
                 continue;
             }
             let (context, count) = (context.clone(), Arc::clone(&open));
-            let spawned = std::thread::Builder::new().name("tcp".to_owned()).spawn(move || {
-                let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-                if let Err(error) = connection(&context, stream, from) {
-                    tracing::info!(%from, %error, "IPFIX connection ended");
-                }
-                count.fetch_sub(1, Ordering::Relaxed);
-            });
+            let spawned = std::thread::Builder::new()
+                .name("tcp".to_owned())
+                .spawn(move || {
+                    let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+                    if let Err(error) = connection(&context, stream, from) {
+                        tracing::info!(%from, %error, "IPFIX connection ended");
+                    }
+                    count.fetch_sub(1, Ordering::Relaxed);
+                });
             if spawned.is_err() {
                 open.fetch_sub(1, Ordering::Relaxed);
             }
         }
     };
-    std::thread::Builder::new().name(format!("tcp-{}", bound.port())).spawn(accept).map_err(refuse)?;
+    std::thread::Builder::new()
+        .name(format!("tcp-{}", bound.port()))
+        .spawn(accept)
+        .map_err(refuse)?;
     Ok(bound)
 }
 
@@ -218,7 +256,12 @@ fn connection(context: &Context, mut stream: TcpStream, from: SocketAddr) -> std
                 idle = 0;
                 buffer.extend_from_slice(chunk.get(..count).unwrap_or(&[]));
             }
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
                 idle += 1;
                 continue;
             }
@@ -227,19 +270,26 @@ fn connection(context: &Context, mut stream: TcpStream, from: SocketAddr) -> std
         let (mut rows, mut at) = (Vec::new(), 0);
         let mut broken = false;
         {
-            let mut shared = context.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shared = context
+                .shared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             while let Some(rest) = buffer.get(at..).filter(|rest| rest.len() >= 4) {
                 let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
                 // A stream that is out of step cannot be followed any further.
                 broken = rest[..2] != [0, 10] || length < 16;
-                let Some(message) = rest.get(..length).filter(|_| !broken) else { break };
+                let Some(message) = rest.get(..length).filter(|_| !broken) else {
+                    break;
+                };
                 decoder.datagram(from, message, now(), &mut shared, &mut rows);
                 at += length;
             }
             if broken {
                 let name = crate::account::exporter_name(from.ip());
                 let outcome = crate::account::Outcome::Rejected("tcp-no-ipfix-message");
-                shared.accounts.datagram(&name, "ipfix", buffer.len() - at, now(), outcome);
+                shared
+                    .accounts
+                    .datagram(&name, "ipfix", buffer.len() - at, now(), outcome);
             }
         }
         buffer.drain(..at);

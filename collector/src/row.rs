@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, Float64Array, Int64Array, RecordBatch, StringDictionaryBuilder, UInt8Array, UInt16Array, UInt32Array,
-    UInt64Array,
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringDictionaryBuilder, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
@@ -146,7 +146,11 @@ impl Row {
         let (count, scale) = (packets as f64, n as f64);
         let spread = scale * scale * (1.0 - 1.0 / scale);
         self.packets_var = count * spread;
-        self.bytes_var = if packets == 0 { 0.0 } else { (bytes as f64) * (bytes as f64) / count * spread };
+        self.bytes_var = if packets == 0 {
+            0.0
+        } else {
+            (bytes as f64) * (bytes as f64) / count * spread
+        };
     }
 }
 
@@ -213,11 +217,17 @@ pub fn schema() -> SchemaRef {
         ("packets_var", DataType::Float64),
         ("discards", DataType::UInt64),
     ];
-    Arc::new(Schema::new(fields.map(|(name, kind)| Field::new(name, kind, true)).to_vec()))
+    Arc::new(Schema::new(
+        fields
+            .map(|(name, kind)| Field::new(name, kind, true))
+            .to_vec(),
+    ))
 }
 
 /// Columns that files are sorted by: rows of one interface stand together, which halves the file and lets filters skip.
-pub const SORT: [&str; 7] = ["exporter", "in_if", "out_if", "src_hi", "src_lo", "dst_hi", "dst_lo"];
+pub const SORT: [&str; 7] = [
+    "exporter", "in_if", "out_if", "src_hi", "src_lo", "dst_hi", "dst_lo",
+];
 
 /// Rows as an Arrow batch.
 ///

@@ -78,7 +78,10 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// When a socket, the store or a thread cannot be had.
 pub async fn run(config: Config) -> Result<(), RunError> {
     let store = Store::open(&config.data, now())?;
-    let mut shared = Shared { enricher: Enricher::new(&config), ..Shared::default() };
+    let mut shared = Shared {
+        enricher: Enricher::new(&config),
+        ..Shared::default()
+    };
     let mut stored = Vec::new();
     for (key, message) in store.db.all::<Vec<u8>>(TEMPLATES)? {
         if let Some(from) = templates::exporter_of(&key) {
@@ -114,24 +117,32 @@ pub async fn run(config: Config) -> Result<(), RunError> {
     }
     let address = collector.config.http;
     let refuse = |source| RunError::Http { address, source };
-    let http = tokio::net::TcpListener::bind(address).await.map_err(refuse)?;
+    let http = tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(refuse)?;
     let http_address = http.local_addr().map_err(refuse)?;
     for address in &collector.config.listen {
         let bound = receive::listen_udp(&context, *address, collector.config.receive_buffer)?;
         println!("listening on udp {bound}");
     }
     for address in &collector.config.listen_tcp {
-        println!("listening on tcp {}", receive::listen_tcp(&context, *address)?);
+        println!(
+            "listening on tcp {}",
+            receive::listen_tcp(&context, *address)?
+        );
     }
     // The storing thread ends when the last receiving thread is gone.
     drop(context);
     let storing = {
         let collector = Arc::clone(&collector);
-        std::thread::Builder::new().name("store".to_owned()).spawn(move || store_rows(&collector, &rows))?
+        std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || store_rows(&collector, &rows))?
     };
     let sealing = tokio::spawn(seal(Arc::clone(&collector)));
     println!("console at http://{http_address}/");
-    let service = api::router(Arc::clone(&collector)).into_make_service_with_connect_info::<SocketAddr>();
+    let service =
+        api::router(Arc::clone(&collector)).into_make_service_with_connect_info::<SocketAddr>();
     let served = tokio::select! {
         result = axum::serve(http, service) => result.map_err(refuse),
         () = ended() => Ok(()),
@@ -218,7 +229,10 @@ fn housekeeping(collector: &Collector, time: i64, all: bool) {
         }
     };
     if !templates.is_empty() {
-        let values: Vec<_> = templates.into_iter().map(|(key, message)| (key, Some(message))).collect();
+        let values: Vec<_> = templates
+            .into_iter()
+            .map(|(key, message)| (key, Some(message)))
+            .collect();
         report("templates", db.put(TEMPLATES, &values));
     }
     if !minutes.is_empty() {
@@ -226,7 +240,13 @@ fn housekeeping(collector: &Collector, time: i64, all: bool) {
         report("coverage", db.add_minutes(&minutes, oldest));
     }
     if let Some(learnt) = learnt {
-        report("names", db.put(VALUES, &[("learnt".to_owned(), Some(learnt))]));
-        report("retention", collector.store.expire(&collector.config.retention, time));
+        report(
+            "names",
+            db.put(VALUES, &[("learnt".to_owned(), Some(learnt))]),
+        );
+        report(
+            "retention",
+            collector.store.expire(&collector.config.retention, time),
+        );
     }
 }

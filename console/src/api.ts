@@ -6,7 +6,7 @@ export interface Row {
 }
 export interface Answer {
   from: number; to: number; step: number; metric: string; dimensions: string[]; times: number[]; rows: Row[]; more: boolean;
-  coverage: { percent: number; arrived: number; lost: number; received: number; rejected: number; lossy: [string, number][] };
+  coverage: { percent: number | null; formats: { format: string; percent: number; lost: number }[]; received: number; rejected: number; lossy: [string, number][] };
   resolution: string; stored_rows: number; unknown_rate_rows: number; sql: string[]; milliseconds: number;
 }
 export interface Live { from: number; to: number; rows: { key: string[]; points: number[]; total: number }[] }

@@ -87,9 +87,8 @@ export function Explorer({ state, set, dark, fail }: Props) {
 
 function Coverage({ answer }: { answer: Answer }) {
   const c = answer.coverage;
-  const known = c.arrived + c.lost > 0;
-  return <span class={c.lost > 0 || c.rejected > 0 ? "error" : "dim"} data-testid="coverage">
-    {known ? `${c.percent.toFixed(2)} % of what was sent arrived` : "no sequence numbers in this period"}
+  return <span class={c.lossy.length > 0 || c.rejected > 0 ? "error" : "dim"}>
+    {c.percent !== null ? `Arrived: ${c.formats.map((f) => `${f.format} ${f.percent.toFixed(2)} %`).join(", ")}` : "no sequence numbers in this period"}
     {c.lossy[0] !== undefined && `; most was lost from ${c.lossy[0][0]}: ${c.lossy[0][1].toFixed(2)} %`}
     {c.rejected > 0 && `; ${count(c.rejected)} datagrams rejected`}
     {answer.unknown_rate_rows > 0 && `; ${count(answer.unknown_rate_rows)} rows of unknown sampling rate`}

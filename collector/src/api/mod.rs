@@ -77,7 +77,10 @@ pub fn router(collector: Arc<Collector>) -> Router {
         .route("/api/v1/alerts/{*id}", post(acknowledge))
         .route("/api/v1/session", get(session))
         .route("/metrics", get(metrics::metrics))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&collector), authorize));
+        .route_layer(middleware::from_fn_with_state(
+            Arc::clone(&collector),
+            authorize,
+        ));
     Router::new()
         .merge(protected)
         .route("/api/v1/login", post(login))
@@ -93,25 +96,36 @@ pub fn router(collector: Arc<Collector>) -> Router {
 async fn headers(request: Request, next: Next) -> Response {
     let changes = !matches!(request.method().as_str(), "GET" | "HEAD");
     let mut response = if changes && request.headers().get("x-weir").is_none() {
-        ApiError(StatusCode::FORBIDDEN, "send the header X-Weir: 1".to_owned()).into_response()
+        ApiError(
+            StatusCode::FORBIDDEN,
+            "send the header X-Weir: 1".to_owned(),
+        )
+        .into_response()
     } else {
         next.run(request).await
     };
     let headers = response.headers_mut();
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+        ),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
-    cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix("weir_session="))
+    cookies
+        .split(';')
+        .find_map(|cookie| cookie.trim().strip_prefix("weir_session="))
 }
 
 async fn authorize(
@@ -121,10 +135,16 @@ async fn authorize(
     next: Next,
 ) -> Result<Response, ApiError> {
     let headers = request.headers();
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
     let token = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let host = text(header::HOST).unwrap_or("");
-    let identity = collector.users.identify(cookie(headers), token, peer.ip(), host, now())?;
+    let identity = collector
+        .users
+        .identify(cookie(headers), token, peer.ip(), host, now())?;
     request.extensions_mut().insert(identity);
     Ok(next.run(request).await)
 }
@@ -141,8 +161,12 @@ struct Login {
 
 async fn login(State(collector): App, Json(login): Json<Login>) -> Result<Response, ApiError> {
     // Hashing a password takes a while on purpose: not on the threads that serve.
-    let checked = tokio::task::spawn_blocking(move || collector.users.login(&login.name, &login.password, now()));
-    let (id, identity) = checked.await.map_err(|error| ApiError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))??;
+    let checked = tokio::task::spawn_blocking(move || {
+        collector.users.login(&login.name, &login.password, now())
+    });
+    let (id, identity) = checked
+        .await
+        .map_err(|error| ApiError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))??;
     let cookie = format!("weir_session={id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200");
     Ok(([(header::SET_COOKIE, cookie)], Json(identity)).into_response())
 }
@@ -151,7 +175,14 @@ async fn logout(State(collector): App, headers: HeaderMap) -> Response {
     if let Some(id) = cookie(&headers) {
         collector.users.logout(id);
     }
-    ([(header::SET_COOKIE, "weir_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")], StatusCode::NO_CONTENT).into_response()
+    (
+        [(
+            header::SET_COOKIE,
+            "weir_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0",
+        )],
+        StatusCode::NO_CONTENT,
+    )
+        .into_response()
 }
 
 /// A query in the address line: lists are separated by commas; times may be relative (`-24h`, `now`).
@@ -188,7 +219,12 @@ fn just_now() -> String {
 
 /// Seconds since 1970 of `now`, `-24h`, `-15m`, or a number of seconds.
 fn moment(text: &str, now: i64) -> Result<i64, ApiError> {
-    let refuse = || ApiError(StatusCode::BAD_REQUEST, format!("{text:?} is no time: use seconds since 1970, \"now\" or \"-24h\""));
+    let refuse = || {
+        ApiError(
+            StatusCode::BAD_REQUEST,
+            format!("{text:?} is no time: use seconds since 1970, \"now\" or \"-24h\""),
+        )
+    };
     if text == "now" {
         return Ok(now);
     }
@@ -201,18 +237,29 @@ fn moment(text: &str, now: i64) -> Result<i64, ApiError> {
             Some('w') => 604_800,
             _ => return Err(refuse()),
         };
-        let count: i64 = back.get(..back.len() - 1).and_then(|count| count.parse().ok()).ok_or_else(refuse)?;
+        let count: i64 = back
+            .get(..back.len() - 1)
+            .and_then(|count| count.parse().ok())
+            .ok_or_else(refuse)?;
         return Ok(now - count.checked_mul(unit).ok_or_else(refuse)?);
     }
     text.parse().map_err(|_| refuse())
 }
 
-async fn query_get(State(collector): App, Parameters(line): Parameters<QueryLine>) -> Result<Response, ApiError> {
+async fn query_get(
+    State(collector): App,
+    Parameters(line): Parameters<QueryLine>,
+) -> Result<Response, ApiError> {
     let time = now();
     let query = Query {
         from: moment(&line.from, time)?,
         to: moment(&line.to, time)?,
-        dimensions: line.dimensions.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        dimensions: line
+            .dimensions
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
         filter: line.filter,
         metric: line.metric,
         limit: line.limit.unwrap_or(10),
@@ -224,10 +271,19 @@ async fn query_get(State(collector): App, Parameters(line): Parameters<QueryLine
     match line.format.as_str() {
         "" | "json" => Ok(Json(answer).into_response()),
         "csv" => {
-            let kind = [(header::CONTENT_TYPE, "text/csv; charset=utf-8"), (header::CONTENT_DISPOSITION, "attachment; filename=\"flows.csv\"")];
+            let kind = [
+                (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
+                (
+                    header::CONTENT_DISPOSITION,
+                    "attachment; filename=\"flows.csv\"",
+                ),
+            ];
             Ok((kind, views::csv(&answer)).into_response())
         }
-        other => Err(ApiError(StatusCode::BAD_REQUEST, format!("unknown format {other}: use json or csv"))),
+        other => Err(ApiError(
+            StatusCode::BAD_REQUEST,
+            format!("unknown format {other}: use json or csv"),
+        )),
     }
 }
 
@@ -246,10 +302,16 @@ struct FlowsLine {
     limit: Option<u32>,
 }
 
-async fn flows(State(collector): App, Parameters(line): Parameters<FlowsLine>) -> Result<Response, ApiError> {
+async fn flows(
+    State(collector): App,
+    Parameters(line): Parameters<FlowsLine>,
+) -> Result<Response, ApiError> {
     let time = now();
     let (from, to) = (moment(&line.from, time)?, moment(&line.to, time)?);
-    let rows = collector.engine.flows(from, to, &line.filter, line.limit.unwrap_or(100)).await?;
+    let rows = collector
+        .engine
+        .flows(from, to, &line.filter, line.limit.unwrap_or(100))
+        .await?;
     Ok(Json(json!({ "rows": rows })).into_response())
 }
 
@@ -265,17 +327,25 @@ struct LiveLine {
     seconds: Option<i64>,
 }
 
-async fn live(State(collector): App, Parameters(line): Parameters<LiveLine>) -> Result<Response, ApiError> {
+async fn live(
+    State(collector): App,
+    Parameters(line): Parameters<LiveLine>,
+) -> Result<Response, ApiError> {
     let expr = filter::parse(&line.filter).map_err(QueryError::from)?;
     let mut by = Vec::new();
     for name in line.dimensions.split(',').filter(|name| !name.is_empty()) {
-        by.push(dimension(name).ok_or_else(|| ApiError(StatusCode::BAD_REQUEST, format!("unknown dimension {name}")))?);
+        by.push(dimension(name).ok_or_else(|| {
+            ApiError(StatusCode::BAD_REQUEST, format!("unknown dimension {name}"))
+        })?);
     }
     let limit = line.limit.unwrap_or(10).min(100);
     let seconds = line.seconds.unwrap_or(60);
     let scan = move || lock(&collector.live).answer(now(), seconds, &expr, &by, line.metric, limit);
     let answer = tokio::task::spawn_blocking(scan).await;
-    Ok(Json(answer.map_err(|error| ApiError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?).into_response())
+    Ok(Json(
+        answer.map_err(|error| ApiError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?,
+    )
+    .into_response())
 }
 
 async fn dimensions() -> Json<serde_json::Value> {
@@ -303,9 +373,15 @@ struct CompleteLine {
     prefix: String,
 }
 
-async fn complete(State(collector): App, Parameters(line): Parameters<CompleteLine>) -> Result<Response, ApiError> {
+async fn complete(
+    State(collector): App,
+    Parameters(line): Parameters<CompleteLine>,
+) -> Result<Response, ApiError> {
     let time = now();
-    let values = collector.engine.complete(&line.column, &line.prefix, time - 86_400, time).await?;
+    let values = collector
+        .engine
+        .complete(&line.column, &line.prefix, time - 86_400, time)
+        .await?;
     Ok(Json(json!({ "values": values })).into_response())
 }
 
@@ -329,6 +405,9 @@ async fn acknowledge(
     if lock(&collector.alerts).acknowledge(id, &identity.name) {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(ApiError(StatusCode::NOT_FOUND, format!("no active alert {id}")))
+        Err(ApiError(
+            StatusCode::NOT_FOUND,
+            format!("no active alert {id}"),
+        ))
     }
 }

@@ -37,17 +37,53 @@ pub(super) async fn exporters(State(collector): State<Arc<Collector>>) -> Json<V
 pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Value> {
     let store = collector.store.status();
     let shared = lock(&collector.shared);
-    let sum = |of: fn(&crate::account::Exporter) -> u64| shared.accounts.exporters.values().map(of).sum::<u64>();
-    let (received, decoded, partly, waiting, rejected) =
-        (sum(|e| e.received), sum(|e| e.decoded), sum(|e| e.partly), sum(|e| e.waiting), sum(|e| e.rejected));
-    let kernel: u64 = shared.accounts.sockets.iter().map(|socket| socket.kernel_dropped).sum();
+    let sum = |of: fn(&crate::account::Exporter) -> u64| {
+        shared.accounts.exporters.values().map(of).sum::<u64>()
+    };
+    let (received, decoded, partly, waiting, rejected) = (
+        sum(|e| e.received),
+        sum(|e| e.decoded),
+        sum(|e| e.partly),
+        sum(|e| e.waiting),
+        sum(|e| e.rejected),
+    );
+    let kernel: u64 = shared
+        .accounts
+        .sockets
+        .iter()
+        .map(|socket| socket.kernel_dropped)
+        .sum();
     let problems = [
-        (kernel > 0).then(|| format!("the kernel dropped {kernel} datagrams: raise net.core.rmem_max or receive_buffer")),
-        (rejected > 0).then(|| format!("{rejected} datagrams were rejected: see the reasons of each exporter")),
-        (sum(|e| e.lost) > 0).then(|| format!("{} units were lost on the way by sequence numbers", sum(|e| e.lost))),
-        (sum(|e| e.unknown_rate) > 0).then(|| format!("{} rows have no known sampling rate and are not scaled", sum(|e| e.unknown_rate))),
-        store.failure.as_ref().map(|(_, message)| format!("storage: {message}")),
-        (!store.quarantined.is_empty()).then(|| format!("{} damaged files are in quarantine/", store.quarantined.len())),
+        (kernel > 0).then(|| {
+            format!(
+                "the kernel dropped {kernel} datagrams: raise net.core.rmem_max or receive_buffer"
+            )
+        }),
+        (rejected > 0).then(|| {
+            format!("{rejected} datagrams were rejected: see the reasons of each exporter")
+        }),
+        (sum(|e| e.lost) > 0).then(|| {
+            format!(
+                "{} units were lost on the way by sequence numbers",
+                sum(|e| e.lost)
+            )
+        }),
+        (sum(|e| e.unknown_rate) > 0).then(|| {
+            format!(
+                "{} rows have no known sampling rate and are not scaled",
+                sum(|e| e.unknown_rate)
+            )
+        }),
+        store
+            .failure
+            .as_ref()
+            .map(|(_, message)| format!("storage: {message}")),
+        (!store.quarantined.is_empty()).then(|| {
+            format!(
+                "{} damaged files are in quarantine/",
+                store.quarantined.len()
+            )
+        }),
     ];
     Json(json!({
         "now": now(),
@@ -68,24 +104,53 @@ pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Valu
 
 /// A text field of CSV (RFC 4180); what a spreadsheet would take for a formula gets a quote in front.
 fn field(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    let text = if text.starts_with(['=', '+', '-', '@']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    };
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
 }
 
 /// An answer as CSV: a line a row; with a series, a column a point.
 pub(super) fn csv(answer: &Answer) -> String {
-    let mut head: Vec<String> = answer.dimensions.iter().map(|name| (*name).to_owned()).collect();
-    let names = ["role", "axis", "total", "low", "high", "samples", "average", "min", "max", "last", "p95"];
+    let mut head: Vec<String> = answer
+        .dimensions
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
+    let names = [
+        "role", "axis", "total", "low", "high", "samples", "average", "min", "max", "last", "p95",
+    ];
     head.extend(names.map(str::to_owned));
     head.extend(answer.times.iter().map(ToString::to_string));
     let mut lines = vec![head.join(",")];
     for row in &answer.rows {
         let mut line: Vec<String> = row.key.iter().map(|text| field(text)).collect();
         line.resize(answer.dimensions.len(), String::new());
-        line.extend([row.role.to_owned(), row.axis.to_string(), row.total.to_string()]);
-        let limit = |at: usize| row.band.and_then(|band| band.get(at).copied()).map_or_else(String::new, |value| value.to_string());
+        line.extend([
+            row.role.to_owned(),
+            row.axis.to_string(),
+            row.total.to_string(),
+        ]);
+        let limit = |at: usize| {
+            row.band
+                .and_then(|band| band.get(at).copied())
+                .map_or_else(String::new, |value| value.to_string())
+        };
         line.extend([limit(0), limit(1)]);
-        let numbers = [row.samples, row.average, row.min, row.max, row.last, row.p95];
+        let numbers = [
+            row.samples,
+            row.average,
+            row.min,
+            row.max,
+            row.last,
+            row.p95,
+        ];
         line.extend(numbers.iter().chain(&row.points).map(ToString::to_string));
         lines.push(line.join(","));
     }

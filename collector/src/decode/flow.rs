@@ -48,7 +48,10 @@ impl FlowDecoder {
     ) {
         let name = exporter_name(from.ip());
         let begin = rows.len();
-        let mut seen = Seen { format: format_of(bytes), ..Seen::default() };
+        let mut seen = Seen {
+            format: format_of(bytes),
+            ..Seen::default()
+        };
         self.collector.read(from, bytes, &mut |item| match item {
             Item::Message(header) => {
                 let time = i64::try_from(header.time / 1_000_000_000).unwrap_or(0);
@@ -70,7 +73,12 @@ impl FlowDecoder {
                     rows.push(row);
                 } else {
                     // Statistics in data records and the like: decoded, but not a flow.
-                    *shared.accounts.exporter(&name).reasons.entry("record-is-no-flow".to_owned()).or_default() += 1;
+                    *shared
+                        .accounts
+                        .exporter(&name)
+                        .reasons
+                        .entry("record-is-no-flow".to_owned())
+                        .or_default() += 1;
                 }
             }
             Item::Sequence(_, gap) => {
@@ -87,7 +95,9 @@ impl FlowDecoder {
                 Problem::NoTemplate(_) => {
                     let name = exporter_name(undecoded.exporter.ip());
                     let reasons = &mut shared.accounts.exporter(&name).reasons;
-                    *reasons.entry("set-without-template".to_owned()).or_default() += 1;
+                    *reasons
+                        .entry("set-without-template".to_owned())
+                        .or_default() += 1;
                 }
                 why => seen.problem = Some(reason(&why)),
             },
@@ -100,10 +110,18 @@ impl FlowDecoder {
             Some(why) if seen.useful => Outcome::Partly(why),
             Some(why) => Outcome::Rejected(why),
         };
-        shared.accounts.datagram(&name, seen.format, bytes.len(), now, outcome);
-        let arrived = if seen.format == "netflow9" { 1 } else { seen.counted };
+        shared
+            .accounts
+            .datagram(&name, seen.format, bytes.len(), now, outcome);
+        let arrived = if seen.format == "netflow9" {
+            1
+        } else {
+            seen.counted
+        };
         if !matches!(outcome, Outcome::Rejected(_)) {
-            shared.accounts.sequence(&name, now, arrived, seen.lost);
+            shared
+                .accounts
+                .sequence(&name, seen.format, now, arrived, seen.lost);
         }
         let exporter = shared.accounts.exporter(&name);
         exporter.restarts += u64::from(seen.restarted);
@@ -136,7 +154,13 @@ fn number(value: &Value<'_>) -> u64 {
 }
 
 /// A flow record as a row; `None` when it counts neither packets nor bytes and holds no packet.
-fn flow(texts: &Texts, record: &Record<'_>, name: &str, now: i64, shared: &mut Shared) -> Option<Row> {
+fn flow(
+    texts: &Texts,
+    record: &Record<'_>,
+    name: &str,
+    now: i64,
+    shared: &mut Shared,
+) -> Option<Row> {
     let format: &Text = match record.header.version {
         Version::Ipfix => &texts.ipfix,
         Version::NetFlow9 => &texts.netflow9,
@@ -187,7 +211,9 @@ fn flow(texts: &Texts, record: &Record<'_>, name: &str, now: i64, shared: &mut S
             (306, value) => space = Some(number(&value)),
             (312, value) => frame = Some(number(&value)),
             (315, Value::Octets(octets)) => section = Some((RawHeader::ETHERNET, octets)),
-            (313, Value::Octets([first, ..])) if first >> 4 == 4 => section = ip_section(record, RawHeader::IPV4),
+            (313, Value::Octets([first, ..])) if first >> 4 == 4 => {
+                section = ip_section(record, RawHeader::IPV4)
+            }
             (313, Value::Octets(_)) => section = ip_section(record, RawHeader::IPV6),
             _ => {}
         }
@@ -195,20 +221,38 @@ fn flow(texts: &Texts, record: &Record<'_>, name: &str, now: i64, shared: &mut S
     if let Some((protocol, octets)) = section {
         let length = frame.map_or(octets.len() as u64, |frame| frame + 4);
         let frame_length = u32::try_from(length).unwrap_or(u32::MAX);
-        super::sflow::header(&mut row, &RawHeader { protocol, frame_length, stripped: 0, header: octets });
-        (packets, bytes, l2_bytes) = (packets.or(Some(1)), bytes.or(Some(row.bytes)), l2_bytes.or(Some(row.l2_bytes)));
+        super::sflow::header(
+            &mut row,
+            &RawHeader {
+                protocol,
+                frame_length,
+                stripped: 0,
+                header: octets,
+            },
+        );
+        (packets, bytes, l2_bytes) = (
+            packets.or(Some(1)),
+            bytes.or(Some(row.bytes)),
+            l2_bytes.or(Some(row.l2_bytes)),
+        );
     }
     if packets.is_none() && bytes.is_none() {
         return None;
     }
     if row.etype == 0 && !row.src.is_unspecified() {
-        row.etype = if row.src.to_ipv4_mapped().is_some() { 0x0800 } else { 0x86dd };
+        row.etype = if row.src.to_ipv4_mapped().is_some() {
+            0x0800
+        } else {
+            0x86dd
+        };
     }
     if let Some(icmp) = icmp.filter(|_| matches!(row.proto, 1 | 58) && row.dst_port == 0) {
         row.dst_port = icmp;
     }
     row.outcome = outcome(texts, status, row.out_if, shared);
-    let in_record = rate.or_else(|| ratio(interval, space)).filter(|rate| *rate > 0);
+    let in_record = rate
+        .or_else(|| ratio(interval, space))
+        .filter(|rate| *rate > 0);
     let rate = shared
         .enricher
         .rate_override(name)
@@ -224,7 +268,10 @@ fn flow(texts: &Texts, record: &Record<'_>, name: &str, now: i64, shared: &mut S
 
 /// The sampled IP header of a record.
 fn ip_section<'a>(record: &Record<'a>, protocol: u32) -> Option<(u32, &'a [u8])> {
-    record.octets().find(|(field, _)| field.space == Space::Iana && field.number == 313).map(|(_, octets)| (protocol, octets))
+    record
+        .octets()
+        .find(|(field, _)| field.space == Space::Iana && field.number == 313)
+        .map(|(_, octets)| (protocol, octets))
 }
 
 /// One in how many packets, from RFC 5477's interval (packets taken) and space (packets skipped).
@@ -235,7 +282,9 @@ fn ratio(interval: Option<u64>, space: Option<u64>) -> Option<u64> {
 
 /// NetFlow 5: the lower 14 bits of the header's sampling field; 0 is not sampled.
 fn header_rate(header: &Header) -> Option<u32> {
-    header.sampling.map(|sampling| u32::from(sampling & 0x3fff).max(1))
+    header
+        .sampling
+        .map(|sampling| u32::from(sampling & 0x3fff).max(1))
 }
 
 /// forwardingStatus (RFC 7270, 4.12) as an outcome.
@@ -268,9 +317,14 @@ fn outcome(texts: &Texts, status: u8, out_if: u32, shared: &mut Shared) -> Text 
 /// An option record: names of interfaces, sampling rates.
 fn options(record: &Record<'_>, name: &str, shared: &mut Shared) {
     let (mut index, mut interface, mut description, mut selector) = (None, None, None, 0);
-    let (mut rate, mut interval, mut space, mut size, mut population, mut probability) = (None, None, None, None, None, None);
+    let (mut rate, mut interval, mut space, mut size, mut population, mut probability) =
+        (None, None, None, None, None, None);
     let mut algorithm = None;
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).trim_end_matches('\0').to_owned();
+    let text = |octets: &[u8]| {
+        String::from_utf8_lossy(octets)
+            .trim_end_matches('\0')
+            .to_owned()
+    };
     for (field, value) in record.fields() {
         match (field.space, field.number, value) {
             (Space::Iana, 10, value) | (Space::Scope9, 2, value) => index = Some(number(&value)),
@@ -287,20 +341,31 @@ fn options(record: &Record<'_>, name: &str, shared: &mut Shared) {
             _ => {}
         }
     }
-    if let Some(index) = index.and_then(|index| u32::try_from(index).ok()).filter(|_| interface.is_some() || description.is_some()) {
+    if let Some(index) = index
+        .and_then(|index| u32::try_from(index).ok())
+        .filter(|_| interface.is_some() || description.is_some())
+    {
         // Cisco puts the short name into 82; where only 83 is sent, it is the name.
         let name_of = interface.as_deref().or(description.as_deref());
-        shared.enricher.interface(name, index, name_of, description.as_deref(), None);
+        shared
+            .enricher
+            .interface(name, index, name_of, description.as_deref(), None);
     }
     let rate = rate
         .or_else(|| ratio(interval, space))
         .or_else(|| population?.checked_div(size.filter(|size| *size > 0)?))
-        .or_else(|| probability.filter(|p| *p > 0.0 && *p <= 1.0).map(|p| (1.0 / p).round() as u64))
+        .or_else(|| {
+            probability
+                .filter(|p| *p > 0.0 && *p <= 1.0)
+                .map(|p| (1.0 / p).round() as u64)
+        })
         // A selector that takes every packet announces an algorithm and no rate.
         .or_else(|| algorithm.filter(|algorithm| *algorithm == 0).map(|_| 1));
     if let Some(rate) = rate.and_then(|rate| u32::try_from(rate).ok()) {
         let rate = rate.max(1);
-        shared.enricher.learn_rate(name, record.header.domain, selector, rate);
+        shared
+            .enricher
+            .learn_rate(name, record.header.domain, selector, rate);
         let source = format!("domain {} selector {selector}", record.header.domain);
         shared.accounts.exporter(name).rate(&source, rate);
     }

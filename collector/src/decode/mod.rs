@@ -69,17 +69,50 @@ impl Default for Decoder {
 
 impl Decoder {
     /// Decodes a datagram that arrived at `now` (seconds since 1970); its rows are appended to `rows`.
-    pub fn datagram(&mut self, from: SocketAddr, bytes: &[u8], now: i64, shared: &mut Shared, rows: &mut Vec<Row>) {
+    pub fn datagram(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        now: i64,
+        shared: &mut Shared,
+        rows: &mut Vec<Row>,
+    ) {
         let exporter = exporter_name(from.ip());
         match bytes {
-            [0, 5 | 9 | 10, ..] => self.flow.message(&self.texts, from, bytes, now, shared, rows),
-            [0, 0, 0, 5, ..] => self.sflow.datagram(&self.texts, from, bytes, now, shared, rows),
+            [0, 5 | 9 | 10, ..] => self
+                .flow
+                .message(&self.texts, from, bytes, now, shared, rows),
+            [0, 0, 0, 5, ..] => self
+                .sflow
+                .datagram(&self.texts, from, bytes, now, shared, rows),
             [0, 0, 0, 2 | 4, ..] => {
-                shared.accounts.datagram(&exporter, "sflow", bytes.len(), now, Outcome::Rejected("sflow-version"));
+                shared.accounts.datagram(
+                    &exporter,
+                    "sflow",
+                    bytes.len(),
+                    now,
+                    Outcome::Rejected("sflow-version"),
+                );
             }
-            [] => shared.accounts.datagram(&exporter, "unknown", 0, now, Outcome::Rejected("empty")),
-            [_] => shared.accounts.datagram(&exporter, "unknown", 1, now, Outcome::Rejected("too-short")),
-            _ => shared.accounts.datagram(&exporter, "unknown", bytes.len(), now, Outcome::Rejected("unknown-version")),
+            [] => {
+                shared
+                    .accounts
+                    .datagram(&exporter, "unknown", 0, now, Outcome::Rejected("empty"))
+            }
+            [_] => shared.accounts.datagram(
+                &exporter,
+                "unknown",
+                1,
+                now,
+                Outcome::Rejected("too-short"),
+            ),
+            _ => shared.accounts.datagram(
+                &exporter,
+                "unknown",
+                bytes.len(),
+                now,
+                Outcome::Rejected("unknown-version"),
+            ),
         }
     }
 

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_flowfmt::sflow::decode::{CounterRecord, CounterRecords, Datagram, FlowRecord, FlowRecords, Problem, Sample};
+use weir_flowfmt::sflow::decode::{
+    CounterRecord, CounterRecords, Datagram, FlowRecord, FlowRecords, Problem, Sample,
+};
 use weir_flowfmt::sflow::packet::{Ip, Packet, Transport};
 use weir_flowfmt::sflow::structure::Value;
 use weir_flowfmt::sflow::{DataFormat, FlowSample, Port, RawHeader, records};
@@ -39,7 +41,13 @@ impl SflowDecoder {
             Ok(datagram) => datagram,
             Err(error) => {
                 let name = exporter_name(from.ip());
-                shared.accounts.datagram(&name, "sflow", bytes.len(), now, Outcome::Rejected(reason(&error.problem)));
+                shared.accounts.datagram(
+                    &name,
+                    "sflow",
+                    bytes.len(),
+                    now,
+                    Outcome::Rejected(reason(&error.problem)),
+                );
                 return;
             }
         };
@@ -58,7 +66,10 @@ impl SflowDecoder {
                     ports(texts, &mut row, &fixed, &mut shared.enricher);
                     let rate = shared.enricher.rate_override(&name).unwrap_or(fixed.rate);
                     row.measure(1, row.bytes, row.l2_bytes, rate);
-                    shared.accounts.exporter(&name).rate(&source_name(&fixed), fixed.rate);
+                    shared
+                        .accounts
+                        .exporter(&name)
+                        .rate(&source_name(&fixed), fixed.rate);
                     shared.enricher.finish(&name, &mut row);
                     rows.push(row);
                 }
@@ -70,7 +81,13 @@ impl SflowDecoder {
                     }
                     (row.in_if, row.out_if) = (fixed.input, fixed.output);
                     row.outcome = shared.enricher.dropped(fixed.reason);
-                    (row.bytes, row.l2_bytes, row.packets, row.samples, row.discards) = (0, 0, 0, 0, 1);
+                    (
+                        row.bytes,
+                        row.l2_bytes,
+                        row.packets,
+                        row.samples,
+                        row.discards,
+                    ) = (0, 0, 0, 0, 1);
                     shared.enricher.finish(&name, &mut row);
                     shared.accounts.exporter(&name).discards += 1;
                     rows.push(row);
@@ -92,18 +109,33 @@ impl SflowDecoder {
             Some(why) if useful => Outcome::Partly(why),
             Some(why) => Outcome::Rejected(why),
         };
-        shared.accounts.datagram(&name, "sflow", bytes.len(), now, outcome);
+        shared
+            .accounts
+            .datagram(&name, "sflow", bytes.len(), now, outcome);
         shared.accounts.exporter(&name).rows += (rows.len() - begin) as u64;
         self.sequence(agent, &datagram, now, &name, shared);
     }
 
-    fn sequence(&mut self, agent: IpAddr, datagram: &Datagram<'_>, now: i64, name: &str, shared: &mut Shared) {
+    fn sequence(
+        &mut self,
+        agent: IpAddr,
+        datagram: &Datagram<'_>,
+        now: i64,
+        name: &str,
+        shared: &mut Shared,
+    ) {
         let key = (agent, datagram.sub_agent_id);
         if !self.sequences.contains_key(&key) && self.sequences.len() >= MOST_SEQUENCES {
             return;
         }
-        let seen = self.sequences.entry(key).or_default().note(datagram.sequence);
-        shared.accounts.sequence(name, now, u64::from(seen.arrived), seen.lost);
+        let seen = self
+            .sequences
+            .entry(key)
+            .or_default()
+            .note(datagram.sequence);
+        shared
+            .accounts
+            .sequence(name, "sflow", now, u64::from(seen.arrived), seen.lost);
         shared.accounts.exporter(name).restarts += u64::from(seen.restarted);
     }
 }
@@ -120,7 +152,10 @@ fn ports(texts: &Texts, row: &mut Row, fixed: &FlowSample, enricher: &mut Enrich
         row.in_if = fixed.input.value;
     }
     match fixed.output {
-        Port { format: 0, value: 0x3fff_ffff } => row.outcome = texts.consumed.clone(),
+        Port {
+            format: 0,
+            value: 0x3fff_ffff,
+        } => row.outcome = texts.consumed.clone(),
         Port { format: 0, value } => {
             row.out_if = value;
             if value != 0 {
@@ -139,11 +174,14 @@ fn packet_of(row: &mut Row, flow_records: &FlowRecords<'_>) -> Result<(), &'stat
         match record {
             Ok(FlowRecord::RawHeader(raw)) => header(row, &raw),
             Ok(FlowRecord::Other(record)) => {
-                let known = record.format.enterprise == 0 && matches!(record.format.format, 3 | 4 | 1001 | 1002 | 1003);
+                let known = record.format.enterprise == 0
+                    && matches!(record.format.format, 3 | 4 | 1001 | 1002 | 1003);
                 if !known {
                     continue;
                 }
-                let Some(Ok(values)) = records::flow_record(record.format).map(|structure| structure.read(&record)) else {
+                let Some(Ok(values)) =
+                    records::flow_record(record.format).map(|structure| structure.read(&record))
+                else {
                     problem = Err("sflow-record");
                     continue;
                 };
@@ -164,7 +202,13 @@ pub(super) fn header(row: &mut Row, raw: &RawHeader<'_>) {
         _ => raw.frame_length,
     };
     row.l2_bytes = frame.into();
-    row.bytes = frame.saturating_sub(if raw.protocol == RawHeader::ETHERNET { 14 } else { 0 }).into();
+    row.bytes = frame
+        .saturating_sub(if raw.protocol == RawHeader::ETHERNET {
+            14
+        } else {
+            0
+        })
+        .into();
     if let Some(ethernet) = packet.ethernet {
         row.etype = ethernet.ether_type.unwrap_or(0);
         row.vlan = ethernet.tags().first().map_or(0, |tag| tag & 0xfff);
@@ -186,10 +230,19 @@ pub(super) fn header(row: &mut Row, raw: &RawHeader<'_>) {
         None => {}
     }
     match packet.transport {
-        Some(Transport::Tcp { source, destination, flags }) => {
-            (row.src_port, row.dst_port, row.tcp_flags) = (source, destination, flags.unwrap_or(0).into());
+        Some(Transport::Tcp {
+            source,
+            destination,
+            flags,
+        }) => {
+            (row.src_port, row.dst_port, row.tcp_flags) =
+                (source, destination, flags.unwrap_or(0).into());
         }
-        Some(Transport::Udp { source, destination, .. }) => (row.src_port, row.dst_port) = (source, destination),
+        Some(Transport::Udp {
+            source,
+            destination,
+            ..
+        }) => (row.src_port, row.dst_port) = (source, destination),
         // As routers export it: type and code together in the destination port.
         Some(Transport::Icmp { kind, code }) => row.dst_port = u16::from_be_bytes([kind, code]),
         None => {}
@@ -212,12 +265,21 @@ fn routing(row: &mut Row, format: DataFormat, values: &[Value<'_>]) {
         }
         // 0:3 and 0:4: length, protocol, source, destination, ports, flags, tos.
         3 | 4 if row.src.is_unspecified() => {
-            if let [length, protocol, Value::Address(Some(source)), Value::Address(Some(destination)), sport, dport, flags, tos] =
-                values
+            if let [
+                length,
+                protocol,
+                Value::Address(Some(source)),
+                Value::Address(Some(destination)),
+                sport,
+                dport,
+                flags,
+                tos,
+            ] = values
             {
                 let of = |value: &Value<'_>| value.number().unwrap_or(0);
                 (row.src, row.dst) = (address(*source), address(*destination));
-                (row.proto, row.tos, row.tcp_flags) = (of(protocol) as u8, of(tos) as u8, of(flags) as u16);
+                (row.proto, row.tos, row.tcp_flags) =
+                    (of(protocol) as u8, of(tos) as u8, of(flags) as u16);
                 (row.src_port, row.dst_port) = (of(sport) as u16, of(dport) as u16);
                 row.etype = if format.format == 3 { 0x0800 } else { 0x86dd };
                 row.bytes = of(length);
@@ -236,26 +298,39 @@ fn last_of(mut path: &[u8]) -> Option<u32> {
     while let Some((&[_, _, _, _, a, b, c, d], rest)) = path.split_first_chunk::<8>() {
         let length = (u32::from_be_bytes([a, b, c, d]) as usize).saturating_mul(4);
         let (numbers, behind) = rest.split_at_checked(length)?;
-        last = numbers.last_chunk::<4>().map(|number| u32::from_be_bytes(*number)).or(last);
+        last = numbers
+            .last_chunk::<4>()
+            .map(|number| u32::from_be_bytes(*number))
+            .or(last);
         path = behind;
     }
     last
 }
 
 /// Names and speeds of interfaces.
-fn counters(shared: &mut Shared, exporter: &str, records: &CounterRecords<'_>) -> Result<(), &'static str> {
+fn counters(
+    shared: &mut Shared,
+    exporter: &str,
+    records: &CounterRecords<'_>,
+) -> Result<(), &'static str> {
     let (mut index, mut speed, mut name) = (None, 0, None);
     let mut problem = Ok(());
     for record in *records {
         match record {
-            Ok(CounterRecord::Interface(counters)) => (index, speed) = (Some(counters.index), counters.speed),
-            Ok(CounterRecord::PortName(octets)) => name = Some(String::from_utf8_lossy(octets).into_owned()),
+            Ok(CounterRecord::Interface(counters)) => {
+                (index, speed) = (Some(counters.index), counters.speed)
+            }
+            Ok(CounterRecord::PortName(octets)) => {
+                name = Some(String::from_utf8_lossy(octets).into_owned())
+            }
             Ok(_) => {}
             Err(error) => problem = Err(reason(&error.problem)),
         }
     }
     if let Some(index) = index {
-        shared.enricher.interface(exporter, index, name.as_deref(), None, Some(speed));
+        shared
+            .enricher
+            .interface(exporter, index, name.as_deref(), None, Some(speed));
     }
     problem
 }

@@ -25,7 +25,9 @@ pub struct Changed {
 impl Changed {
     /// Enters a template.
     pub(super) fn note(&mut self, header: &Header, template: &Template) {
-        let Some(message) = message(header, template) else { return };
+        let Some(message) = message(header, template) else {
+            return;
+        };
         let key = key(header, template);
         let print = fingerprint(&message);
         let full = self.known.len() >= MOST_KEPT;
@@ -61,7 +63,14 @@ fn fingerprint(message: &[u8]) -> u64 {
 }
 
 fn key(header: &Header, template: &Template) -> String {
-    format!("{}|{}|{}|{}|{}", header.exporter, header.version.number(), header.domain, template.scopes > 0, template.id)
+    format!(
+        "{}|{}|{}|{}|{}",
+        header.exporter,
+        header.version.number(),
+        header.domain,
+        template.scopes > 0,
+        template.id
+    )
 }
 
 /// The address of the exporter out of a key.

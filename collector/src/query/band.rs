@@ -31,8 +31,16 @@ pub fn half(value: f64, variance: f64, samples: f64) -> f64 {
 /// 95 % limits of the mean of a Poisson distribution of which `count` was seen (Wilson and Hilferty's approximation).
 #[must_use]
 pub fn poisson(count: f64) -> [f64; 2] {
-    let cube = |n: f64, sign: f64| n * (1.0 - 1.0 / (9.0 * n) + sign * Z / (3.0 * n.sqrt())).powi(3);
-    [if count <= 0.0 { 0.0 } else { cube(count, -1.0).max(0.0) }, cube(count + 1.0, 1.0)]
+    let cube =
+        |n: f64, sign: f64| n * (1.0 - 1.0 / (9.0 * n) + sign * Z / (3.0 * n.sqrt())).powi(3);
+    [
+        if count <= 0.0 {
+            0.0
+        } else {
+            cube(count, -1.0).max(0.0)
+        },
+        cube(count + 1.0, 1.0),
+    ]
 }
 
 #[cfg(test)]
@@ -42,9 +50,17 @@ mod tests {
     #[test]
     fn poisson_limits_are_those_of_tables() {
         // Exact limits by the chi-squared distribution.
-        for (count, low, high) in [(0.0, 0.0, 3.689), (1.0, 0.0253, 5.572), (10.0, 4.795, 18.39), (25.0, 16.18, 36.90)] {
+        for (count, low, high) in [
+            (0.0, 0.0, 3.689),
+            (1.0, 0.0253, 5.572),
+            (10.0, 4.795, 18.39),
+            (25.0, 16.18, 36.90),
+        ] {
             let [l, h] = poisson(count);
-            assert!((l - low).abs() < 0.06 && (h - high).abs() < 0.06, "{count}: {l} {h}");
+            assert!(
+                (l - low).abs() < 0.06 && (h - high).abs() < 0.06,
+                "{count}: {l} {h}"
+            );
         }
     }
 
@@ -61,7 +77,15 @@ mod tests {
     fn bands_cover_95_percent() {
         let mut state = 0x9e37_79b9_7f4a_7c15;
         for (rate, packets) in [(10.0, 20_000), (100.0, 30_000)] {
-            let sizes: Vec<f64> = (0..packets).map(|i| if i % 3 == 0 { 1500.0 } else { 64.0 + f64::from(i % 400) }).collect();
+            let sizes: Vec<f64> = (0..packets)
+                .map(|i| {
+                    if i % 3 == 0 {
+                        1500.0
+                    } else {
+                        64.0 + f64::from(i % 400)
+                    }
+                })
+                .collect();
             let truth: f64 = sizes.iter().sum();
             let mut covered = 0;
             for _ in 0..1000 {
@@ -73,10 +97,14 @@ mod tests {
                         n += 1.0;
                     }
                 }
-                let inside = band(value, variance, n).is_some_and(|[low, high]| (low..=high).contains(&truth));
+                let inside = band(value, variance, n)
+                    .is_some_and(|[low, high]| (low..=high).contains(&truth));
                 covered += i32::from(inside);
             }
-            assert!((935..=965).contains(&covered), "1 in {rate}: {covered} of 1000");
+            assert!(
+                (935..=965).contains(&covered),
+                "1 in {rate}: {covered} of 1000"
+            );
         }
     }
 }

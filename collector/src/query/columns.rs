@@ -48,42 +48,219 @@ const fn d(
     in_totals: bool,
     help: &'static str,
 ) -> Dimension {
-    Dimension { name, column, kind, swap, in_totals, help }
+    Dimension {
+        name,
+        column,
+        kind,
+        swap,
+        in_totals,
+        help,
+    }
 }
 
 /// All dimensions.
 pub const DIMENSIONS: &[Dimension] = &[
-    d("Exporter", "exporter", Kind::Text, "Exporter", true, "Address of the exporter"),
-    d("ExporterName", "exporter_name", Kind::Text, "ExporterName", true, "Name of the exporter"),
-    d("Format", "format", Kind::Text, "Format", true, "sflow, ipfix, netflow9 or netflow5"),
-    d("InIf", "in_if", Kind::Number, "OutIf", true, "Index of the input interface"),
-    d("OutIf", "out_if", Kind::Number, "InIf", true, "Index of the output interface"),
-    d("InIfName", "in_if_name", Kind::Text, "OutIfName", true, "Name of the input interface"),
-    d("OutIfName", "out_if_name", Kind::Text, "InIfName", true, "Name of the output interface"),
-    d("SrcAddr", "src", Kind::Address, "DstAddr", false, "Source address"),
-    d("DstAddr", "dst", Kind::Address, "SrcAddr", false, "Destination address"),
-    d("SrcPort", "src_port", Kind::Number, "DstPort", false, "Source port"),
-    d("DstPort", "dst_port", Kind::Number, "SrcPort", false, "Destination port"),
-    d("Proto", "proto", Kind::Protocol, "Proto", true, "IP protocol, number or name"),
-    d("EType", "etype", Kind::EtherType, "EType", true, "IPv4, IPv6 or an EtherType"),
-    d("TOS", "tos", Kind::Number, "TOS", false, "Type of service or traffic class"),
-    d("TCPFlags", "tcp_flags", Kind::Number, "TCPFlags", false, "TCP flags as a number"),
+    d(
+        "Exporter",
+        "exporter",
+        Kind::Text,
+        "Exporter",
+        true,
+        "Address of the exporter",
+    ),
+    d(
+        "ExporterName",
+        "exporter_name",
+        Kind::Text,
+        "ExporterName",
+        true,
+        "Name of the exporter",
+    ),
+    d(
+        "Format",
+        "format",
+        Kind::Text,
+        "Format",
+        true,
+        "sflow, ipfix, netflow9 or netflow5",
+    ),
+    d(
+        "InIf",
+        "in_if",
+        Kind::Number,
+        "OutIf",
+        true,
+        "Index of the input interface",
+    ),
+    d(
+        "OutIf",
+        "out_if",
+        Kind::Number,
+        "InIf",
+        true,
+        "Index of the output interface",
+    ),
+    d(
+        "InIfName",
+        "in_if_name",
+        Kind::Text,
+        "OutIfName",
+        true,
+        "Name of the input interface",
+    ),
+    d(
+        "OutIfName",
+        "out_if_name",
+        Kind::Text,
+        "InIfName",
+        true,
+        "Name of the output interface",
+    ),
+    d(
+        "SrcAddr",
+        "src",
+        Kind::Address,
+        "DstAddr",
+        false,
+        "Source address",
+    ),
+    d(
+        "DstAddr",
+        "dst",
+        Kind::Address,
+        "SrcAddr",
+        false,
+        "Destination address",
+    ),
+    d(
+        "SrcPort",
+        "src_port",
+        Kind::Number,
+        "DstPort",
+        false,
+        "Source port",
+    ),
+    d(
+        "DstPort",
+        "dst_port",
+        Kind::Number,
+        "SrcPort",
+        false,
+        "Destination port",
+    ),
+    d(
+        "Proto",
+        "proto",
+        Kind::Protocol,
+        "Proto",
+        true,
+        "IP protocol, number or name",
+    ),
+    d(
+        "EType",
+        "etype",
+        Kind::EtherType,
+        "EType",
+        true,
+        "IPv4, IPv6 or an EtherType",
+    ),
+    d(
+        "TOS",
+        "tos",
+        Kind::Number,
+        "TOS",
+        false,
+        "Type of service or traffic class",
+    ),
+    d(
+        "TCPFlags",
+        "tcp_flags",
+        Kind::Number,
+        "TCPFlags",
+        false,
+        "TCP flags as a number",
+    ),
     d("VLAN", "vlan", Kind::Number, "VLAN", false, "VLAN number"),
-    d("SrcAS", "src_as", Kind::Asn, "DstAS", false, "Source AS number"),
-    d("DstAS", "dst_as", Kind::Asn, "SrcAS", false, "Destination AS number"),
-    d("SrcNetMask", "src_len", Kind::Number, "DstNetMask", false, "Source prefix length"),
-    d("DstNetMask", "dst_len", Kind::Number, "SrcNetMask", false, "Destination prefix length"),
-    d("SrcNet", "src_net", Kind::Text, "DstNet", true, "Configured network of the source"),
-    d("DstNet", "dst_net", Kind::Text, "SrcNet", true, "Configured network of the destination"),
-    d("Outcome", "outcome", Kind::Text, "Outcome", true, "forwarded, consumed, multiple or dropped: reason"),
-    d("Direction", "direction", Kind::Number, "Direction", true, "0 ingress, 1 egress, 255 unknown"),
-    d("SamplingRate", "rate", Kind::Number, "SamplingRate", true, "Sampling rate; 0 unknown"),
+    d(
+        "SrcAS",
+        "src_as",
+        Kind::Asn,
+        "DstAS",
+        false,
+        "Source AS number",
+    ),
+    d(
+        "DstAS",
+        "dst_as",
+        Kind::Asn,
+        "SrcAS",
+        false,
+        "Destination AS number",
+    ),
+    d(
+        "SrcNetMask",
+        "src_len",
+        Kind::Number,
+        "DstNetMask",
+        false,
+        "Source prefix length",
+    ),
+    d(
+        "DstNetMask",
+        "dst_len",
+        Kind::Number,
+        "SrcNetMask",
+        false,
+        "Destination prefix length",
+    ),
+    d(
+        "SrcNet",
+        "src_net",
+        Kind::Text,
+        "DstNet",
+        true,
+        "Configured network of the source",
+    ),
+    d(
+        "DstNet",
+        "dst_net",
+        Kind::Text,
+        "SrcNet",
+        true,
+        "Configured network of the destination",
+    ),
+    d(
+        "Outcome",
+        "outcome",
+        Kind::Text,
+        "Outcome",
+        true,
+        "forwarded, consumed, multiple or dropped: reason",
+    ),
+    d(
+        "Direction",
+        "direction",
+        Kind::Number,
+        "Direction",
+        true,
+        "0 ingress, 1 egress, 255 unknown",
+    ),
+    d(
+        "SamplingRate",
+        "rate",
+        Kind::Number,
+        "SamplingRate",
+        true,
+        "Sampling rate; 0 unknown",
+    ),
 ];
 
 /// A dimension by its name, without regard to case.
 #[must_use]
 pub fn dimension(name: &str) -> Option<&'static Dimension> {
-    DIMENSIONS.iter().find(|dimension| dimension.name.eq_ignore_ascii_case(name))
+    DIMENSIONS
+        .iter()
+        .find(|dimension| dimension.name.eq_ignore_ascii_case(name))
 }
 
 /// The dimension of the other direction.
@@ -114,14 +291,20 @@ const PROTOCOLS: &[(u8, &str)] = &[
 /// A protocol's number by its name.
 #[must_use]
 pub fn protocol(name: &str) -> Option<u8> {
-    PROTOCOLS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(number, _)| *number)
+    PROTOCOLS
+        .iter()
+        .find(|(_, known)| known.eq_ignore_ascii_case(name))
+        .map(|(number, _)| *number)
 }
 
 /// A number of this dimension as people read it.
 #[must_use]
 pub fn show(kind: Kind, number: u64) -> String {
     match kind {
-        Kind::Protocol => match PROTOCOLS.iter().find(|(known, _)| u64::from(*known) == number) {
+        Kind::Protocol => match PROTOCOLS
+            .iter()
+            .find(|(known, _)| u64::from(*known) == number)
+        {
             Some((_, name)) => (*name).to_owned(),
             None => number.to_string(),
         },

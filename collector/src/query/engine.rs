@@ -2,17 +2,21 @@
 //!
 //! Queries share a memory pool and have a deadline; a dropped future ends its query.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type};
+use datafusion::arrow::datatypes::{
+    DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type,
+};
 use datafusion::datasource::MemTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -21,14 +25,24 @@ use tokio::sync::Semaphore;
 
 use super::band::{band, half};
 use super::columns::{DIMENSIONS, Dimension, Kind, Value, dimension};
-use super::{Answer, AnswerRow, Cell, Coverage, Plan, Query, QueryError, Resolution};
+use super::{
+    Answer, AnswerRow, Cell, Coverage, FormatCoverage, Plan, Query, QueryError, Resolution,
+};
 use crate::account::{self, Minute};
 use crate::config::QueryConfig;
 use crate::row::schema;
 use crate::store::{Snapshot, Store};
 
 /// Sums of the totals table.
-const SUMS: [&str; 7] = ["samples", "bytes", "packets", "l2_bytes", "bytes_var", "packets_var", "discards"];
+const SUMS: [&str; 7] = [
+    "samples",
+    "bytes",
+    "packets",
+    "l2_bytes",
+    "bytes_var",
+    "packets_var",
+    "discards",
+];
 
 /// Runs queries.
 #[derive(Debug)]
@@ -40,7 +54,11 @@ pub struct Engine {
 }
 
 fn key_columns() -> Vec<&'static str> {
-    DIMENSIONS.iter().filter(|dimension| dimension.in_totals).map(|dimension| dimension.column).collect()
+    DIMENSIONS
+        .iter()
+        .filter(|dimension| dimension.in_totals)
+        .map(|dimension| dimension.column)
+        .collect()
 }
 
 /// Schema of the totals table.
@@ -49,13 +67,23 @@ pub fn totals_schema() -> SchemaRef {
     let all = schema();
     let columns = ["time"].into_iter().chain(key_columns()).chain(SUMS);
     let fields = columns.filter_map(|name| all.field_with_name(name).ok().cloned());
-    Arc::new(Schema::new(fields.chain([Field::new("flows", DataType::UInt64, true)]).collect::<Vec<_>>()))
+    Arc::new(Schema::new(
+        fields
+            .chain([Field::new("flows", DataType::UInt64, true)])
+            .collect::<Vec<_>>(),
+    ))
 }
 
 fn session(runtime: Option<&Arc<RuntimeEnv>>) -> SessionContext {
-    let mut config = SessionConfig::new().with_target_partitions(2).with_information_schema(false);
+    let mut config = SessionConfig::new()
+        .with_target_partitions(2)
+        .with_information_schema(false);
     config.options_mut().execution.parquet.pushdown_filters = true;
-    config.options_mut().execution.parquet.schema_force_view_types = false;
+    config
+        .options_mut()
+        .execution
+        .parquet
+        .schema_force_view_types = false;
     match runtime {
         Some(runtime) => SessionContext::new_with_config_rt(config, Arc::clone(runtime)),
         None => SessionContext::new_with_config(config),
@@ -68,9 +96,15 @@ fn session(runtime: Option<&Arc<RuntimeEnv>>) -> SessionContext {
 /// When the engine fails.
 pub async fn totals_of(batches: &[RecordBatch]) -> Result<RecordBatch, DataFusionError> {
     let context = session(None);
-    context.register_table("memory", Arc::new(MemTable::try_new(schema(), vec![batches.to_vec()])?))?;
+    context.register_table(
+        "memory",
+        Arc::new(MemTable::try_new(schema(), vec![batches.to_vec()])?),
+    )?;
     let keys = key_columns().join(", ");
-    let sums: Vec<String> = SUMS.iter().map(|name| format!("SUM({name}) AS {name}")).collect();
+    let sums: Vec<String> = SUMS
+        .iter()
+        .map(|name| format!("SUM({name}) AS {name}"))
+        .collect();
     let sql = format!(
         "SELECT time - time % 60 AS time, {keys}, {}, COUNT(*) AS flows FROM memory GROUP BY time - time % 60, {keys} \
          ORDER BY exporter, in_if, out_if, time",
@@ -80,22 +114,36 @@ pub async fn totals_of(batches: &[RecordBatch]) -> Result<RecordBatch, DataFusio
     let target = totals_schema();
     let mut casted = Vec::new();
     for batch in found {
-        let columns: Result<Vec<ArrayRef>, _> =
-            target.fields().iter().zip(batch.columns()).map(|(field, column)| cast(column, field.data_type())).collect();
+        let columns: Result<Vec<ArrayRef>, _> = target
+            .fields()
+            .iter()
+            .zip(batch.columns())
+            .map(|(field, column)| cast(column, field.data_type()))
+            .collect();
         casted.push(RecordBatch::try_new(Arc::clone(&target), columns?)?);
     }
-    Ok(datafusion::arrow::compute::concat_batches(&target, &casted)?)
+    Ok(datafusion::arrow::compute::concat_batches(
+        &target, &casted,
+    )?)
 }
 
 /// A table over files; `None` when there are none.
-fn files_table(files: &[PathBuf], of: SchemaRef) -> Result<Option<Arc<ListingTable>>, DataFusionError> {
+fn files_table(
+    files: &[PathBuf],
+    of: SchemaRef,
+) -> Result<Option<Arc<ListingTable>>, DataFusionError> {
     if files.is_empty() {
         return Ok(None);
     }
-    let urls: Result<Vec<ListingTableUrl>, _> =
-        files.iter().map(|file| ListingTableUrl::parse(format!("file://{}", file.display()))).collect();
-    let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
-    let config = ListingTableConfig::new_with_multi_paths(urls?).with_listing_options(options).with_schema(of);
+    let urls: Result<Vec<ListingTableUrl>, _> = files
+        .iter()
+        .map(|file| ListingTableUrl::parse(format!("file://{}", file.display())))
+        .collect();
+    let options =
+        ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
+    let config = ListingTableConfig::new_with_multi_paths(urls?)
+        .with_listing_options(options)
+        .with_schema(of);
     Ok(Some(Arc::new(ListingTable::try_new(config)?)))
 }
 
@@ -106,41 +154,76 @@ impl Engine {
     /// When the memory pool cannot be made.
     pub fn new(store: Arc<Store>, limits: &QueryConfig) -> Result<Engine, DataFusionError> {
         let pool = Arc::new(FairSpillPool::new(limits.megabytes << 20));
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
-        Ok(Engine { store, runtime, permits: Semaphore::new(limits.concurrent), seconds: limits.seconds })
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(pool)
+            .build_arc()?;
+        Ok(Engine {
+            store,
+            runtime,
+            permits: Semaphore::new(limits.concurrent),
+            seconds: limits.seconds,
+        })
     }
 
     /// A session in which `flows` is the table that a plan reads.
-    async fn open(&self, resolution: Resolution, snapshot: &Snapshot) -> Result<SessionContext, DataFusionError> {
+    async fn open(
+        &self,
+        resolution: Resolution,
+        snapshot: &Snapshot,
+    ) -> Result<SessionContext, DataFusionError> {
         let context = session(Some(&self.runtime));
-        context.register_table("memory", Arc::new(MemTable::try_new(schema(), vec![snapshot.memory.clone()])?))?;
+        context.register_table(
+            "memory",
+            Arc::new(MemTable::try_new(schema(), vec![snapshot.memory.clone()])?),
+        )?;
         let (files, of) = match resolution {
             Resolution::Raw => (&snapshot.flows, schema()),
             Resolution::Totals => (&snapshot.totals, totals_schema()),
         };
-        let columns: Vec<String> =
-            of.fields().iter().map(|field| field.name().clone()).filter(|name| name != "flows").collect();
+        let columns: Vec<String> = of
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .filter(|name| name != "flows")
+            .collect();
         let columns = columns.join(", ");
         let memory = format!("SELECT {columns}, CAST(1 AS BIGINT UNSIGNED) AS flows FROM memory");
         let view = match files_table(files, of)? {
             None => memory,
             Some(table) => {
                 context.register_table("files", table)?;
-                let flows = if resolution == Resolution::Raw { "CAST(1 AS BIGINT UNSIGNED)" } else { "flows" };
+                let flows = if resolution == Resolution::Raw {
+                    "CAST(1 AS BIGINT UNSIGNED)"
+                } else {
+                    "flows"
+                };
                 format!("SELECT {columns}, {flows} AS flows FROM files UNION ALL {memory}")
             }
         };
-        context.sql(&format!("CREATE VIEW flows AS {view}")).await?.collect().await?;
+        context
+            .sql(&format!("CREATE VIEW flows AS {view}"))
+            .await?
+            .collect()
+            .await?;
         Ok(context)
     }
 
-    async fn limited<T>(&self, work: impl Future<Output = Result<T, QueryError>>) -> Result<T, QueryError> {
+    async fn limited<T>(
+        &self,
+        work: impl Future<Output = Result<T, QueryError>>,
+    ) -> Result<T, QueryError> {
         let deadline = Duration::from_secs(self.seconds);
         let run = async {
-            let _permit = self.permits.acquire().await.map_err(|error| QueryError::Invalid(error.to_string()))?;
+            let _permit = self
+                .permits
+                .acquire()
+                .await
+                .map_err(|error| QueryError::Invalid(error.to_string()))?;
             work.await
         };
-        tokio::time::timeout(deadline, run).await.map_err(|_| QueryError::Timeout(self.seconds))?
+        tokio::time::timeout(deadline, run)
+            .await
+            .map_err(|_| QueryError::Timeout(self.seconds))?
     }
 
     /// Answers a query.
@@ -160,8 +243,16 @@ impl Engine {
             to: plan.to,
             step: plan.step,
             metric: plan.metric,
-            dimensions: plan.dimensions.iter().map(|dimension| dimension.name).collect(),
-            times: if plan.series { (plan.from..plan.to).step_by(plan.step as usize).collect() } else { Vec::new() },
+            dimensions: plan
+                .dimensions
+                .iter()
+                .map(|dimension| dimension.name)
+                .collect(),
+            times: if plan.series {
+                (plan.from..plan.to).step_by(plan.step as usize).collect()
+            } else {
+                Vec::new()
+            },
             rows: Vec::new(),
             more: false,
             coverage: self.coverage(plan.from, plan.to)?,
@@ -178,7 +269,8 @@ impl Engine {
         if query.previous {
             self.axis(&plan.previous(), 3, &mut answer).await?;
             if query.bidirectional {
-                self.axis(&plan.previous().swapped(), 4, &mut answer).await?;
+                self.axis(&plan.previous().swapped(), 4, &mut answer)
+                    .await?;
             }
         }
         answer.milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -189,8 +281,11 @@ impl Engine {
     async fn axis(&self, plan: &Plan, axis: u8, answer: &mut Answer) -> Result<(), QueryError> {
         let snapshot = self.store.snapshot(plan.from, plan.to);
         let context = self.open(plan.resolution(), &snapshot).await?;
-        let totals = self.cells(&context, &plan.total_sql(), &[], true, answer).await?;
-        let everything: HashMap<i64, Cell> = totals.into_iter().map(|(t, _, cell)| (t, cell)).collect();
+        let totals = self
+            .cells(&context, &plan.total_sql(), &[], true, answer)
+            .await?;
+        let everything: HashMap<i64, Cell> =
+            totals.into_iter().map(|(t, _, cell)| (t, cell)).collect();
         let mut whole = Cell::default();
         everything.values().for_each(|cell| whole.add(cell));
         answer.stored_rows += whole.flows as u64;
@@ -198,11 +293,22 @@ impl Engine {
         let mut shown: HashMap<i64, Cell> = HashMap::new();
         let mut shown_total = Cell::default();
         if !plan.dimensions.is_empty() {
-            let top = self.cells(&context, &plan.top_sql(), &plan.dimensions, false, answer).await?;
+            let top = self
+                .cells(&context, &plan.top_sql(), &plan.dimensions, false, answer)
+                .await?;
             let keys: Vec<Vec<Value>> = top.iter().map(|(_, key, _)| key.clone()).collect();
             let mut series: HashMap<Vec<Value>, HashMap<i64, Cell>> = HashMap::new();
             if plan.series && !keys.is_empty() {
-                for (t, key, cell) in self.cells(&context, &plan.series_sql(&keys), &plan.dimensions, true, answer).await? {
+                for (t, key, cell) in self
+                    .cells(
+                        &context,
+                        &plan.series_sql(&keys),
+                        &plan.dimensions,
+                        true,
+                        answer,
+                    )
+                    .await?
+                {
                     shown.entry(t).or_default().add(&cell);
                     series.entry(key).or_default().insert(t, cell);
                 }
@@ -212,11 +318,17 @@ impl Engine {
                 shown_total.add(&cell);
                 let points = series.remove(&key).unwrap_or_default();
                 let texts = |of: fn(&Value, Kind) -> String| {
-                    plan.dimensions.iter().zip(&key).map(|(dimension, value)| of(value, dimension.kind)).collect()
+                    plan.dimensions
+                        .iter()
+                        .zip(&key)
+                        .map(|(dimension, value)| of(value, dimension.kind))
+                        .collect()
                 };
                 let mut row = row_of(plan, axis, "row", &cell, &points);
                 (row.key, row.literal) = (texts(Value::show), texts(Value::literal));
-                row.tied = above.zip(row.band).is_some_and(|(above, own)| own[1] > above[0]);
+                row.tied = above
+                    .zip(row.band)
+                    .is_some_and(|(above, own)| own[1] > above[0]);
                 above = row.band;
                 answer.rows.push(row);
             }
@@ -224,13 +336,17 @@ impl Engine {
             // Counts are integers below 2⁵³ in practice; flows decide whether other keys exist at all.
             if rest.flows >= 1.0 {
                 answer.more = true;
-                let points = everything.iter().map(|(t, all)| (*t, all.without(&shown.get(t).copied().unwrap_or_default())));
+                let points = everything
+                    .iter()
+                    .map(|(t, all)| (*t, all.without(&shown.get(t).copied().unwrap_or_default())));
                 let mut row = row_of(plan, axis, "other", &rest, &points.collect());
                 row.key = vec!["Other".to_owned()];
                 answer.rows.push(row);
             }
         }
-        answer.rows.push(row_of(plan, axis, "total", &whole, &everything));
+        answer
+            .rows
+            .push(row_of(plan, axis, "total", &whole, &everything));
         Ok(())
     }
 
@@ -259,17 +375,37 @@ impl Engine {
         let mut coverage = Coverage::default();
         let mut exporters: HashMap<String, Minute> = HashMap::new();
         for (_, exporter, minute) in self.store.db.minutes(from, to)? {
-            coverage.arrived += minute.arrived;
-            coverage.lost += minute.lost;
             coverage.received += minute.received;
             coverage.rejected += minute.rejected;
             let sum = exporters.entry(exporter).or_default();
             (sum.arrived, sum.lost) = (sum.arrived + minute.arrived, sum.lost + minute.lost);
         }
-        coverage.percent = account::coverage(coverage.arrived, coverage.lost);
+        let mut formats: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (name, sum) in &exporters {
+            let format = name.rsplit(' ').next().unwrap_or("").to_owned();
+            let all = formats.entry(format).or_default();
+            *all = (all.0 + sum.arrived, all.1 + sum.lost);
+        }
+        formats.retain(|_, (arrived, lost)| *arrived + *lost > 0);
+        let format = |(format, (arrived, lost))| FormatCoverage {
+            format,
+            percent: account::coverage(arrived, lost),
+            arrived,
+            lost,
+        };
+        coverage.formats = formats.into_iter().map(format).collect();
+        coverage.percent = coverage
+            .formats
+            .iter()
+            .map(|format| format.percent)
+            .min_by(f64::total_cmp);
         let lossy = exporters.into_iter().filter(|(_, sum)| sum.lost > 0);
-        coverage.lossy = lossy.map(|(name, sum)| (name, 100.0 - account::coverage(sum.arrived, sum.lost))).collect();
-        coverage.lossy.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        coverage.lossy = lossy
+            .map(|(name, sum)| (name, 100.0 - account::coverage(sum.arrived, sum.lost)))
+            .collect();
+        coverage
+            .lossy
+            .sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         coverage.lossy.truncate(10);
         Ok(coverage)
     }
@@ -278,10 +414,18 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::answer`].
-    pub async fn flows(&self, from: i64, to: i64, filter: &str, limit: u32) -> Result<Vec<HashMap<&'static str, String>>, QueryError> {
+    pub async fn flows(
+        &self,
+        from: i64,
+        to: i64,
+        filter: &str,
+        limit: u32,
+    ) -> Result<Vec<HashMap<&'static str, String>>, QueryError> {
         let filter = super::filter::parse(filter)?.sql();
         let work = async {
-            let context = self.open(Resolution::Raw, &self.store.snapshot(from, to)).await?;
+            let context = self
+                .open(Resolution::Raw, &self.store.snapshot(from, to))
+                .await?;
             let sql = format!(
                 "SELECT * FROM flows WHERE time >= {from} AND time < {to} AND {filter} ORDER BY time DESC LIMIT {}",
                 limit.min(1000)
@@ -289,12 +433,23 @@ impl Engine {
             let batches = context.sql(&sql).await?.collect().await?;
             let mut rows = Vec::new();
             for batch in &batches {
-                let values: Result<Vec<_>, DataFusionError> =
-                    DIMENSIONS.iter().map(|dimension| Ok((dimension, values(batch, dimension)?))).collect();
+                let values: Result<Vec<_>, DataFusionError> = DIMENSIONS
+                    .iter()
+                    .map(|dimension| Ok((dimension, values(batch, dimension)?)))
+                    .collect();
                 let values = values?;
-                let numbers = ["time", "samples", "bytes", "packets", "l2_bytes", "discards"];
-                let numbers: Result<Vec<_>, DataFusionError> =
-                    numbers.into_iter().map(|name| Ok((name, numbers_of::<Int64Type>(batch, name, &DataType::Int64)?))).collect();
+                let numbers = [
+                    "time", "samples", "bytes", "packets", "l2_bytes", "discards",
+                ];
+                let numbers: Result<Vec<_>, DataFusionError> = numbers
+                    .into_iter()
+                    .map(|name| {
+                        Ok((
+                            name,
+                            numbers_of::<Int64Type>(batch, name, &DataType::Int64)?,
+                        ))
+                    })
+                    .collect();
                 let numbers = numbers?;
                 for at in 0..batch.num_rows() {
                     let mut row: HashMap<&'static str, String> = HashMap::new();
@@ -304,7 +459,10 @@ impl Engine {
                         }
                     }
                     for (name, column) in &numbers {
-                        row.insert(name, column.get(at).map_or_else(String::new, ToString::to_string));
+                        row.insert(
+                            name,
+                            column.get(at).map_or_else(String::new, ToString::to_string),
+                        );
                     }
                     rows.push(row);
                 }
@@ -318,8 +476,16 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::answer`].
-    pub async fn complete(&self, name: &str, prefix: &str, from: i64, to: i64) -> Result<Vec<String>, QueryError> {
-        let Some(column) = dimension(name).filter(|dimension| dimension.in_totals) else { return Ok(Vec::new()) };
+    pub async fn complete(
+        &self,
+        name: &str,
+        prefix: &str,
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<String>, QueryError> {
+        let Some(column) = dimension(name).filter(|dimension| dimension.in_totals) else {
+            return Ok(Vec::new());
+        };
         let query = Query {
             from: from - from.rem_euclid(60),
             to: to + (-to).rem_euclid(60),
@@ -333,13 +499,23 @@ impl Engine {
         };
         let answer = self.answer(&query).await?;
         let prefix = prefix.to_lowercase();
-        let values = answer.rows.into_iter().filter(|row| row.role == "row").filter_map(|row| row.literal.into_iter().next());
+        let values = answer
+            .rows
+            .into_iter()
+            .filter(|row| row.role == "row")
+            .filter_map(|row| row.literal.into_iter().next());
         let starts = |value: &String| value.to_lowercase().trim_matches('"').starts_with(&prefix);
         Ok(values.filter(starts).take(20).collect())
     }
 }
 
-fn row_of(plan: &Plan, axis: u8, role: &'static str, cell: &Cell, series: &HashMap<i64, Cell>) -> AnswerRow {
+fn row_of(
+    plan: &Plan,
+    axis: u8,
+    role: &'static str,
+    cell: &Cell,
+    series: &HashMap<i64, Cell>,
+) -> AnswerRow {
     let factor = plan.metric.factor();
     let per_second = factor / plan.step as f64;
     let mut row = AnswerRow {
@@ -353,10 +529,16 @@ fn row_of(plan: &Plan, axis: u8, role: &'static str, cell: &Cell, series: &HashM
     };
     if plan.series {
         let empty = Cell::default();
-        let cells = || (plan.from..plan.to).step_by(plan.step as usize).map(|t| series.get(&t).unwrap_or(&empty));
+        let cells = || {
+            (plan.from..plan.to)
+                .step_by(plan.step as usize)
+                .map(|t| series.get(&t).unwrap_or(&empty))
+        };
         row.points = cells().map(|cell| cell.value * per_second).collect();
         if cells().any(|cell| cell.variance > 0.0) {
-            row.half = cells().map(|cell| half(cell.value, cell.variance, cell.n) * per_second).collect();
+            row.half = cells()
+                .map(|cell| half(cell.value, cell.variance, cell.n) * per_second)
+                .collect();
         }
         row.last = row.points.last().copied().unwrap_or(0.0);
         let mut sorted = row.points.clone();
@@ -371,7 +553,9 @@ fn row_of(plan: &Plan, axis: u8, role: &'static str, cell: &Cell, series: &HashM
 }
 
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, DataFusionError> {
-    batch.column_by_name(name).ok_or_else(|| DataFusionError::Internal(format!("no column {name}")))
+    batch
+        .column_by_name(name)
+        .ok_or_else(|| DataFusionError::Internal(format!("no column {name}")))
 }
 
 fn numbers_of<T: datafusion::arrow::datatypes::ArrowPrimitiveType>(
@@ -380,7 +564,9 @@ fn numbers_of<T: datafusion::arrow::datatypes::ArrowPrimitiveType>(
     of: &DataType,
 ) -> Result<Vec<T::Native>, DataFusionError> {
     let column = cast(column(batch, name)?, of)?;
-    let numbers = column.as_primitive_opt::<T>().ok_or_else(|| DataFusionError::Internal(format!("{name} is no number")))?;
+    let numbers = column
+        .as_primitive_opt::<T>()
+        .ok_or_else(|| DataFusionError::Internal(format!("{name} is no number")))?;
     Ok(numbers.iter().map(Option::unwrap_or_default).collect())
 }
 
@@ -388,15 +574,36 @@ fn numbers_of<T: datafusion::arrow::datatypes::ArrowPrimitiveType>(
 fn values(batch: &RecordBatch, of: &Dimension) -> Result<Vec<Value>, DataFusionError> {
     match of.kind {
         Kind::Address => {
-            let word = |part: &str| numbers_of::<UInt64Type>(batch, &format!("{}_{part}", of.column), &DataType::UInt64);
-            Ok(word("hi")?.into_iter().zip(word("lo")?).map(|(high, low)| Value::Address(high, low)).collect())
+            let word = |part: &str| {
+                numbers_of::<UInt64Type>(batch, &format!("{}_{part}", of.column), &DataType::UInt64)
+            };
+            Ok(word("hi")?
+                .into_iter()
+                .zip(word("lo")?)
+                .map(|(high, low)| Value::Address(high, low))
+                .collect())
         }
         Kind::Text => {
             let texts = cast(column(batch, of.column)?, &DataType::Utf8)?;
-            let texts = texts.as_string_opt::<i32>().ok_or_else(|| DataFusionError::Internal("no text".to_owned()))?;
-            Ok((0..texts.len()).map(|at| Value::Text(if texts.is_null(at) { String::new() } else { texts.value(at).to_owned() })).collect())
+            let texts = texts
+                .as_string_opt::<i32>()
+                .ok_or_else(|| DataFusionError::Internal("no text".to_owned()))?;
+            Ok((0..texts.len())
+                .map(|at| {
+                    Value::Text(if texts.is_null(at) {
+                        String::new()
+                    } else {
+                        texts.value(at).to_owned()
+                    })
+                })
+                .collect())
         }
-        _ => Ok(numbers_of::<UInt64Type>(batch, of.column, &DataType::UInt64)?.into_iter().map(Value::Number).collect()),
+        _ => Ok(
+            numbers_of::<UInt64Type>(batch, of.column, &DataType::UInt64)?
+                .into_iter()
+                .map(Value::Number)
+                .collect(),
+        ),
     }
 }
 
@@ -406,15 +613,25 @@ fn read_cells(
     timed: bool,
     cells: &mut Vec<(i64, Vec<Value>, Cell)>,
 ) -> Result<(), DataFusionError> {
-    let times = if timed { numbers_of::<Int64Type>(batch, "t", &DataType::Int64)? } else { vec![0; batch.num_rows()] };
+    let times = if timed {
+        numbers_of::<Int64Type>(batch, "t", &DataType::Int64)?
+    } else {
+        vec![0; batch.num_rows()]
+    };
     let floats = |name: &str| numbers_of::<Float64Type>(batch, name, &DataType::Float64);
     let (value, variance, n) = (floats("value")?, floats("variance")?, floats("n")?);
     let (flows, unknown) = (floats("flows")?, floats("unknown")?);
-    let keys: Result<Vec<Vec<Value>>, _> = dimensions.iter().map(|dimension| values(batch, dimension)).collect();
+    let keys: Result<Vec<Vec<Value>>, _> = dimensions
+        .iter()
+        .map(|dimension| values(batch, dimension))
+        .collect();
     let keys = keys?;
     let at = |column: &[f64], row: usize| column.get(row).copied().unwrap_or(0.0);
     for (row, time) in times.into_iter().enumerate() {
-        let key = keys.iter().filter_map(|column| column.get(row).cloned()).collect();
+        let key = keys
+            .iter()
+            .filter_map(|column| column.get(row).cloned())
+            .collect();
         let cell = Cell {
             value: at(&value, row),
             variance: at(&variance, row),

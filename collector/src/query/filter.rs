@@ -100,17 +100,27 @@ pub enum Expr {
 /// With the place of the first thing that is not understood.
 pub fn parse(text: &str) -> Result<Expr, FilterError> {
     if text.len() > MOST_BYTES {
-        return Err(FilterError { at: MOST_BYTES, message: format!("a filter has at most {MOST_BYTES} bytes") });
+        return Err(FilterError {
+            at: MOST_BYTES,
+            message: format!("a filter has at most {MOST_BYTES} bytes"),
+        });
     }
     let tokens = lex(text)?;
     if tokens.is_empty() {
         return Ok(Expr::All);
     }
-    let mut parser = Parser { tokens, at: 0, end: text.len() };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        end: text.len(),
+    };
     let expr = parser.or(0)?;
     match parser.peek() {
         None => Ok(expr),
-        Some(token) => Err(FilterError { at: token.at, message: format!("expected AND, OR or the end, found {}", token.show()) }),
+        Some(token) => Err(FilterError {
+            at: token.at,
+            message: format!("expected AND, OR or the end, found {}", token.show()),
+        }),
     }
 }
 
@@ -141,7 +151,9 @@ impl Token {
     }
 }
 
-const SYMBOLS: [&str; 13] = ["!<<", "<<", "<=", ">=", "!=", "<>", "==", "=", "<", ">", "(", ")", ","];
+const SYMBOLS: [&str; 13] = [
+    "!<<", "<<", "<=", ">=", "!=", "<>", "==", "=", "<", ">", "(", ")", ",",
+];
 
 fn lex(text: &str) -> Result<Vec<Token>, FilterError> {
     let mut tokens = Vec::new();
@@ -154,7 +166,10 @@ fn lex(text: &str) -> Result<Vec<Token>, FilterError> {
             at += rest.find('\n').unwrap_or(rest.len());
         } else if rest.starts_with("/*") {
             let Some(end) = rest.find("*/") else {
-                return Err(FilterError { at, message: "the comment has no end: add */".to_owned() });
+                return Err(FilterError {
+                    at,
+                    message: "the comment has no end: add */".to_owned(),
+                });
             };
             at += end + 2;
         } else if first == '"' || first == '\'' {
@@ -162,17 +177,31 @@ fn lex(text: &str) -> Result<Vec<Token>, FilterError> {
                 at,
                 message: format!("the text has no end: add {first}"),
             })?;
-            tokens.push(Token { at, lexeme: Lexeme::Quoted(value) });
+            tokens.push(Token {
+                at,
+                lexeme: Lexeme::Quoted(value),
+            });
             at += length;
         } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-            tokens.push(Token { at, lexeme: Lexeme::Symbol(symbol) });
+            tokens.push(Token {
+                at,
+                lexeme: Lexeme::Symbol(symbol),
+            });
             at += symbol.len();
         } else {
-            let end = rest.find(|letter: char| letter.is_whitespace() || "()<>=!,\"'".contains(letter)).unwrap_or(rest.len());
+            let end = rest
+                .find(|letter: char| letter.is_whitespace() || "()<>=!,\"'".contains(letter))
+                .unwrap_or(rest.len());
             if end == 0 {
-                return Err(FilterError { at, message: format!("unexpected {first:?}") });
+                return Err(FilterError {
+                    at,
+                    message: format!("unexpected {first:?}"),
+                });
             }
-            tokens.push(Token { at, lexeme: Lexeme::Word(rest.get(..end).unwrap_or("").to_owned()) });
+            tokens.push(Token {
+                at,
+                lexeme: Lexeme::Word(rest.get(..end).unwrap_or("").to_owned()),
+            });
             at += end;
         }
     }
@@ -186,7 +215,11 @@ fn quoted(rest: &str, quote: char) -> Option<(String, usize)> {
         if letter == quote {
             return Some((value, at + 1));
         }
-        value.push(if letter == '\\' { letters.next()?.1 } else { letter });
+        value.push(if letter == '\\' {
+            letters.next()?.1
+        } else {
+            letter
+        });
     }
     None
 }
@@ -198,8 +231,14 @@ struct Parser {
 }
 
 /// Names that stand for a dimension on either side.
-const EITHER: [(&str, &str); 6] =
-    [("Addr", "SrcAddr"), ("Port", "SrcPort"), ("AS", "SrcAS"), ("Net", "SrcNet"), ("If", "InIf"), ("IfName", "InIfName")];
+const EITHER: [(&str, &str); 6] = [
+    ("Addr", "SrcAddr"),
+    ("Port", "SrcPort"),
+    ("AS", "SrcAS"),
+    ("Net", "SrcNet"),
+    ("If", "InIf"),
+    ("IfName", "InIfName"),
+];
 
 impl Parser {
     fn peek(&self) -> Option<&Token> {
@@ -209,7 +248,10 @@ impl Parser {
     fn next(&mut self, wanted: &str) -> Result<Token, FilterError> {
         let token = self.tokens.get(self.at).cloned();
         self.at += 1;
-        token.ok_or_else(|| FilterError { at: self.end, message: format!("the filter ends where {wanted} is expected") })
+        token.ok_or_else(|| FilterError {
+            at: self.end,
+            message: format!("the filter ends where {wanted} is expected"),
+        })
     }
 
     fn word(&mut self, word: &str) -> bool {
@@ -219,7 +261,9 @@ impl Parser {
     }
 
     fn symbol(&mut self, symbol: &'static str) -> bool {
-        let found = self.peek().is_some_and(|token| token.lexeme == Lexeme::Symbol(symbol));
+        let found = self
+            .peek()
+            .is_some_and(|token| token.lexeme == Lexeme::Symbol(symbol));
         self.at += usize::from(found);
         found
     }
@@ -229,7 +273,11 @@ impl Parser {
         while self.word("OR") {
             parts.push(self.and(depth)?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Expr::Or(parts) })
+        Ok(if parts.len() == 1 {
+            parts.remove(0)
+        } else {
+            Expr::Or(parts)
+        })
     }
 
     fn and(&mut self, depth: usize) -> Result<Expr, FilterError> {
@@ -237,13 +285,20 @@ impl Parser {
         while self.word("AND") {
             parts.push(self.unit(depth)?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Expr::And(parts) })
+        Ok(if parts.len() == 1 {
+            parts.remove(0)
+        } else {
+            Expr::And(parts)
+        })
     }
 
     fn unit(&mut self, depth: usize) -> Result<Expr, FilterError> {
         if depth > MOST_DEPTH {
             let at = self.peek().map_or(self.end, |token| token.at);
-            return Err(FilterError { at, message: format!("more than {MOST_DEPTH} levels of brackets") });
+            return Err(FilterError {
+                at,
+                message: format!("more than {MOST_DEPTH} levels of brackets"),
+            });
         }
         if self.word("NOT") {
             return Ok(Expr::Not(Box::new(self.unit(depth + 1)?)));
@@ -252,7 +307,10 @@ impl Parser {
             let inner = self.or(depth + 1)?;
             let close = self.next("\")\"")?;
             if close.lexeme != Lexeme::Symbol(")") {
-                return Err(FilterError { at: close.at, message: format!("expected \")\", found {}", close.show()) });
+                return Err(FilterError {
+                    at: close.at,
+                    message: format!("expected \")\", found {}", close.show()),
+                });
             }
             return Ok(inner);
         }
@@ -262,24 +320,39 @@ impl Parser {
     fn condition(&mut self) -> Result<Expr, FilterError> {
         let token = self.next("a column")?;
         let Lexeme::Word(name) = &token.lexeme else {
-            return Err(FilterError { at: token.at, message: format!("expected a column, found {}", token.show()) });
+            return Err(FilterError {
+                at: token.at,
+                message: format!("expected a column, found {}", token.show()),
+            });
         };
         if let Some(column) = dimension(name) {
             return self.operator(column);
         }
-        let either = EITHER.iter().find(|(either, _)| either.eq_ignore_ascii_case(name));
+        let either = EITHER
+            .iter()
+            .find(|(either, _)| either.eq_ignore_ascii_case(name));
         let Some(source) = either.and_then(|(_, source)| dimension(source)) else {
-            return Err(FilterError { at: token.at, message: format!("unknown column {name}") });
+            return Err(FilterError {
+                at: token.at,
+                message: format!("unknown column {name}"),
+            });
         };
         let condition = self.operator(source)?;
         let other = condition.swapped();
         // "Port != 53" is neither side 53; "Port = 53" is at least one side.
-        Ok(if condition.is_negative() { Expr::And(vec![condition, other]) } else { Expr::Or(vec![condition, other]) })
+        Ok(if condition.is_negative() {
+            Expr::And(vec![condition, other])
+        } else {
+            Expr::Or(vec![condition, other])
+        })
     }
 
     fn operator(&mut self, column: &'static Dimension) -> Result<Expr, FilterError> {
         let token = self.next("an operator")?;
-        let refuse = |message: String| FilterError { at: token.at, message };
+        let refuse = |message: String| FilterError {
+            at: token.at,
+            message,
+        };
         let op = match &token.lexeme {
             Lexeme::Symbol("=" | "==") => Op::Eq,
             Lexeme::Symbol("!=" | "<>") => Op::Ne,
@@ -289,43 +362,75 @@ impl Parser {
             Lexeme::Symbol(">=") => Op::Ge,
             Lexeme::Symbol(symbol @ ("<<" | "!<<")) => {
                 if column.kind != Kind::Address {
-                    return Err(refuse(format!("{symbol} is for addresses; {} is none", column.name)));
+                    return Err(refuse(format!(
+                        "{symbol} is for addresses; {} is none",
+                        column.name
+                    )));
                 }
                 let value = self.next("a prefix")?;
                 let inside = prefix(column, &value)?;
-                return Ok(if *symbol == "<<" { inside } else { Expr::Not(Box::new(inside)) });
+                return Ok(if *symbol == "<<" {
+                    inside
+                } else {
+                    Expr::Not(Box::new(inside))
+                });
             }
             Lexeme::Word(word) => return self.word_operator(column, word, token.at),
-            _ => return Err(refuse(format!("expected an operator after {}, found {}", column.name, token.show()))),
+            _ => {
+                return Err(refuse(format!(
+                    "expected an operator after {}, found {}",
+                    column.name,
+                    token.show()
+                )));
+            }
         };
         let ordered = matches!(op, Op::Lt | Op::Le | Op::Gt | Op::Ge);
         if ordered && column.kind != Kind::Number {
-            return Err(refuse(format!("{} can be compared with =, != and IN only", column.name)));
+            return Err(refuse(format!(
+                "{} can be compared with =, != and IN only",
+                column.name
+            )));
         }
         let value = self.next("a value")?;
         if let Lexeme::Word(word) = &value.lexeme
             && let Some(other) = dimension(word)
         {
             if other.kind != column.kind {
-                return Err(FilterError { at: value.at, message: format!("{} and {} are of different types", column.name, other.name) });
+                return Err(FilterError {
+                    at: value.at,
+                    message: format!("{} and {} are of different types", column.name, other.name),
+                });
             }
             return Ok(Expr::Columns(column, op, other));
         }
         // "SrcAddr = prefix" is understood as it is meant.
-        if column.kind == Kind::Address && value_text(&value).is_some_and(|text| text.contains('/')) {
+        if column.kind == Kind::Address && value_text(&value).is_some_and(|text| text.contains('/'))
+        {
             let inside = prefix(column, &value)?;
-            return Ok(if op == Op::Eq { inside } else { Expr::Not(Box::new(inside)) });
+            return Ok(if op == Op::Eq {
+                inside
+            } else {
+                Expr::Not(Box::new(inside))
+            });
         }
         Ok(Expr::Compare(column, op, literal(column, &value)?))
     }
 
-    fn word_operator(&mut self, column: &'static Dimension, word: &str, at: usize) -> Result<Expr, FilterError> {
+    fn word_operator(
+        &mut self,
+        column: &'static Dimension,
+        word: &str,
+        at: usize,
+    ) -> Result<Expr, FilterError> {
         let upper = word.to_ascii_uppercase();
         let negative = match upper.as_str() {
             "NOT" => {
                 let next = self.next("IN")?;
                 if !next.is_word("IN") {
-                    return Err(FilterError { at: next.at, message: format!("expected IN after NOT, found {}", next.show()) });
+                    return Err(FilterError {
+                        at: next.at,
+                        message: format!("expected IN after NOT, found {}", next.show()),
+                    });
                 }
                 true
             }
@@ -333,25 +438,48 @@ impl Parser {
             "NOTIN" => true,
             "LIKE" | "UNLIKE" | "ILIKE" | "IUNLIKE" => {
                 if column.kind != Kind::Text {
-                    return Err(FilterError { at, message: format!("{word} is for texts; {} is none", column.name) });
+                    return Err(FilterError {
+                        at,
+                        message: format!("{word} is for texts; {} is none", column.name),
+                    });
                 }
                 let value = self.next("a pattern")?;
                 let Some(pattern) = value_text(&value) else {
-                    return Err(FilterError { at: value.at, message: format!("expected a pattern, found {}", value.show()) });
+                    return Err(FilterError {
+                        at: value.at,
+                        message: format!("expected a pattern, found {}", value.show()),
+                    });
                 };
                 let like = Expr::Like(column, pattern.to_owned(), upper.starts_with('I'));
-                return Ok(if upper.contains("UN") { Expr::Not(Box::new(like)) } else { like });
+                return Ok(if upper.contains("UN") {
+                    Expr::Not(Box::new(like))
+                } else {
+                    like
+                });
             }
-            _ => return Err(FilterError { at, message: format!("expected an operator after {}, found \"{word}\"", column.name) }),
+            _ => {
+                return Err(FilterError {
+                    at,
+                    message: format!(
+                        "expected an operator after {}, found \"{word}\"",
+                        column.name
+                    ),
+                });
+            }
         };
         let open = self.next("\"(\"")?;
         if open.lexeme != Lexeme::Symbol("(") {
-            return Err(FilterError { at: open.at, message: format!("expected \"(\" after IN, found {}", open.show()) });
+            return Err(FilterError {
+                at: open.at,
+                message: format!("expected \"(\" after IN, found {}", open.show()),
+            });
         }
         let (mut values, mut prefixes) = (Vec::new(), Vec::new());
         loop {
             let value = self.next("a value")?;
-            if column.kind == Kind::Address && value_text(&value).is_some_and(|text| text.contains('/')) {
+            if column.kind == Kind::Address
+                && value_text(&value).is_some_and(|text| text.contains('/'))
+            {
                 prefixes.push(prefix(column, &value)?);
             } else {
                 values.push(literal(column, &value)?);
@@ -360,14 +488,27 @@ impl Parser {
             match next.lexeme {
                 Lexeme::Symbol(",") => {}
                 Lexeme::Symbol(")") => break,
-                _ => return Err(FilterError { at: next.at, message: format!("expected \",\" or \")\", found {}", next.show()) }),
+                _ => {
+                    return Err(FilterError {
+                        at: next.at,
+                        message: format!("expected \",\" or \")\", found {}", next.show()),
+                    });
+                }
             }
         }
         if !values.is_empty() {
             prefixes.push(Expr::In(column, values));
         }
-        let any = if prefixes.len() == 1 { prefixes.remove(0) } else { Expr::Or(prefixes) };
-        Ok(if negative { Expr::Not(Box::new(any)) } else { any })
+        let any = if prefixes.len() == 1 {
+            prefixes.remove(0)
+        } else {
+            Expr::Or(prefixes)
+        };
+        Ok(if negative {
+            Expr::Not(Box::new(any))
+        } else {
+            any
+        })
     }
 }
 
@@ -392,24 +533,45 @@ fn prefix(column: &'static Dimension, token: &Token) -> Result<Expr, FilterError
 }
 
 fn literal(column: &'static Dimension, token: &Token) -> Result<Value, FilterError> {
-    let refuse = |what: &str| FilterError { at: token.at, message: format!("expected {what}, found {}", token.show()) };
+    let refuse = |what: &str| FilterError {
+        at: token.at,
+        message: format!("expected {what}, found {}", token.show()),
+    };
     let text = value_text(token).ok_or_else(|| refuse("a value"))?;
-    let number = || text.strip_prefix("0x").map_or_else(|| text.parse::<u64>().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+    let number = || {
+        text.strip_prefix("0x").map_or_else(
+            || text.parse::<u64>().ok(),
+            |hex| u64::from_str_radix(hex, 16).ok(),
+        )
+    };
     match column.kind {
         Kind::Text => Ok(Value::Text(text.to_owned())),
-        Kind::Number => number().map(Value::Number).ok_or_else(|| refuse("a number")),
+        Kind::Number => number()
+            .map(Value::Number)
+            .ok_or_else(|| refuse("a number")),
         Kind::Asn => {
-            let digits = text.get(..2).filter(|start| start.eq_ignore_ascii_case("AS")).map_or(text, |_| text.get(2..).unwrap_or(""));
-            digits.parse::<u32>().map(|number| Value::Number(number.into())).map_err(|_| refuse("an AS number"))
+            let digits = text
+                .get(..2)
+                .filter(|start| start.eq_ignore_ascii_case("AS"))
+                .map_or(text, |_| text.get(2..).unwrap_or(""));
+            digits
+                .parse::<u32>()
+                .map(|number| Value::Number(number.into()))
+                .map_err(|_| refuse("an AS number"))
         }
         Kind::Protocol => match columns::protocol(text) {
             Some(number) => Ok(Value::Number(number.into())),
-            None => text.parse::<u8>().map(|number| Value::Number(number.into())).map_err(|_| refuse("a protocol's number or name")),
+            None => text
+                .parse::<u8>()
+                .map(|number| Value::Number(number.into()))
+                .map_err(|_| refuse("a protocol's number or name")),
         },
         Kind::EtherType => match text.to_ascii_lowercase().as_str() {
             "ipv4" => Ok(Value::Number(0x0800)),
             "ipv6" => Ok(Value::Number(0x86dd)),
-            _ => number().map(Value::Number).ok_or_else(|| refuse("IPv4, IPv6 or an EtherType")),
+            _ => number()
+                .map(Value::Number)
+                .ok_or_else(|| refuse("IPv4, IPv6 or an EtherType")),
         },
         Kind::Address => match text.parse::<IpAddr>() {
             Ok(ip) => {
@@ -458,17 +620,30 @@ impl Expr {
             },
             Expr::Columns(a, op, b) if a.kind == Kind::Address => {
                 let equal = format!("({0}_hi = {1}_hi AND {0}_lo = {1}_lo)", a.column, b.column);
-                if *op == Op::Eq { equal } else { format!("(NOT {equal})") }
+                if *op == Op::Eq {
+                    equal
+                } else {
+                    format!("(NOT {equal})")
+                }
             }
             Expr::Columns(a, op, b) => format!("{} {} {}", a.column, op.sql(), b.column),
             Expr::In(column, values) => {
-                let parts: Vec<String> = values.iter().map(|value| equals_sql(column, value)).collect();
+                let parts: Vec<String> = values
+                    .iter()
+                    .map(|value| equals_sql(column, value))
+                    .collect();
                 format!("({})", parts.join(" OR "))
             }
             Expr::Inside(column, first, last) => inside_sql(column.column, *first, *last),
-            Expr::Like(column, pattern, false) => format!("{} LIKE {}", column.column, quote_sql(pattern)),
+            Expr::Like(column, pattern, false) => {
+                format!("{} LIKE {}", column.column, quote_sql(pattern))
+            }
             Expr::Like(column, pattern, true) => {
-                format!("lower({}) LIKE {}", column.column, quote_sql(&pattern.to_lowercase()))
+                format!(
+                    "lower({}) LIKE {}",
+                    column.column,
+                    quote_sql(&pattern.to_lowercase())
+                )
             }
         }
     }
@@ -482,10 +657,16 @@ impl Expr {
             Expr::Or(parts) => parts.iter().any(|part| part.holds(row)),
             Expr::Not(inner) => !inner.holds(row),
             Expr::Compare(column, op, value) => op.holds(columns::value(column, row).cmp(value)),
-            Expr::Columns(a, op, b) => op.holds(columns::value(a, row).cmp(&columns::value(b, row))),
+            Expr::Columns(a, op, b) => {
+                op.holds(columns::value(a, row).cmp(&columns::value(b, row)))
+            }
             Expr::In(column, values) => values.contains(&columns::value(column, row)),
             Expr::Inside(column, first, last) => {
-                let ip = if column.column == "src" { row.src } else { row.dst };
+                let ip = if column.column == "src" {
+                    row.src
+                } else {
+                    row.dst
+                };
                 (*first..=*last).contains(&u128::from(ip))
             }
             Expr::Like(column, pattern, fold) => match columns::value(column, row) {
@@ -509,7 +690,9 @@ impl Expr {
             Expr::Columns(a, op, b) => Expr::Columns(swapped(a), *op, swapped(b)),
             Expr::In(column, values) => Expr::In(swapped(column), values.clone()),
             Expr::Inside(column, first, last) => Expr::Inside(swapped(column), *first, *last),
-            Expr::Like(column, pattern, fold) => Expr::Like(swapped(column), pattern.clone(), *fold),
+            Expr::Like(column, pattern, fold) => {
+                Expr::Like(swapped(column), pattern.clone(), *fold)
+            }
         }
     }
 
@@ -521,12 +704,18 @@ impl Expr {
             Expr::And(parts) | Expr::Or(parts) => parts.iter().all(Expr::in_totals),
             Expr::Not(inner) => inner.in_totals(),
             Expr::Columns(a, _, b) => a.in_totals && b.in_totals,
-            Expr::Compare(column, ..) | Expr::In(column, _) | Expr::Inside(column, ..) | Expr::Like(column, ..) => column.in_totals,
+            Expr::Compare(column, ..)
+            | Expr::In(column, _)
+            | Expr::Inside(column, ..)
+            | Expr::Like(column, ..) => column.in_totals,
         }
     }
 
     fn is_negative(&self) -> bool {
-        matches!(self, Expr::Not(_) | Expr::Compare(_, Op::Ne, _) | Expr::Columns(_, Op::Ne, _))
+        matches!(
+            self,
+            Expr::Not(_) | Expr::Compare(_, Op::Ne, _) | Expr::Columns(_, Op::Ne, _)
+        )
     }
 }
 
@@ -543,7 +732,8 @@ fn inside_sql(column: &str, first: u128, last: u128) -> String {
 
 /// SQL's LIKE: `%` any letters, `_` one letter.
 fn like(text: &str, pattern: &str) -> bool {
-    let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
+    let (text, pattern): (Vec<char>, Vec<char>) =
+        (text.chars().collect(), pattern.chars().collect());
     let (mut t, mut p) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -552,7 +742,9 @@ fn like(text: &str, pattern: &str) -> bool {
                 star = Some((p + 1, t));
                 p += 1;
             }
-            Some(letter) if *letter == '_' || text.get(t) == Some(letter) => (t, p) = (t + 1, p + 1),
+            Some(letter) if *letter == '_' || text.get(t) == Some(letter) => {
+                (t, p) = (t + 1, p + 1)
+            }
             _ => match star {
                 // The last % takes one letter more.
                 Some((behind, taken)) => {
@@ -579,18 +771,39 @@ mod tests {
         for (filter, expected) in [
             ("", "1 = 1"),
             ("SrcAS = AS2906", "src_as = 2906"),
-            ("srcas IN (AS2906, 15169)", "(src_as = 2906 OR src_as = 15169)"),
+            (
+                "srcas IN (AS2906, 15169)",
+                "(src_as = 2906 OR src_as = 15169)",
+            ),
             ("ExporterName LIKE th2-%", "exporter_name LIKE 'th2-%'"),
-            ("ExporterName ILIKE 'TH%'", "lower(exporter_name) LIKE 'th%'"),
-            ("Proto = udp AND NOT DstPort >= 1024", "(proto = 17 AND (NOT dst_port >= 1024))"),
+            (
+                "ExporterName ILIKE 'TH%'",
+                "lower(exporter_name) LIKE 'th%'",
+            ),
+            (
+                "Proto = udp AND NOT DstPort >= 1024",
+                "(proto = 17 AND (NOT dst_port >= 1024))",
+            ),
             ("DstPort != SrcPort -- comment", "dst_port <> src_port"),
-            ("EType = IPv6 OR /* x */ EType = 0x806", "(etype = 34525 OR etype = 2054)"),
+            (
+                "EType = IPv6 OR /* x */ EType = 0x806",
+                "(etype = 34525 OR etype = 2054)",
+            ),
             ("Port = 53", "(src_port = 53 OR dst_port = 53)"),
             ("Port != 53", "(src_port <> 53 AND dst_port <> 53)"),
-            ("SrcAddr << 203.0.113.0/24", "(src_hi = 0 AND src_lo >= 281474087547136 AND src_lo <= 281474087547391)"),
-            ("DstAddr << 2001:db8::/32", "(dst_hi >= 2306139568115548160 AND dst_hi <= 2306139572410515455)"),
+            (
+                "SrcAddr << 203.0.113.0/24",
+                "(src_hi = 0 AND src_lo >= 281474087547136 AND src_lo <= 281474087547391)",
+            ),
+            (
+                "DstAddr << 2001:db8::/32",
+                "(dst_hi >= 2306139568115548160 AND dst_hi <= 2306139572410515455)",
+            ),
             ("InIfName = \"it's\"", "in_if_name = 'it''s'"),
-            ("(InIf = 1 OR InIf = 2) AND OutIf NOT IN (3)", "((in_if = 1 OR in_if = 2) AND (NOT (out_if = 3)))"),
+            (
+                "(InIf = 1 OR InIf = 2) AND OutIf NOT IN (3)",
+                "((in_if = 1 OR in_if = 2) AND (NOT (out_if = 3)))",
+            ),
         ] {
             assert_eq!(sql(filter), expected, "{filter}");
         }

@@ -79,7 +79,11 @@ impl Metric {
     /// What a total is multiplied by to become the rate's unit.
     #[must_use]
     pub fn factor(self) -> f64 {
-        if matches!(self, Metric::Bits | Metric::L2bits) { 8.0 } else { 1.0 }
+        if matches!(self, Metric::Bits | Metric::L2bits) {
+            8.0
+        } else {
+            1.0
+        }
     }
 }
 
@@ -144,8 +148,9 @@ pub struct Plan {
 }
 
 /// Steps of series, so that points fall on round times.
-const STEPS: [i64; 17] =
-    [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+const STEPS: [i64; 17] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400,
+];
 
 impl Query {
     /// Checks a query.
@@ -154,16 +159,25 @@ impl Query {
     /// When a part of it cannot be used.
     pub fn plan(&self) -> Result<Plan, QueryError> {
         let invalid = |message: &str| QueryError::Invalid(message.to_owned());
-        let length = self.to.checked_sub(self.from).filter(|length| *length > 0 && self.from >= 0);
-        let Some(length) = length else { return Err(invalid("\"from\" must be before \"to\"")) };
+        let length = self
+            .to
+            .checked_sub(self.from)
+            .filter(|length| *length > 0 && self.from >= 0);
+        let Some(length) = length else {
+            return Err(invalid("\"from\" must be before \"to\""));
+        };
         if length > 10 * 366 * 86_400 {
             return Err(invalid("the period is longer than ten years"));
         }
         if self.points > MOST_POINTS || self.limit > MOST_ROWS || self.limit == 0 {
-            return Err(QueryError::Invalid(format!("at most {MOST_POINTS} points, and 1 to {MOST_ROWS} rows")));
+            return Err(QueryError::Invalid(format!(
+                "at most {MOST_POINTS} points, and 1 to {MOST_ROWS} rows"
+            )));
         }
         if self.dimensions.len() > MOST_DIMENSIONS {
-            return Err(QueryError::Invalid(format!("at most {MOST_DIMENSIONS} dimensions")));
+            return Err(QueryError::Invalid(format!(
+                "at most {MOST_DIMENSIONS} dimensions"
+            )));
         }
         let mut dimensions: Vec<&'static Dimension> = Vec::new();
         for name in &self.dimensions {
@@ -171,16 +185,30 @@ impl Query {
                 return Err(QueryError::Invalid(format!("unknown dimension {name}")));
             };
             if dimensions.iter().any(|known| known.name == found.name) {
-                return Err(QueryError::Invalid(format!("dimension {name} is given twice")));
+                return Err(QueryError::Invalid(format!(
+                    "dimension {name} is given twice"
+                )));
             }
             dimensions.push(found);
         }
         let points = i64::from(self.points.max(1));
         let least = (length + points - 1) / points;
         let day = 86_400;
-        let step = STEPS.iter().copied().find(|step| *step >= least).unwrap_or((least + day - 1) / day * day);
+        let step = STEPS
+            .iter()
+            .copied()
+            .find(|step| *step >= least)
+            .unwrap_or((least + day - 1) / day * day);
         // A table without a series keeps the period as it was asked for.
-        let step = if self.points == 0 { if self.from % 60 == 0 && self.to % 60 == 0 { 60 } else { 1 } } else { step };
+        let step = if self.points == 0 {
+            if self.from % 60 == 0 && self.to % 60 == 0 {
+                60
+            } else {
+                1
+            }
+        } else {
+            step
+        };
         Ok(Plan {
             from: self.from - self.from.rem_euclid(step),
             to: self.to + (-self.to).rem_euclid(step),
@@ -209,7 +237,11 @@ impl Plan {
     #[must_use]
     pub fn swapped(&self) -> Plan {
         Plan {
-            dimensions: self.dimensions.iter().map(|dimension| swapped(dimension)).collect(),
+            dimensions: self
+                .dimensions
+                .iter()
+                .map(|dimension| swapped(dimension))
+                .collect(),
             filter: self.filter.swapped(),
             ..self.clone()
         }
@@ -219,15 +251,24 @@ impl Plan {
     #[must_use]
     pub fn previous(&self) -> Plan {
         let length = self.to - self.from;
-        Plan { from: (self.from - length).max(0), to: self.from, ..self.clone() }
+        Plan {
+            from: (self.from - length).max(0),
+            to: self.from,
+            ..self.clone()
+        }
     }
 
     /// The smallest table that gives the exact answer.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
         let whole = self.step % 60 == 0 && self.from % 60 == 0 && self.to % 60 == 0;
-        let columns = self.dimensions.iter().all(|dimension| dimension.in_totals) && self.filter.in_totals();
-        if whole && columns { Resolution::Totals } else { Resolution::Raw }
+        let columns =
+            self.dimensions.iter().all(|dimension| dimension.in_totals) && self.filter.in_totals();
+        if whole && columns {
+            Resolution::Totals
+        } else {
+            Resolution::Raw
+        }
     }
 
     fn sums(&self) -> String {
@@ -240,14 +281,25 @@ impl Plan {
     }
 
     fn place(&self) -> String {
-        format!("time >= {} AND time < {} AND {}", self.from, self.to, self.filter.sql())
+        format!(
+            "time >= {} AND time < {} AND {}",
+            self.from,
+            self.to,
+            self.filter.sql()
+        )
     }
 
     fn columns(&self) -> Vec<String> {
-        let columns = self.dimensions.iter().map(|dimension| match dimension.kind {
-            Kind::Address => vec![format!("{}_hi", dimension.column), format!("{}_lo", dimension.column)],
-            _ => vec![dimension.column.to_owned()],
-        });
+        let columns = self
+            .dimensions
+            .iter()
+            .map(|dimension| match dimension.kind {
+                Kind::Address => vec![
+                    format!("{}_hi", dimension.column),
+                    format!("{}_lo", dimension.column),
+                ],
+                _ => vec![dimension.column.to_owned()],
+            });
         columns.flatten().collect()
     }
 
@@ -268,7 +320,12 @@ impl Plan {
     pub fn series_sql(&self, keys: &[Vec<Value>]) -> String {
         let columns = self.columns().join(", ");
         let key = |key: &Vec<Value>| {
-            let parts: Vec<String> = self.dimensions.iter().zip(key).map(|(dimension, value)| equals_sql(dimension, value)).collect();
+            let parts: Vec<String> = self
+                .dimensions
+                .iter()
+                .zip(key)
+                .map(|(dimension, value)| equals_sql(dimension, value))
+                .collect();
             format!("({})", parts.join(" AND "))
         };
         let keys: Vec<String> = keys.iter().map(key).collect();
@@ -368,20 +425,31 @@ pub struct AnswerRow {
     pub half: Vec<f64>,
 }
 
-/// How much of what was sent arrived.
+/// How much of one format arrived.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Coverage {
-    /// Percent of units (datagrams, IPFIX: records) that arrived.
+pub struct FormatCoverage {
+    /// `sflow`, `netflow9` (units are datagrams), `ipfix` or `netflow5` (units are records).
+    pub format: String,
+    /// Percent of the units sent that arrived.
     pub percent: f64,
     /// Units that arrived.
     pub arrived: u64,
     /// Units lost by sequence number.
     pub lost: u64,
+}
+
+/// How much of what was sent arrived.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Coverage {
+    /// Percent that arrived of the format with the largest loss; absent when no sequence number is known.
+    pub percent: Option<f64>,
+    /// Each format.
+    pub formats: Vec<FormatCoverage>,
     /// Datagrams received.
     pub received: u64,
     /// Datagrams rejected.
     pub rejected: u64,
-    /// Exporters with losses, the largest first.
+    /// Exporters (with their format) with losses in percent, the largest first.
     pub lossy: Vec<(String, f64)>,
 }
 

@@ -69,7 +69,10 @@ pub enum StoreError {
 
 impl StoreError {
     fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-        move |source| StoreError::Io { path: path.to_owned(), source }
+        move |source| StoreError::Io {
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 
@@ -216,7 +219,12 @@ impl Store {
             }
         }
         recover(folder, &mut state)?;
-        let number = state.sealing.iter().map(|block| number_of(&block.id)).chain(state.files.keys().map(|(_, id)| number_of(id))).max();
+        let number = state
+            .sealing
+            .iter()
+            .map(|block| number_of(&block.id))
+            .chain(state.files.keys().map(|(_, id)| number_of(id)))
+            .max();
         let number = number.map_or(0, |number| number + 1);
         let slot = now - now.rem_euclid(SLOT);
         let id = segment_id(slot, number);
@@ -226,7 +234,12 @@ impl Store {
             folder: folder.to_owned(),
             db,
             state: Mutex::new(state),
-            writer: Mutex::new(Writer { segment, slot, number, pending: 0 }),
+            writer: Mutex::new(Writer {
+                segment,
+                slot,
+                number,
+                pending: 0,
+            }),
         }))
     }
 
@@ -271,7 +284,12 @@ impl Store {
             Ok(()) => {
                 let mut state = lock(&self.state);
                 state.status.durable += std::mem::take(&mut writer.pending);
-                if state.status.failure.as_ref().is_some_and(|(at, _)| now - at > 60) {
+                if state
+                    .status
+                    .failure
+                    .as_ref()
+                    .is_some_and(|(at, _)| now - at > 60)
+                {
                     state.status.failure = None;
                 }
             }
@@ -310,7 +328,13 @@ impl Store {
                 writer.segment = segment;
                 (writer.slot, writer.number) = (slot, number);
                 let mut state = lock(&self.state);
-                let block = std::mem::replace(&mut state.hot, Block { id, ..Block::default() });
+                let block = std::mem::replace(
+                    &mut state.hot,
+                    Block {
+                        id,
+                        ..Block::default()
+                    },
+                );
                 state.sealing.push_back(block);
             }
             // The old segment goes on; the next tick tries again.
@@ -328,7 +352,11 @@ impl Store {
     pub fn snapshot(&self, from: i64, to: i64) -> Snapshot {
         let state = lock(&self.state);
         let mut snapshot = Snapshot::default();
-        for entry in state.files.values().filter(|entry| entry.last >= from && entry.first < to) {
+        for entry in state
+            .files
+            .values()
+            .filter(|entry| entry.last >= from && entry.first < to)
+        {
             let path = self.folder.join(&entry.path);
             match entry.table {
                 Table::Flows => {
@@ -357,7 +385,8 @@ impl Store {
                 status.file_rows += entry.rows;
             }
         }
-        status.memory_rows = state.hot.rows + state.sealing.iter().map(|block| block.rows).sum::<u64>();
+        status.memory_rows =
+            state.hot.rows + state.sealing.iter().map(|block| block.rows).sum::<u64>();
         status
     }
 
@@ -389,11 +418,15 @@ impl Store {
             self.db.remove_file(&entry)?;
             let mut state = lock(&self.state);
             state.files.remove(&(entry.table, entry.id.clone()));
-            state.doomed.push((now + GRACE, self.folder.join(&entry.path)));
+            state
+                .doomed
+                .push((now + GRACE, self.folder.join(&entry.path)));
             state.status.expired += 1;
         }
         let mut state = lock(&self.state);
-        let (due, later) = std::mem::take(&mut state.doomed).into_iter().partition(|(at, _)| *at <= now);
+        let (due, later) = std::mem::take(&mut state.doomed)
+            .into_iter()
+            .partition(|(at, _)| *at <= now);
         state.doomed = later;
         drop(state);
         let due: Vec<(i64, PathBuf)> = due;
@@ -411,7 +444,10 @@ fn segment_id(slot: i64, number: u64) -> String {
 }
 
 fn number_of(id: &str) -> u64 {
-    id.split('-').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+    id.split('-')
+        .nth(1)
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Whether a file is as long as the manifest says and ends as Parquet does.
@@ -424,8 +460,14 @@ fn check_file(folder: &Path, entry: &FileEntry) -> Result<(), String> {
         return Err(format!("{size} bytes instead of {}", entry.size));
     }
     let mut magic = [0; 4];
-    file.seek(SeekFrom::End(-4)).and_then(|_| file.read_exact(&mut magic)).map_err(|error| error.to_string())?;
-    if magic == *b"PAR1" { Ok(()) } else { Err("does not end as a Parquet file".to_owned()) }
+    file.seek(SeekFrom::End(-4))
+        .and_then(|_| file.read_exact(&mut magic))
+        .map_err(|error| error.to_string())?;
+    if magic == *b"PAR1" {
+        Ok(())
+    } else {
+        Err("does not end as a Parquet file".to_owned())
+    }
 }
 
 fn quarantine(folder: &Path, entry: &FileEntry, why: &str) -> Result<(), StoreError> {
@@ -441,11 +483,17 @@ fn quarantine(folder: &Path, entry: &FileEntry, why: &str) -> Result<(), StoreEr
 /// Reads back segments that are not in the manifest; deletes those that are, and unfinished files.
 fn recover(folder: &Path, state: &mut State) -> Result<(), StoreError> {
     let wal = folder.join("wal");
-    let mut names: Vec<PathBuf> =
-        fs::read_dir(&wal).map_err(StoreError::io(&wal))?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut names: Vec<PathBuf> = fs::read_dir(&wal)
+        .map_err(StoreError::io(&wal))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     names.sort();
     for path in names {
-        let Some(id) = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".wal")) else {
+        let Some(id) = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_suffix(".wal"))
+        else {
             continue;
         };
         if state.files.contains_key(&(Table::Flows, id.to_owned())) {
@@ -453,7 +501,11 @@ fn recover(folder: &Path, state: &mut State) -> Result<(), StoreError> {
             continue;
         }
         let recovered = wal::read(&path)?;
-        let rows: u64 = recovered.batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let rows: u64 = recovered
+            .batches
+            .iter()
+            .map(|batch| batch.num_rows() as u64)
+            .sum();
         state.status.torn_bytes += recovered.torn;
         if rows == 0 {
             fs::remove_file(&path).map_err(StoreError::io(&path))?;
@@ -462,7 +514,11 @@ fn recover(folder: &Path, state: &mut State) -> Result<(), StoreError> {
         state.status.recovered += rows;
         state.status.appended += rows;
         state.status.durable += rows;
-        state.sealing.push_back(Block { id: id.to_owned(), batches: recovered.batches, rows });
+        state.sealing.push_back(Block {
+            id: id.to_owned(),
+            batches: recovered.batches,
+            rows,
+        });
     }
     Ok(())
 }

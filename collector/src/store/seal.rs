@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray as _, RecordBatch, UInt64Array};
-use datafusion::arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
+use datafusion::arrow::compute::{
+    SortColumn, concat_batches, lexsort_to_indices, take_record_batch,
+};
 use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
@@ -49,8 +51,16 @@ impl Store {
     /// # Errors
     /// When files or the manifest cannot be written; the segment then waits on.
     pub async fn seal(&self, stop: Option<Step>) -> Result<Option<Sealed>, StoreError> {
-        let at = |step| if stop == Some(step) { Err(StoreError::Stopped(step)) } else { Ok(()) };
-        let Some(block) = lock(&self.state).sealing.front().cloned() else { return Ok(None) };
+        let at = |step| {
+            if stop == Some(step) {
+                Err(StoreError::Stopped(step))
+            } else {
+                Ok(())
+            }
+        };
+        let Some(block) = lock(&self.state).sealing.front().cloned() else {
+            return Ok(None);
+        };
         at(Step::Begin)?;
         let sorted = sort(&block.batches)?;
         let (first, last) = bounds(&sorted);
@@ -61,7 +71,11 @@ impl Store {
         let mut entries = Vec::new();
         for (table, name, batch) in [
             (Table::Flows, format!("flows-{}.parquet", block.id), &sorted),
-            (Table::Totals, format!("totals-{}.parquet", block.id), &totals),
+            (
+                Table::Totals,
+                format!("totals-{}.parquet", block.id),
+                &totals,
+            ),
         ] {
             let path = folder.join(&name);
             let temporary = folder.join(format!("{name}.tmp"));
@@ -81,7 +95,9 @@ impl Store {
                 schema: SCHEMA_VERSION,
             });
         }
-        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(StoreError::io(&folder))?;
+        File::open(&folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(StoreError::io(&folder))?;
         at(Step::Synced)?;
         self.db.add_files(&entries)?;
         {
@@ -95,7 +111,10 @@ impl Store {
         let wal = self.folder.join("wal").join(format!("{}.wal", block.id));
         fs::remove_file(&wal).map_err(StoreError::io(&wal))?;
         at(Step::Done)?;
-        Ok(Some(Sealed { id: block.id, rows: block.rows }))
+        Ok(Some(Sealed {
+            id: block.id,
+            rows: block.rows,
+        }))
     }
 }
 
@@ -104,7 +123,12 @@ pub(crate) fn sort(batches: &[RecordBatch]) -> Result<RecordBatch, StoreError> {
     let all = concat_batches(&schema(), batches)?;
     let columns: Vec<SortColumn> = SORT
         .iter()
-        .filter_map(|name| Some(SortColumn { values: Arc::clone(all.column_by_name(name)?), options: None }))
+        .filter_map(|name| {
+            Some(SortColumn {
+                values: Arc::clone(all.column_by_name(name)?),
+                options: None,
+            })
+        })
         .collect();
     let order = lexsort_to_indices(&columns, None)?;
     Ok(take_record_batch(&all, &order)?)
@@ -120,18 +144,35 @@ pub(crate) fn write(path: &Path, batch: &RecordBatch) -> Result<(), StoreError> 
     let file = File::create(path).map_err(StoreError::io(path))?;
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
     writer.write(batch)?;
-    writer.into_inner()?.sync_all().map_err(StoreError::io(path))
+    writer
+        .into_inner()?
+        .sync_all()
+        .map_err(StoreError::io(path))
 }
 
 fn bounds(batch: &RecordBatch) -> (i64, i64) {
-    let times = batch.column_by_name("time").and_then(|column| column.as_primitive_opt::<Int64Type>());
-    let times = times.map(|times| times.values().as_ref()).unwrap_or_default();
-    (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0))
+    let times = batch
+        .column_by_name("time")
+        .and_then(|column| column.as_primitive_opt::<Int64Type>());
+    let times = times
+        .map(|times| times.values().as_ref())
+        .unwrap_or_default();
+    (
+        times.iter().min().copied().unwrap_or(0),
+        times.iter().max().copied().unwrap_or(0),
+    )
 }
 
 fn sum_bytes(batch: &RecordBatch) -> u64 {
-    let bytes = batch.column_by_name("bytes").and_then(|column| column.as_primitive_opt::<UInt64Type>());
-    bytes.map_or(0, |bytes: &UInt64Array| bytes.values().iter().fold(0, |sum, value| sum.wrapping_add(*value)))
+    let bytes = batch
+        .column_by_name("bytes")
+        .and_then(|column| column.as_primitive_opt::<UInt64Type>());
+    bytes.map_or(0, |bytes: &UInt64Array| {
+        bytes
+            .values()
+            .iter()
+            .fold(0, |sum, value| sum.wrapping_add(*value))
+    })
 }
 
 /// The day of a time as `2026-11-23`, by the civil calendar.
@@ -142,7 +183,10 @@ pub(crate) fn day_of(time: i64) -> String {
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
-    let (date, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let (date, month) = (
+        day - (153 * month + 2) / 5 + 1,
+        if month < 10 { month + 3 } else { month - 9 },
+    );
     let year = year + era * 400 + i64::from(month <= 2);
     format!("{year:04}-{month:02}-{date:02}")
 }

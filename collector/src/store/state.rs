@@ -57,11 +57,17 @@ impl StateDb {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn get<T: DeserializeOwned>(&self, table: &str, key: &str) -> Result<Option<T>, StoreError> {
+    pub fn get<T: DeserializeOwned>(
+        &self,
+        table: &str,
+        key: &str,
+    ) -> Result<Option<T>, StoreError> {
         let read = self.db.begin_read().map_err(failed)?;
         let table = read.open_table(definition(table)).map_err(failed)?;
         match table.get(key).map_err(failed)? {
-            Some(value) => serde_json::from_slice(value.value()).map(Some).map_err(failed),
+            Some(value) => serde_json::from_slice(value.value())
+                .map(Some)
+                .map_err(failed),
             None => Ok(None),
         }
     }
@@ -70,13 +76,21 @@ impl StateDb {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn range<T: DeserializeOwned>(&self, table: &str, from: &str, to: &str) -> Result<Vec<(String, T)>, StoreError> {
+    pub fn range<T: DeserializeOwned>(
+        &self,
+        table: &str,
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<(String, T)>, StoreError> {
         let read = self.db.begin_read().map_err(failed)?;
         let table = read.open_table(definition(table)).map_err(failed)?;
         let mut found = Vec::new();
         for entry in table.range(from..to).map_err(failed)? {
             let (key, value) = entry.map_err(failed)?;
-            found.push((key.value().to_owned(), serde_json::from_slice(value.value()).map_err(failed)?));
+            found.push((
+                key.value().to_owned(),
+                serde_json::from_slice(value.value()).map_err(failed)?,
+            ));
         }
         Ok(found)
     }
@@ -93,7 +107,11 @@ impl StateDb {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn put<T: Serialize>(&self, table: &str, values: &[(String, Option<T>)]) -> Result<(), StoreError> {
+    pub fn put<T: Serialize>(
+        &self,
+        table: &str,
+        values: &[(String, Option<T>)],
+    ) -> Result<(), StoreError> {
         let write = self.db.begin_write().map_err(failed)?;
         {
             let mut table = write.open_table(definition(table)).map_err(failed)?;
@@ -101,7 +119,9 @@ impl StateDb {
                 match value {
                     Some(value) => {
                         let json = serde_json::to_vec(value).map_err(failed)?;
-                        table.insert(key.as_str(), json.as_slice()).map_err(failed)?;
+                        table
+                            .insert(key.as_str(), json.as_slice())
+                            .map_err(failed)?;
                     }
                     None => _ = table.remove(key.as_str()).map_err(failed)?,
                 }
@@ -111,11 +131,18 @@ impl StateDb {
     }
 
     pub(super) fn files(&self) -> Result<Vec<FileEntry>, StoreError> {
-        Ok(self.all(FILES)?.into_iter().map(|(_, entry)| entry).collect())
+        Ok(self
+            .all(FILES)?
+            .into_iter()
+            .map(|(_, entry)| entry)
+            .collect())
     }
 
     pub(super) fn add_files(&self, entries: &[FileEntry]) -> Result<(), StoreError> {
-        let values: Vec<_> = entries.iter().map(|entry| (file_key(entry), Some(entry))).collect();
+        let values: Vec<_> = entries
+            .iter()
+            .map(|entry| (file_key(entry), Some(entry)))
+            .collect();
         self.put(FILES, &values)
     }
 
@@ -127,7 +154,11 @@ impl StateDb {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn add_minutes(&self, minutes: &std::collections::BTreeMap<(i64, String), Minute>, oldest: i64) -> Result<(), StoreError> {
+    pub fn add_minutes(
+        &self,
+        minutes: &std::collections::BTreeMap<(i64, String), Minute>,
+        oldest: i64,
+    ) -> Result<(), StoreError> {
         let write = self.db.begin_write().map_err(failed)?;
         {
             let mut table = write.open_table(definition(MINUTES)).map_err(failed)?;
@@ -144,10 +175,14 @@ impl StateDb {
                     lost: known.lost + add.lost,
                 };
                 let json = serde_json::to_vec(&sum).map_err(failed)?;
-                table.insert(key.as_str(), json.as_slice()).map_err(failed)?;
+                table
+                    .insert(key.as_str(), json.as_slice())
+                    .map_err(failed)?;
             }
             let end = minute_key(oldest, "");
-            table.retain_in(..end.as_str(), |_, _| false).map_err(failed)?;
+            table
+                .retain_in(..end.as_str(), |_, _| false)
+                .map_err(failed)?;
         }
         write.commit().map_err(failed)
     }
@@ -157,7 +192,11 @@ impl StateDb {
     /// # Errors
     /// When the database cannot be read.
     pub fn minutes(&self, from: i64, to: i64) -> Result<Vec<(i64, String, Minute)>, StoreError> {
-        let found = self.range::<Minute>(MINUTES, &minute_key(from - from.rem_euclid(60), ""), &minute_key(to, ""))?;
+        let found = self.range::<Minute>(
+            MINUTES,
+            &minute_key(from - from.rem_euclid(60), ""),
+            &minute_key(to, ""),
+        )?;
         let parse = |(key, minute): (String, Minute)| {
             let (time, exporter) = key.split_once('|')?;
             Some((time.parse().ok()?, exporter.to_owned(), minute))

@@ -30,8 +30,19 @@ pub(super) struct Segment {
 impl Segment {
     pub(super) fn create(folder: &Path, id: &str) -> Result<Segment, StoreError> {
         let path = folder.join(format!("{id}.wal"));
-        let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path).map_err(StoreError::io(&path))?;
-        Ok(Segment { id: id.to_owned(), path, file, length: 0, dirty: false })
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .open(&path)
+            .map_err(StoreError::io(&path))?;
+        Ok(Segment {
+            id: id.to_owned(),
+            path,
+            file,
+            length: 0,
+            dirty: false,
+        })
     }
 
     /// Appends a batch; after an error the segment is as before.
@@ -43,12 +54,16 @@ impl Segment {
             writer.finish()?;
         }
         let (head, payload) = frame.split_at_mut(12);
-        let length = u32::try_from(payload.len()).map_err(|_| StoreError::FrameTooLarge(payload.len()))?;
+        let length =
+            u32::try_from(payload.len()).map_err(|_| StoreError::FrameTooLarge(payload.len()))?;
         head[..4].copy_from_slice(&MAGIC);
         head[4..8].copy_from_slice(&length.to_be_bytes());
         head[8..].copy_from_slice(&crc32fast::hash(payload).to_be_bytes());
         if let Err(error) = self.file.write_all(&frame) {
-            self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::Start(self.length))).map_err(StoreError::io(&self.path))?;
+            self.file
+                .set_len(self.length)
+                .and_then(|()| self.file.seek(SeekFrom::Start(self.length)))
+                .map_err(StoreError::io(&self.path))?;
             return Err(StoreError::io(&self.path)(error));
         }
         self.length += frame.len() as u64;
@@ -84,16 +99,25 @@ pub(super) struct Recovered {
 /// Reads a segment up to the first frame that is not whole.
 pub(super) fn read(path: &Path) -> Result<Recovered, StoreError> {
     let mut bytes = Vec::new();
-    File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(StoreError::io(path))?;
+    File::open(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(StoreError::io(path))?;
     let mut rest = bytes.as_slice();
     let mut batches = Vec::new();
     while let Some((payload, behind)) = frame(rest) {
-        let Ok(reader) = StreamReader::try_new(payload, None) else { break };
-        let Ok(mut read) = reader.collect::<Result<Vec<_>, _>>() else { break };
+        let Ok(reader) = StreamReader::try_new(payload, None) else {
+            break;
+        };
+        let Ok(mut read) = reader.collect::<Result<Vec<_>, _>>() else {
+            break;
+        };
         batches.append(&mut read);
         rest = behind;
     }
-    Ok(Recovered { batches, torn: rest.len() as u64 })
+    Ok(Recovered {
+        batches,
+        torn: rest.len() as u64,
+    })
 }
 
 /// The payload of the first frame and what is behind it; `None` when it is not whole.
