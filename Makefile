@@ -5,14 +5,19 @@ CARGO ?= cargo
 # Where cargo builds: target/ unless a variable says otherwise.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 WEIR := $(CARGO_TARGET_DIR)/release/weir
+# The collector is a workspace of its own, with a target folder of its own.
+COLLECTOR_TARGET ?= $(CARGO_TARGET_DIR)/collector
+COLLECTOR_CARGO := cd collector && CARGO_TARGET_DIR=$(COLLECTOR_TARGET) $(CARGO)
 
-.PHONY: help build deb demo demo-lab test test-long test-kernel bench setup hooks docs fmt
+.PHONY: help build deb demo demo-lab demo-collector test test-collector test-long test-kernel bench setup hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
 	@echo "make demo-lab   check the traffic generator and its searches, compare Weir and the Linux bridge (root)"
 	@echo "make test       format, lints, layers, links, docs, tests"
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
+	@echo "make test-collector  format and tests of the collector (part of make test)"
+	@echo "make demo-collector  three routers, a flood, losses and a crash, and what the collector shows (root)"
 	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
 	@echo "make build      the release binary, target/release/weir"
 	@echo "make deb        a Debian package with service, man pages and completions, in target/debian"
@@ -58,7 +63,19 @@ test: setup
 	$(CARGO) run -q --locked -p xtask -- licenses
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
 	$(CARGO) run -q --locked -p xtask -- instructions
+	$(MAKE) test-collector
 	$(CARGO) run -q --locked -p xtask -- test
+
+# DuckDB and chDB (pip install duckdb chdb-core) are used as oracles where they are installed.
+test-collector:
+	$(COLLECTOR_CARGO) fmt --check
+	$(COLLECTOR_CARGO) test --locked
+
+# The test build, since its dependencies are then built once for both.
+demo-collector: setup build
+	$(COLLECTOR_CARGO) test --locked --no-run
+	python3 collector/demo/demo.py --weir $(WEIR) --collector $(COLLECTOR_TARGET)/debug/weir-collector \
+	  --screenshots $(COLLECTOR_TARGET)/demo $(DEMO_ARGS)
 
 # Says what it needs where something is missing; a quarter of an hour at most.
 test-kernel: setup
