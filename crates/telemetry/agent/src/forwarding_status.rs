@@ -100,6 +100,35 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
 mod tests {
     use super::*;
 
+    /// As the registry has them (IANA, IPFIX, `forwardingStatus`), written down here once more.
+    #[test]
+    fn reasons_have_the_registrys_numbers() {
+        use DropReason as R;
+        for (reason, status) in [
+            (R::WrongMac, 128),
+            (R::Ip4MartianSource, 128),
+            (R::AclDenied, 129),
+            (R::NoRoute, 131),
+            (R::Blackhole, 131),
+            (R::HostUnreachable, 132),
+            (R::FragmentationNeeded, 133),
+            (R::PacketTooBig, 133),
+            (R::Ip4BadChecksum, 134),
+            (R::Ip4BadLength, 135),
+            (R::Ip4BadHeaderLength, 136),
+            (R::TtlExpired, 137),
+            (R::StormLimit, 138),
+            (R::TunnelCongested, 139),
+            (R::Urpf, 140),
+            (R::LocalPort, 141),
+            (R::TxDown, 142),
+            (R::TxFull, 143),
+        ] {
+            assert_eq!(forwarding_status(reason), status, "{reason:?}");
+        }
+        assert_eq!((FORWARDED, INCOMPLETE_ADJACENCY, FOR_US), (64, 194, 195));
+    }
+
     #[test]
     fn every_reason_is_a_dropped_one() {
         assert!(

@@ -107,6 +107,37 @@ fn the_machine_is_reported_beside_the_interfaces() {
     }
 }
 
+/// One poll of the machine is one counters sample, as hsflowd's is.
+#[test]
+fn a_poll_of_the_machine_is_one_sample() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let config = AgentConfig {
+        polling_interval: 1,
+        host: Some(PathBuf::from("/")),
+        datagram_bytes: 8192,
+        ..config(&[socket.local_addr().unwrap()])
+    };
+    let agent = Agent::start(config, Vec::new(), Interfaces::of(vec![sampled(3)])).unwrap();
+    let (mut polls, mut buffer) = (Vec::new(), vec![0; 65_536]);
+    while polls.len() < 2 {
+        let length = socket.recv(&mut buffer).unwrap();
+        for sample in Datagram::decode(&buffer[..length]).unwrap().samples() {
+            if let Sample::Counters(_, fixed, records) = sample.unwrap()
+                && fixed.source.class == 2
+            {
+                polls.push((fixed.sequence, records.count()));
+            }
+        }
+    }
+    let _ = agent.stop();
+    let (first, second) = (polls[0], polls[1]);
+    assert_eq!(second.0, first.0 + 1, "{polls:?}");
+    assert!(first.1 >= 9 && second.1 >= 9, "{polls:?}");
+}
+
 #[test]
 fn ports_sub_interfaces_and_members_have_records_of_their_own() {
     let port = InterfaceReport {

@@ -11,15 +11,15 @@ use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig, Tally};
 use weir_graph::{Destination, DropReason, Look, Marks, Point, Tap};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Records, Selection, Settings, Table};
-use weir_telemetry::forwarding_status;
 use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
 use weir_telemetry::random::Random;
 
-const REASONS: [DropReason; 4] = [
-    DropReason::NoRoute,
-    DropReason::AclDenied,
-    DropReason::TtlExpired,
-    DropReason::TxFull,
+/// Reasons with the registry's numbers (IANA, IPFIX, `forwardingStatus`).
+const REASONS: [(DropReason, u8); 4] = [
+    (DropReason::NoRoute, 131),
+    (DropReason::AclDenied, 129),
+    (DropReason::TtlExpired, 137),
+    (DropReason::TxFull, 143),
 ];
 const FOR_US: u8 = 195;
 
@@ -256,10 +256,10 @@ fn every_packet_is_in_one_flow_with_its_fate() {
                         }
                     }
                     4 => {
-                        let reason = REASONS[draw(4)];
+                        let (reason, status) = REASONS[draw(4)];
                         rig.goes(Destination::Dropped(reason), &packets);
                         for (flow, _) in flows.iter().filter(|(_, metered)| *metered) {
-                            expected.add(*flow, 0, forwarding_status(reason));
+                            expected.add(*flow, 0, status);
                         }
                     }
                     5 => {

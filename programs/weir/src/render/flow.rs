@@ -1,6 +1,7 @@
 //! The flow meter: what it counts, where its records go, and flows that are under way.
 
 use weir_api::{FlowEntry, FlowLoad, FlowWorker, Flows, Ipfix, IpfixCollector};
+use weir_flowfmt::ipfix::forwarding_status_name;
 
 use super::{Cell, Column, Screen, Style, Table, harmless};
 
@@ -269,8 +270,7 @@ fn remarks(flow: &FlowEntry) -> String {
     let mut remarks = Vec::new();
     match flow.forwarding_status {
         64..128 => {}
-        128..192 => remarks.push(format!("dropped ({})", flow.forwarding_status)),
-        status => remarks.push(format!("consumed ({status})")),
+        status => remarks.push(forwarding_status_name(status).to_owned()),
     }
     if flow.direction == weir_api::SflowDirection::Tx {
         remarks.push("leaving".to_owned());

@@ -825,7 +825,7 @@ fn flows_tell_ends_and_fates() {
     let expected = "\
 Source           Destination       Proto  In   Out  Packets  Octets  Seconds  Remarks
 192.0.2.1:49152  198.51.100.2:443  tcp    wan  lan        3     300    2.500  via 10.0.0.2
-2001:db8::1      2001:db8::2       icmp6  wan  -          1      64    0.000  dropped (131), leaving, vlan 100.7
+2001:db8::1      2001:db8::2       icmp6  wan  -          1      64    0.000  dropped: unroutable, leaving, vlan 100.7
 
 2 of 9 flows
 ";

@@ -366,7 +366,7 @@ impl Host {
             };
             let (all, unused) = (
                 room.f_blocks.saturating_mul(room.f_frsize),
-                room.f_bfree.saturating_mul(room.f_frsize),
+                room.f_bavail.saturating_mul(room.f_frsize),
             );
             total = total.saturating_add(all);
             free = free.saturating_add(unused);
@@ -430,6 +430,8 @@ impl Host {
                 continue;
             };
             for (name, number) in names.split_whitespace().zip(numbers.split_whitespace()) {
+                // The kernel spells `InParmProbs` what the specification calls `icmpInParamProbs`.
+                let name = name.replace("ParmProbs", "ParamProbs");
                 // -1 is no limit of connections: unknown.
                 let number = number.parse::<i64>().unwrap_or(0);
                 found.insert(
@@ -699,6 +701,19 @@ mod tests {
                 .iter()
                 .all(|(structure, _)| structure.format.format != 2008),
             "there is no ICMP"
+        );
+    }
+
+    /// The kernel spells two names in another way than the specification.
+    #[test]
+    fn parameter_problems_are_reported() {
+        let text = "Icmp: InMsgs InParmProbs OutMsgs OutParmProbs\nIcmp: 9 3 8 4\n";
+        let machine = Machine::new("parmprobs", &[("proc/net/snmp", text)]);
+        let records = Host::new(&machine.0).records(&[], &Indices::default());
+        let icmp = numbers(record(&records, 2008));
+        assert_eq!(
+            (icmp["icmpInParamProbs"], icmp["icmpOutParamProbs"]),
+            (3, 4)
         );
     }
 

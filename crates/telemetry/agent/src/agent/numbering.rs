@@ -199,20 +199,34 @@ impl SampleNumbering {
     /// Numbers one report of the machine, each record in a sample of its own: there are decoders (tshark is one) that
     /// read on at the wrong place behind a counter record which they do not know. One that fits no datagram is left out.
     pub(super) fn machine(&mut self, machine: &[Record], now: Instant) {
-        for (structure, values) in machine {
-            let sequence = self.numbers.source(MACHINE).next_of_machine();
-            let sample = CountersSample {
-                sequence,
-                source: MACHINE_SOURCE,
-            };
-            let values: Vec<Value<'_>> = values.iter().map(Owned::value).collect();
-            let records = [CounterRecord::Structure(structure, &values)];
-            if self
-                .datagrams
-                .fits(|builder| builder.counters_sample(&sample, &records), now)
-            {
-                self.numbers.source(MACHINE).machine_added();
-            }
+        let sequence = self.numbers.source(MACHINE).next_of_machine();
+        let sample = CountersSample {
+            sequence,
+            source: MACHINE_SOURCE,
+        };
+        let values: Vec<Vec<Value<'_>>> = machine
+            .iter()
+            .map(|(_, values)| values.iter().map(Owned::value).collect())
+            .collect();
+        let records: Vec<CounterRecord<'_>> = machine
+            .iter()
+            .zip(&values)
+            .map(|((structure, _), values)| CounterRecord::Structure(structure, values))
+            .collect();
+        if records.is_empty() {
+            return;
+        }
+        if self
+            .datagrams
+            .fits(|builder| builder.counters_sample(&sample, &records), now)
+        {
+            return self.numbers.source(MACHINE).machine_added();
+        }
+        // What does not fit a datagram goes in two samples.
+        if machine.len() > 1 {
+            let (one, other) = machine.split_at(machine.len() / 2);
+            self.machine(one, now);
+            self.machine(other, now);
         }
     }
 }
