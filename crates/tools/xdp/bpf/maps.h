@@ -212,7 +212,12 @@ struct {
 	int (*type)[RINGBUF];
 	int (*max_entries)[1 << 20];
 	int (*pinning)[1];
-} events SECTION(".maps");
+} events SECTION(".maps"); // samples and drops, read by the daemon
+struct {
+	int (*type)[RINGBUF];
+	int (*max_entries)[1 << 20];
+	int (*pinning)[1];
+} traces SECTION(".maps"); // read by `weir xdp trace`: a ring has one reader
 
 INLINE struct counters *counters_of(u32 slot) { return map_lookup(&counters, &slot); }
 INLINE struct control *control_of(void)

@@ -38,7 +38,11 @@ FUNCTION int report(struct xdp_md *ctx, struct counters *counters, u32 what, u32
 {
 	if (!ctx || !counters || !decision)
 		return 0;
-	struct event *event = ringbuf_reserve(&events, sizeof(*event), 0);
+	struct event *event;
+	if ((what & 0xff) == EVENT_TRACE)
+		event = ringbuf_reserve(&traces, sizeof(*event), 0);
+	else
+		event = ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		counters->events_lost++;
 		return 0;

@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use aya::maps::{MapData, RingBuf};
 use weir_netlink::netns::NetNs;
 use weir_netlink::watch::{LinkEvent, LinkWatcher};
 
-use crate::abi::{Acl, Bytes, fdb_flags};
+use crate::abi::{Acl, Bytes, Event, fdb_flags};
 use crate::acl::{Regions, Space, compile};
 use crate::config::{self, Config, Rule};
 use crate::error::{Error, Result};
-use crate::maps::Maps;
+use crate::maps::{Maps, events};
 use crate::programs::{self, Programs};
 use crate::requests::{Reply, Request, Requests};
+use crate::sflow::{Exporter, gaps};
 use crate::state::{Link, Slots, Tables, bond_hash, bond_key, tables};
 
 /// Where the daemon keeps its files.
@@ -68,11 +70,15 @@ pub struct Daemon {
     written: Tables,
     slots: Slots,
     acls: Acls,
+    /// The numbers of the configuration's ACLs, once they are written.
+    numbers: Option<BTreeMap<String, u32>>,
     watcher: LinkWatcher,
     links: BTreeMap<String, Link>,
     /// Interfaces to which the program is attached.
     attached: BTreeMap<u32, String>,
     requests: Requests,
+    ring: RingBuf<MapData>,
+    exporter: Option<Exporter>,
     aged_at: Instant,
 }
 
@@ -81,7 +87,8 @@ impl Daemon {
     /// network namespace of the calling thread.
     ///
     /// # Errors
-    /// When the configuration cannot be applied; all that was attached by this call is detached again.
+    /// When the configuration cannot be applied. Without an earlier daemon's programs nothing is left behind; with
+    /// them, they go on.
     pub fn start(text: &str, config: Config, folders: &Folders) -> Result<Daemon> {
         programs::prepare(&folders.pins)?;
         std::fs::create_dir_all(&folders.state).map_err(|source| Error::File {
@@ -89,6 +96,16 @@ impl Daemon {
             path: folders.state.clone(),
             source,
         })?;
+        let requests = Requests::open(&folders.socket())?;
+        let is_first = programs::attached(&folders.pins).is_empty();
+        let started = Daemon::begin(text, config, folders, requests);
+        if started.is_err() && is_first {
+            programs::remove(&folders.pins)?;
+        }
+        started
+    }
+
+    fn begin(text: &str, config: Config, folders: &Folders, requests: Requests) -> Result<Daemon> {
         let mut programs = Programs::load(&folders.pins, config.mode)?;
         let mut maps = Maps::open(&folders.pins)?;
         let written = maps.tables()?;
@@ -98,11 +115,12 @@ impl Daemon {
         maps.set_control(&control)?;
         programs.attach_tracepoints()?;
         let mut watcher = LinkWatcher::open()?;
-        let mut events = Vec::new();
-        watcher.resync(&mut events)?;
+        let mut changes = Vec::new();
+        watcher.resync(&mut changes)?;
         let mut daemon = Daemon {
             slots: slots_of(&written, &config),
             acls: Acls::of(&maps)?,
+            numbers: None,
             config,
             folders: folders.clone(),
             maps,
@@ -111,10 +129,13 @@ impl Daemon {
             watcher,
             links: BTreeMap::new(),
             attached: BTreeMap::new(),
-            requests: Requests::open(&folders.socket())?,
+            requests,
+            ring: events(&folders.pins)?,
+            exporter: None,
             aged_at: Instant::now(),
         };
-        daemon.follow(events);
+        daemon.follow(changes);
+        daemon.sample()?;
         daemon.apply(true)?;
         daemon.keep(text)?;
         Ok(daemon)
@@ -139,9 +160,11 @@ impl Daemon {
                 }
             }
             self.serve();
+            self.export()?;
             if self.aged_at.elapsed() >= Duration::from_secs(1) {
                 self.aged_at = Instant::now();
                 self.age()?;
+                self.lost_samples()?;
             }
         }
         Ok(())
@@ -176,7 +199,12 @@ impl Daemon {
 
     /// Makes programs and maps what configuration and links say.
     fn apply(&mut self, rewrite_devmaps: bool) -> Result<()> {
-        let acls = self.acls.write(&self.config.acls, &mut self.maps)?;
+        // Not compared again when a link changes: a failed member of a bond must be left at once.
+        let acls = match &self.numbers {
+            Some(numbers) => numbers.clone(),
+            None => self.acls.write(&self.config.acls, &mut self.maps)?,
+        };
+        self.numbers = Some(acls.clone());
         let (new, gone) = tables(&self.config, &self.links, &acls, &mut self.slots);
         let egress = self.programs.egress()?;
         // A new port is in the maps before its program runs, and a removed one has no program any more when it
@@ -227,18 +255,51 @@ impl Daemon {
     /// When it cannot be applied.
     pub fn reconfigure(&mut self, text: &str, config: Config) -> Result<()> {
         let before = std::mem::replace(&mut self.config, config);
+        self.numbers = None;
         let applied = self.apply(false).and_then(|()| {
             let mut control = self.maps.control()?;
             (control.conn_tcp, control.conn_other) = self.config.connections;
             self.maps.set_control(&control)?;
+            self.sample()?;
             self.keep(text)
         });
         if let Err(error) = applied {
             self.config = before;
+            self.numbers = None;
             if let Err(again) = self.apply(false) {
                 tracing::error!(error = %again, "the earlier configuration could not be restored");
             }
             return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Starts, changes or ends sampling as the configuration says.
+    fn sample(&mut self) -> Result<()> {
+        let Some(sflow) = &self.config.sflow else {
+            self.exporter = None;
+            return Ok(());
+        };
+        self.maps.set_gaps(gaps(sflow.rate))?;
+        self.exporter = Some(Exporter::new(sflow, Instant::now()));
+        Ok(())
+    }
+
+    /// Hands samples to the exporter.
+    fn export(&mut self) -> Result<()> {
+        let now = Instant::now();
+        while let Some(item) = self.ring.next() {
+            if let (Ok(bytes), Some(exporter)) =
+                (<&[u8; 176]>::try_from(&*item), &mut self.exporter)
+            {
+                let event = Event::of_bytes(bytes);
+                if event.kind == 1 {
+                    exporter.sample(&event, now);
+                }
+            }
+        }
+        if let Some(exporter) = &mut self.exporter {
+            exporter.turn(now);
         }
         Ok(())
     }
@@ -279,6 +340,17 @@ impl Daemon {
             };
             client.answer(&reply);
         }
+    }
+
+    /// Samples that found the ring full, for the next datagrams.
+    fn lost_samples(&mut self) -> Result<()> {
+        if let Some(exporter) = &mut self.exporter {
+            for (ifindex, port) in &self.written.ports {
+                let lost = self.maps.counters(port.slot)?.events_lost;
+                exporter.losses.insert(*ifindex, lost);
+            }
+        }
+        Ok(())
     }
 
     /// Forgets learned addresses that were not seen for long.

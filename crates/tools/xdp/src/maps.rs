@@ -68,12 +68,20 @@ fn removed(name: &'static str, result: std::result::Result<(), MapError>) -> Res
     }
 }
 
-/// Opens the ring of events.
+/// Opens the ring of samples. A ring has one reader at a time: this one is the daemon's.
 ///
 /// # Errors
 /// When it is not there.
 pub fn events(folder: &Path) -> Result<RingBuf<MapData>> {
     open(folder, "events")
+}
+
+/// Opens the ring of traced packets.
+///
+/// # Errors
+/// When it is not there.
+pub fn traces(folder: &Path) -> Result<RingBuf<MapData>> {
+    open(folder, "traces")
 }
 
 impl Maps {

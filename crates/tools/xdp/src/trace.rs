@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::abi::{Bytes, Event};
 use crate::daemon::Folders;
 use crate::error::{Error, Result};
-use crate::maps::{Maps, events};
+use crate::maps::{Maps, traces};
 use crate::reason;
 
 /// How long it rests while no packet comes.
@@ -118,7 +118,7 @@ pub fn trace(
                 reason: format!("there is no port {name}"),
             })?,
     };
-    let mut ring = events(&folders.pins)?;
+    let mut ring = traces(&folders.pins)?;
     // What earlier readers left is not of this trace.
     while ring.next().is_some() {}
     let mut control = maps.control()?;

@@ -71,8 +71,6 @@ pub struct Sflow {
     pub agent: IpAddr,
     /// Collectors.
     pub collectors: Vec<SocketAddr>,
-    /// Seconds between counter samples; 0 = none.
-    pub polling: u32,
 }
 
 /// What a port carries.

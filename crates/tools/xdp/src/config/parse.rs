@@ -357,7 +357,6 @@ impl Reader<'_> {
             rate: 0,
             agent: IpAddr::from([127, 0, 0, 1]),
             collectors: Vec::new(),
-            polling: 20,
         };
         for (key, at, value) in self.section(value, "sflow") {
             let path = join("sflow", key);
@@ -368,9 +367,6 @@ impl Reader<'_> {
                         .scalar(value, &path, "an IP address")
                         .unwrap_or(sflow.agent)
                 }
-                "polling-interval" => {
-                    sflow.polling = self.small(value, &path, 0, 86_400).unwrap_or(20)
-                }
                 "collectors" => {
                     for item in self.list(value, &path) {
                         if let Some(collector) =
@@ -380,12 +376,7 @@ impl Reader<'_> {
                         }
                     }
                 }
-                _ => self.unknown_key(
-                    at,
-                    "sflow",
-                    key,
-                    "sampling-rate, agent, polling-interval, collectors",
-                ),
+                _ => self.unknown_key(at, "sflow", key, "sampling-rate, agent, collectors"),
             }
         }
         if sflow.rate == 0 || sflow.collectors.is_empty() {

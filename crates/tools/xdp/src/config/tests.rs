@@ -89,3 +89,17 @@ fn hostile_files_are_refused() {
     }
     assert!(check("x", &[0xff, 0xfe]).is_err());
 }
+
+#[test]
+fn the_example_of_the_documentation_is_right() {
+    let page = include_str!("../../../../../docs/xdp.md");
+    let example = page
+        .split("```yaml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let config = check("docs/xdp.md", example.as_bytes()).unwrap();
+    assert_eq!(config.interfaces().count(), 4);
+}

@@ -183,3 +183,90 @@ fn forwarding_goes_on_without_the_daemon_and_counters_survive_it() {
     });
     drop(running);
 }
+
+#[test]
+fn routed_ports_forward_by_the_tables_of_the_kernel() {
+    if !can_run() {
+        return;
+    }
+    let bed = Bed::new();
+    let [one, two] = ["tap1", "tap2"].map(|name| Raw::open(&bed.port(name)));
+    let mut route = bed.host.route().unwrap();
+    let mut macs = Vec::new();
+    for (name, address) in [("tap1", [10, 0, 1, 1]), ("tap2", [10, 0, 2, 1])] {
+        let link = route.link_by_name(name).unwrap();
+        route.add_address(link.index, address.into(), 24).unwrap();
+        macs.push(link.mac.unwrap());
+    }
+    let out = route.link_by_name("tap2").unwrap().index;
+    route.add_neighbour(out, [10, 0, 2, 2].into(), TWO).unwrap();
+    bed.host
+        .run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap())
+        .unwrap();
+    let running = bed.start("ports:\n  tap1: {routed: true}\n  tap2: {routed: true}\n");
+    let mut payload = udp([10, 0, 1, 2], [10, 0, 2, 2], (5, 6));
+    // The header's checksum, worked out by hand as RFC 1071 says.
+    let sum = payload[2..22].chunks(2).fold(0u32, |sum, pair| {
+        sum + u32::from(pair[0]) * 256 + u32::from(pair[1])
+    });
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    payload[12..14].copy_from_slice(&checksum.to_be_bytes());
+    one.send(&frame(macs[0], ONE, 0, &payload));
+    let got = two.next();
+    assert_eq!(got[..12], [TWO, macs[1]].concat());
+    assert_eq!(got[22], 63);
+    let sum = got[14..34].chunks(2).fold(0u32, |sum, pair| {
+        sum + u32::from(pair[0]) * 256 + u32::from(pair[1])
+    });
+    assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+    // The kernel's own forwarding is not counted as sent.
+    assert_eq!(
+        port(&show::ports(&bed.pins.folders()).unwrap(), "tap2").out_packets,
+        1
+    );
+    drop(running);
+}
+
+#[test]
+fn samples_reach_a_collector_and_add_up_to_the_packets() {
+    if !can_run() {
+        return;
+    }
+    let bed = Bed::new();
+    let [one, two] = ["tap1", "tap2"].map(|name| Raw::open(&bed.port(name)));
+    let collector = bed
+        .host
+        .run(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap())
+        .unwrap();
+    let address = collector.local_addr().unwrap();
+    let text = format!(
+        "{}sflow: {{sampling-rate: 10, agent: 192.0.2.254, collectors: ['{address}']}}\n",
+        HOST.replace("192.0.2.1]", "192.0.2.1], sample: true")
+    );
+    let running = bed.start(&text);
+    let payload = udp([192, 0, 2, 1], [192, 0, 2, 2], (1, 2));
+    let packets = 3000;
+    for _ in 0..packets {
+        one.send(&frame(TWO, ONE, 0, &payload));
+        while two.receive().is_some() {}
+    }
+    let view = port(&show::ports(&bed.pins.folders()).unwrap(), "tap1");
+    assert_eq!(view.in_packets, packets);
+    // 300 on average, with a standard deviation of 16.4: five of them.
+    assert!((218..=382).contains(&view.sampled), "{}", view.sampled);
+    collector
+        .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+        .unwrap();
+    let (mut samples, mut bytes) = (0, [0; 2000]);
+    while samples < view.sampled {
+        let length = collector.recv(&mut bytes).unwrap();
+        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        // Version, IPv4 agent, sub-agent, sequence, uptime, samples; then the first sample's format and source.
+        assert_eq!((word(0), word(4), word(8)), (5, 1, 0xc000_02fe));
+        assert_eq!((word(28), word(36 + 12)), (3, 10));
+        assert!(length <= 1400);
+        samples += u64::from(word(24));
+    }
+    assert_eq!(samples, view.sampled);
+    drop(running);
+}

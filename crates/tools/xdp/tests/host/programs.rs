@@ -9,7 +9,7 @@ use aya::{Ebpf, EbpfLoader};
 use weir_netlink::netns::NetNs;
 use weir_xdp::abi::{Bytes, Control, Event};
 use weir_xdp::config;
-use weir_xdp::maps::{Maps, events};
+use weir_xdp::maps::{Maps, traces};
 use weir_xdp::programs::{OBJECT, prepare};
 use weir_xdp::state::{Link, Slots, tables};
 
@@ -19,7 +19,7 @@ const DROP: u32 = 1;
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;
 
-/// The programs with the maps of a configuration. The ports `p1` to `p4` have the numbers 1 to 4; packets come
+/// The programs with the maps of a configuration. The ports `p1` to `p4` have the numbers 1, 1000, 3 and 4; packets come
 /// in by 1, which is the loopback of a namespace.
 pub(crate) struct Rig {
     ebpf: Ebpf,
@@ -39,6 +39,11 @@ pub(crate) struct Outcome {
 
 impl Rig {
     pub(crate) fn new(text: &str) -> Rig {
+        Rig::with_down(text, &[])
+    }
+
+    /// With ports that are down. Port 2 has the ifindex 1000, which the egress test program sends to.
+    pub(crate) fn with_down(text: &str, down: &[u32]) -> Rig {
         let namespace = NetNs::new().unwrap();
         let pins = Pins::new();
         let folder = pins.folders().pins;
@@ -53,22 +58,22 @@ impl Rig {
         }
         let mut rig = Rig {
             maps: Maps::open(&folder).unwrap(),
-            ring: events(&folder).unwrap(),
+            ring: traces(&folder).unwrap(),
             ebpf,
             namespace,
             _pins: pins,
         };
-        rig.configure(text, &folder);
+        rig.configure(text, &folder, down);
         rig
     }
 
-    fn configure(&mut self, text: &str, folder: &std::path::Path) {
+    fn configure(&mut self, text: &str, folder: &std::path::Path, down: &[u32]) {
         let config = config::check("test", text.as_bytes()).unwrap();
         let links: BTreeMap<String, Link> = (1..=4)
             .map(|number| {
                 let link = Link {
-                    ifindex: number,
-                    running: true,
+                    ifindex: if number == 2 { 1000 } else { number },
+                    running: !down.contains(&number),
                     mtu: 1500,
                     mac: Some([2, 0, 0, 0, 0, number as u8]),
                 };
@@ -124,12 +129,46 @@ impl Rig {
 
     /// Runs a packet that came in by port 1.
     pub(crate) fn run(&mut self, frame: &[u8]) -> Outcome {
+        self.run_program("weir_ingress", frame).unwrap()
+    }
+
+    /// Runs a packet that came in by port 1 and is to leave by port 2; `None` = a copy not for that port.
+    fn send(&mut self, frame: &[u8]) -> Option<Outcome> {
+        self.run_program("weir_egress_test", frame)
+    }
+
+    /// Nanoseconds that the programs take for a packet that came in by port 1, without the redirect itself.
+    pub(crate) fn cost(&mut self, frame: &[u8], repeat: u32) -> u64 {
+        let control = self.maps.control().unwrap();
+        self.maps
+            .set_control(&Control {
+                trace: 0,
+                ..control
+            })
+            .unwrap();
         let program: &Xdp = self
             .ebpf
             .program("weir_ingress")
             .unwrap()
             .try_into()
             .unwrap();
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        let result = self
+            .namespace
+            .run(|| program.test_run(options))
+            .unwrap()
+            .unwrap();
+        assert_eq!(result.return_value, REDIRECT);
+        self.maps.set_control(&control).unwrap();
+        result.duration.as_nanos() as u64
+    }
+
+    fn run_program(&mut self, name: &str, frame: &[u8]) -> Option<Outcome> {
+        let program: &Xdp = self.ebpf.program(name).unwrap().try_into().unwrap();
         let mut out = vec![0; frame.len() + 64];
         let result = self
             .namespace
@@ -148,11 +187,11 @@ impl Rig {
             let bytes: &[u8; 176] = (*item).try_into().unwrap();
             event = Some(Event::of_bytes(bytes));
         }
-        Outcome {
+        event.map(|event| Outcome {
             verdict: result.return_value,
-            event: event.unwrap(),
+            event,
             frame: out,
-        }
+        })
     }
 }
 
@@ -293,7 +332,7 @@ fn every_check_of_a_guest_has_its_reason() {
         );
     }
     let to_two = rig.run(&frame(TWO, ONE, 0, &good)).event;
-    assert_eq!((to_two.out_port, to_two.vlan, to_two.found), (2, 100, 1));
+    assert_eq!((to_two.out_port, to_two.vlan, to_two.found), (1000, 100, 1));
 }
 
 fn link_local() -> [u8; 16] {
@@ -439,4 +478,199 @@ fn an_uplink_learns_and_leaves_the_rest_to_the_kernel() {
         .filter(|(_, entry)| entry.flags == 0)
         .collect();
     assert_eq!(learned.len(), 3, "{learned:?}");
+}
+
+/// The frame without payload, as it leaves: the first `length` bytes.
+#[track_caller]
+fn left(outcome: Option<Outcome>, length: usize) -> Vec<u8> {
+    let outcome = outcome.unwrap();
+    assert_eq!(
+        (outcome.verdict, reason(&outcome)),
+        (PASS, ""),
+        "{outcome:?}"
+    );
+    outcome.frame[..length].to_vec()
+}
+
+#[test]
+fn tags_become_what_the_port_of_departure_wants() {
+    if !can_run() {
+        return;
+    }
+    let payload = udp([192, 0, 2, 1], [192, 0, 2, 2], (1, 2));
+    let addresses = [TWO, ONE].concat();
+    let with = |tags: &[u8]| [&addresses[..], tags, &[8, 0]].concat();
+    let tagged = frame(TWO, ONE, 5 << 13 | 100, &payload);
+    let plain = frame(TWO, ONE, 0, &payload);
+    let inner = frame(TWO, ONE, 7, &payload);
+    let cases: [(&str, &str, &str, &[u8], Vec<u8>); 8] = [
+        ("pop", "trunk: [100]", "vlan: 100", &tagged, with(&[])),
+        (
+            "keep priority",
+            "trunk: [100]",
+            "vlan: 100, priority-tags: true",
+            &tagged,
+            with(&[0x81, 0, 0xa0, 0]),
+        ),
+        (
+            "push",
+            "vlan: 100, priority: 3",
+            "trunk: [100]",
+            &plain,
+            with(&[0x81, 0, 0x60, 100]),
+        ),
+        (
+            "push on a tag",
+            "vlan: 100, tunnel: true",
+            "trunk: [100], tpid: 802.1ad",
+            &inner,
+            with(&[0x88, 0xa8, 0, 100, 0x81, 0, 0, 7]),
+        ),
+        (
+            "another TPID",
+            "trunk: [100]",
+            "trunk: [100], tpid: 802.1ad",
+            &tagged,
+            with(&[0x88, 0xa8, 0xa0, 100]),
+        ),
+        (
+            "native VLAN",
+            "trunk: [100]",
+            "trunk: [1], native: 100",
+            &tagged,
+            with(&[]),
+        ),
+        ("as it is", "vlan: 100", "vlan: 100", &plain, with(&[])),
+        (
+            "VLAN 0 becomes the VLAN",
+            "vlan: 100",
+            "trunk: [100]",
+            &frame(TWO, ONE, 2 << 13, &payload),
+            with(&[0x81, 0, 0x40, 100]),
+        ),
+    ];
+    for (name, from, to, bytes, expected) in cases {
+        let mut rig = Rig::new(&format!("ports:\n  p1: {{{from}}}\n  p2: {{{to}}}\n"));
+        assert_eq!(left(rig.send(bytes), expected.len()), expected, "{name}");
+    }
+    let mut rig = Rig::new("ports:\n  p1: {vlan: 100}\n  p2: {vlan: 200}\n");
+    assert!(
+        rig.send(&plain).is_none(),
+        "a copy for another VLAN has no event"
+    );
+}
+
+#[test]
+fn every_check_on_departure_has_its_reason() {
+    if !can_run() {
+        return;
+    }
+    let bytes = frame(TWO, ONE, 0, &udp([192, 0, 2, 1], [192, 0, 2, 2], (1, 2)));
+    let mut long = bytes.clone();
+    long.resize(1515, 0);
+    let acl = "acls:\n  no-udp:\n    - {action: deny, protocol: udp}\n    - {action: permit}\n";
+    let cases: [(&str, &str, &[u8], &str); 3] = [
+        ("isolated: true", "isolated: true", &bytes, "isolated"),
+        ("learn: true", "acl-out: no-udp", &bytes, "acl-out"),
+        ("learn: true", "learn: true", &long, "mtu"),
+    ];
+    for (from, to, bytes, expected) in cases {
+        let mut rig = Rig::new(&format!(
+            "ports:\n  p1: {{vlan: 1, {from}}}\n  p2: {{vlan: 1, {to}}}\n{acl}"
+        ));
+        let outcome = rig.send(bytes).unwrap();
+        assert_eq!(
+            (outcome.verdict, reason(&outcome)),
+            (DROP, expected),
+            "{outcome:?}"
+        );
+    }
+    let mut rig = Rig::new(
+        "ports:\n  p1: {vlan: 1}\n  p2: {vlan: 1, police-out: {packets: 1, burst-ms: 3000}}\n",
+    );
+    let verdicts: Vec<_> = (0..6).map(|_| reason(&rig.send(&bytes).unwrap())).collect();
+    // Three seconds' worth at once; a slow machine may see one more.
+    let limited = verdicts.iter().filter(|it| **it == "policed-out").count();
+    assert!((1..=3).contains(&limited), "{verdicts:?}");
+}
+
+#[test]
+fn flows_spread_over_the_members_that_are_up() {
+    if !can_run() {
+        return;
+    }
+    let text = "
+ports:
+  p1: {vlan: 100}
+bonds:
+  up: {members: [p2, p3], trunk: [100], macs: ['52:54:00:00:00:02']}
+";
+    let flow = |port: u16| {
+        frame(
+            TWO,
+            ONE,
+            0,
+            &udp([192, 0, 2, 1], [192, 0, 2, 2], (1000 + port, 2)),
+        )
+    };
+    let mut rig = Rig::new(text);
+    let members: Vec<u32> = (0..200)
+        .map(|port| rig.run(&flow(port)).event.out_port)
+        .collect();
+    let first = members.iter().filter(|member| **member == 3).count();
+    assert!(
+        members.iter().all(|member| [3, 1000].contains(member)) && (60..=140).contains(&first),
+        "{first}"
+    );
+    let again: Vec<u32> = (0..200)
+        .map(|port| rig.run(&flow(port)).event.out_port)
+        .collect();
+    assert_eq!(members, again, "a flow stays on its member");
+    let mut rig = Rig::with_down(text, &[3]);
+    assert!((0..50).all(|port| rig.run(&flow(port)).event.out_port == 1000));
+    let mut rig = Rig::with_down(text, &[2, 3]);
+    assert_eq!(reason(&rig.run(&flow(1))), "port-down");
+}
+
+#[test]
+fn return_packets_of_a_stateful_rule_are_permitted() {
+    if !can_run() {
+        return;
+    }
+    let mut rig = Rig::new(
+        "
+ports:
+  p1: {vlan: 1, acl-in: x, guard: none}
+  p2: {vlan: 1}
+acls:
+  x:
+    - {action: permit, protocol: udp, source: 10.0.0.1, stateful: true}
+",
+    );
+    let there = frame(TWO, ONE, 0, &udp([10, 0, 0, 1], [10, 0, 0, 2], (5, 6)));
+    let back = frame(TWO, ONE, 0, &udp([10, 0, 0, 2], [10, 0, 0, 1], (6, 5)));
+    let other = frame(TWO, ONE, 0, &udp([10, 0, 0, 2], [10, 0, 0, 1], (6, 7)));
+    assert_eq!(reason(&rig.run(&back)), "acl-in");
+    assert_eq!(rig.run(&there).event.rule, 1);
+    let permitted = rig.run(&back);
+    assert_eq!((reason(&permitted), permitted.event.rule), ("", 0));
+    assert_eq!(reason(&rig.run(&other)), "acl-in");
+}
+
+#[test]
+fn limits_of_what_a_port_sends_and_floods() {
+    if !can_run() {
+        return;
+    }
+    let payload = udp([10, 0, 0, 1], [10, 0, 0, 2], (5, 6));
+    for (key, expected) in [("police-in", "policed-in"), ("storm", "storm")] {
+        let mut rig = Rig::new(&format!(
+            "ports:\n  p1: {{vlan: 1, {key}: {{packets: 1, burst-ms: 2000}}}}\n  p2: {{vlan: 1}}\n"
+        ));
+        let reasons: Vec<_> = (0..5)
+            .map(|_| reason(&rig.run(&frame([0xff; 6], ONE, 0, &payload))))
+            .collect();
+        let limited = reasons.iter().filter(|it| **it == expected).count();
+        assert!((1..=3).contains(&limited), "{reasons:?}");
+    }
 }
