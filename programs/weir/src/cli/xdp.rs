@@ -45,7 +45,7 @@ pub(crate) enum XdpCommand {
     /// Show tables and counters
     Show {
         /// What
-        #[arg(value_enum, value_name = "WHAT")]
+        #[arg(value_enum, value_name = "TOPIC")]
         what: XdpShow,
     },
     /// Record packets and what became of them
