@@ -54,7 +54,7 @@ pub fn prepare(folder: &Path) -> Result<()> {
     };
     std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
     let found = rustix::fs::statfs(folder).map_err(|error| failed(error.to_string()))?;
-    if i64::from(found.f_type) != BPF_FS {
+    if found.f_type != BPF_FS {
         return Err(failed(
             "it is not on a BPF file system: mount one with `mount -t bpf bpf /sys/fs/bpf` (under `ip netns exec`, use nsenter --net=/run/netns/NAME)".into(),
         ));
@@ -282,10 +282,7 @@ fn explain(error: &dyn std::error::Error) -> String {
     let text = chain(error);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default().to_owned();
-    match lines
-        .filter(|line| !line.starts_with("processed "))
-        .next_back()
-    {
+    match lines.rfind(|line| !line.starts_with("processed ")) {
         Some(last) => format!("{first}; the verifier says: {}", last.trim()),
         None => first,
     }

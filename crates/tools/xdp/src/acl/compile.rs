@@ -53,10 +53,10 @@ pub fn compile(rules: &[Rule], base: u32) -> Compiled {
 
 fn definition(rule: &Rule) -> u64 {
     let (mask, value) = rule.tcp_flags.unwrap_or_default();
-    u64::from(rule.permit) * RULE_PERMIT
-        | u64::from(rule.stateful) * RULE_STATEFUL
-        | u64::from(mask) << 8
-        | u64::from(value) << 16
+    (u64::from(rule.permit) * RULE_PERMIT)
+        | (u64::from(rule.stateful) * RULE_STATEFUL)
+        | (u64::from(mask) << 8)
+        | (u64::from(value) << 16)
 }
 
 struct Builder {
@@ -181,7 +181,7 @@ impl Builder {
                     let entry = if wide {
                         vec![(start >> 64) as u64, start as u64, u64::from(row)]
                     } else {
-                        vec![(start as u64) << 32 | u64::from(row)]
+                        vec![((start as u64) << 32) | u64::from(row)]
                     };
                     entry.into_iter()
                 })

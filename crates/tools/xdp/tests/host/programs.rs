@@ -503,7 +503,7 @@ fn tags_become_what_the_port_of_departure_wants() {
     let tagged = frame(TWO, ONE, 5 << 13 | 100, &payload);
     let plain = frame(TWO, ONE, 0, &payload);
     let inner = frame(TWO, ONE, 7, &payload);
-    let cases: [(&str, &str, &str, &[u8], Vec<u8>); 8] = [
+    let cases: [(_, _, _, &[u8], Vec<u8>); 8] = [
         ("pop", "trunk: [100]", "vlan: 100", &tagged, with(&[])),
         (
             "keep priority",
