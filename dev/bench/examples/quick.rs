@@ -3,6 +3,7 @@ use std::time::Duration;
 
 fn main() {
     let only: Vec<String> = std::env::args().skip(1).collect();
+    let sampled = std::env::var_os("SFLOW").is_some();
     for &case in weir_bench::Case::ALL {
         if !only.is_empty() && !only.iter().any(|name| name == case.name()) {
             continue;
@@ -14,6 +15,7 @@ fn main() {
                 pairs: 31,
                 thinned: 1,
                 portion: Duration::from_millis(100),
+                sampled,
             },
             |_| (),
         ) {
@@ -23,6 +25,13 @@ fn main() {
                         println!("{found:#?}");
                         continue;
                     };
+                    if !sampled {
+                        println!(
+                            "{:<12} {:>7.2} {:>7.2} {:?}",
+                            r.name, r.clocks_per_packet, r.clocks_median, r.nodes
+                        );
+                        continue;
+                    }
                     println!(
                         "{} {} huge={huge} {:.2} clocks added {:?} +- {:?} [{:?} {:?}] null {:?} +- {:?} repeated {:?} samples {:?} lost {:?} {:?}",
                         r.name,

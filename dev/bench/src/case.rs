@@ -19,6 +19,8 @@ pub(crate) enum Limit {
     OverIp4(f64),
     /// What another case adds to `ip4` of the same run, so many times.
     TimesAdded(&'static str, f64),
+    /// So many clocks more than the weighted mean of other cases of the same run.
+    OverMean(&'static [(&'static str, f64)], f64),
     /// Nothing was promised.
     None,
 }
@@ -35,6 +37,11 @@ impl Limit {
             Limit::TimesAdded(other, times) => ip4
                 .zip(of(other))
                 .map(|(ip4, other)| ip4 + times * (other - ip4)),
+            Limit::OverMean(parts, more) => parts
+                .iter()
+                .map(|&(name, weight)| of(name).map(|clocks| clocks * weight))
+                .sum::<Option<f64>>()
+                .map(|mean| mean + more),
             Limit::None => None,
         }
     }

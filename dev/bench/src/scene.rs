@@ -35,12 +35,15 @@ pub(crate) type Check = Box<dyn Fn(&[u8], &[u8]) -> Result<(), String> + Send>;
 /// Writes into a frame what is the frame's own; which one it is comes first.
 type Own = Box<dyn Fn(usize, &mut [u8]) + Send>;
 
-/// Frames of one length: side by side, or one that each is made from when its turn comes.
+/// Frames side by side, of any lengths; or one that each is made from when its turn comes.
 #[derive(Default)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
-    len: usize,
+    /// Where each frame ends.
+    ends: Vec<usize>,
     made: Option<(usize, Own)>,
+    /// Whether the last four bytes of each frame are its number, since the router changes the order between classes.
+    pub(crate) numbered: bool,
 }
 
 impl Frames {
@@ -53,36 +56,53 @@ impl Frames {
     ) -> Frames {
         Frames {
             bytes: frame.into(),
-            len: frame.len(),
             made: Some((count, Box::new(own))),
+            ..Frames::default()
         }
     }
 
-    /// Adds a frame, as long as the first.
+    /// Adds a frame.
     pub(crate) fn push(&mut self, frame: &[u8]) {
-        if self.bytes.is_empty() {
-            self.len = frame.len();
-        }
-        assert_eq!(
-            frame.len(),
-            self.len,
-            "all frames of a case are of one length"
-        );
         self.bytes.extend_from_slice(frame);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds a frame whose last four bytes become its number.
+    pub(crate) fn push_numbered(&mut self, frame: &[u8]) {
+        let number = self.ends.len() as u32;
+        self.numbered = true;
+        self.push(&frame[..frame.len() - 4]);
+        self.bytes.extend_from_slice(&number.to_be_bytes());
+        self.ends.pop();
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The number of a frame that came out, which is the `count`th.
+    pub(crate) fn number_of(&self, frame: &[u8], count: usize) -> usize {
+        match frame.last_chunk() {
+            Some(number) if self.numbered => u32::from_be_bytes(*number) as usize,
+            _ => count,
+        }
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.made
             .as_ref()
-            .map_or(self.bytes.len() / self.len.max(1), |(count, _)| *count)
+            .map_or(self.ends.len(), |(count, _)| *count)
+    }
+
+    /// Frame number `n` as it lies here.
+    fn stored(&self, n: usize) -> &[u8] {
+        let start = n.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[n]]
     }
 
     /// Puts frame number `n`, from the beginning again behind the last, into a packet.
     pub(crate) fn fill(&self, n: usize, packet: &mut Pkt) -> bool {
         let n = n % self.len().max(1);
         let Some((_, own)) = &self.made else {
-            return packet.fill(&self.bytes[n * self.len..(n + 1) * self.len]);
+            return packet.fill(self.stored(n));
         };
         let filled = packet.fill(&self.bytes);
         own(n, packet.data_mut());
@@ -93,7 +113,7 @@ impl Frames {
     pub(crate) fn get(&self, n: usize) -> Vec<u8> {
         let n = n % self.len().max(1);
         let Some((_, own)) = &self.made else {
-            return self.bytes[n * self.len..(n + 1) * self.len].into();
+            return self.stored(n).into();
         };
         let mut frame = self.bytes.clone();
         own(n, &mut frame);

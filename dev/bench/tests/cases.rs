@@ -13,6 +13,7 @@ fn every_case_forwards_what_it_should() {
                 pairs: 1,
                 thinned: 50,
                 portion: std::time::Duration::ZERO,
+                sampled: true,
             },
             |_| (),
         )

@@ -244,6 +244,9 @@ pub(crate) struct BenchArgs {
     /// Cases to measure; none = all
     #[arg(value_name = "CASE")]
     pub(crate) cases: Vec<String>,
+    /// Take a minute: without sFlow, full tables thinned to a tenth
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Run so many vectors of each case and measure nothing, for who counts instructions from outside
     #[arg(long, hide = true, value_name = "COUNT")]
     pub(crate) untimed: Option<usize>,

@@ -26,6 +26,7 @@ mod meta;
 mod pkt;
 mod pool;
 mod region;
+pub mod sort;
 mod tally;
 mod vector;
 

@@ -315,3 +315,51 @@ fn packet_memory_begins_where_a_large_page_can() {
         );
     }
 }
+
+#[test]
+fn sorting_keeps_every_packet_and_the_order_within_a_class() {
+    let pool = pool(512);
+    for (len, modulus) in [
+        (1, 1),
+        (7, 2),
+        (64, 3),
+        (65, 5),
+        (200, 4),
+        (256, 3),
+        (256, 1),
+    ] {
+        let mut vector = Vector::with_capacity(len);
+        let class_of = |n: usize| (n * n + n / 7) % modulus % 3;
+        let mut classes = [[0u64; VECTOR / 64]; 3];
+        for n in 0..len {
+            let mut packet = pool.alloc().unwrap();
+            packet.set_aux(n as u32);
+            vector.push(packet);
+            classes[class_of(n)][n / 64] |= 1 << (n % 64);
+        }
+        let ranges = sort::Sorter::default().sort(&mut vector, &classes).unwrap();
+        for (class, range) in ranges.into_iter().enumerate() {
+            let found: Vec<usize> = vector[range].iter().map(|it| it.aux() as usize).collect();
+            let wanted: Vec<usize> = (0..len).filter(|&n| class_of(n) == class).collect();
+            assert_eq!(found, wanted, "class {class} of {len}");
+        }
+        drop(vector);
+        assert_eq!(pool.usage().free, 512);
+    }
+}
+
+#[test]
+fn classes_that_overlap_or_leave_packets_out_move_nothing() {
+    let pool = pool(64);
+    let mut vector = Vector::with_capacity(3);
+    (0..3).for_each(|_| vector.push(pool.alloc().unwrap()));
+    let mut sorter = sort::Sorter::default();
+    for classes in [
+        [[3, 0, 0, 0], [6, 0, 0, 0]],
+        [[1, 0, 0, 0], [2, 0, 0, 0]],
+        [[7, 0, 0, 0], [8, 0, 0, 0]],
+        [[3, 0, 0, 0], [4, 1, 0, 0]],
+    ] {
+        assert!(sorter.sort(&mut vector, &classes).is_none());
+    }
+}

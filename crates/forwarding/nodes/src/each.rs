@@ -301,9 +301,31 @@ pub(crate) trait Steps {
     fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way);
 }
 
+/// As [`work_apart`].
+#[inline(always)]
+pub(crate) fn staged_apart<S: Steps>(packets: &mut [Pkt], steps: S) -> S {
+    weir_cpu::apart(Staged { packets, steps })
+}
+
+struct Staged<'a, S> {
+    packets: &'a mut [Pkt],
+    steps: S,
+}
+
+impl<S: Steps> weir_cpu::Task for Staged<'_, S> {
+    type Output = S;
+
+    #[inline(always)]
+    fn run(self) -> S {
+        let mut moved = self.steps;
+        staged(self.packets, &mut moved);
+        moved
+    }
+}
+
 /// The steps of all packets, the last one as many packets later as memory needs to answer what the first asked for.
 #[inline(always)]
-pub(crate) fn staged<S: Steps>(packets: &mut [Pkt], steps: &mut S) {
+fn staged<S: Steps>(packets: &mut [Pkt], steps: &mut S) {
     let mut ways = [S::Way::default(); KEPT];
     // Loops over slices, without calls of closures: these would become functions that are compiled for the baseline.
     for packet in ahead(packets, &(0..S::EARLY + AHEAD), 0) {

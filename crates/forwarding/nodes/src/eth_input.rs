@@ -16,6 +16,7 @@
 //! tags and is taken in as interface-input would. One look a vector tells whether there are any.
 
 mod bridged;
+mod classes;
 mod crossed;
 mod forwarded;
 mod labelled;
@@ -31,8 +32,9 @@ use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
 use self::bridged::bridged;
+use self::classes::{Class, Classifier};
 use self::forwarded::{forwarded, forwarded6, straight};
-use self::labelled::{labelled, starts_with_labels};
+use self::labelled::labelled;
 use self::listed::{listed, listed_straight};
 pub(crate) use self::shared::share_of;
 use self::shared::shared;
@@ -51,8 +53,8 @@ pub(crate) const ETHERNET: usize = 14;
 
 #[derive(Default)]
 pub(crate) struct EthInput {
-    /// Of interfaces with access lists.
-    flows: Option<Flows>,
+    classifier: Classifier,
+    paths: Paths,
 }
 
 impl Node<Tables> for EthInput {
@@ -99,37 +101,7 @@ impl Node<Tables> for EthInput {
                 (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets))
             }
             (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
-            (Input::Routed, None) if interface.mpls && starts_with_labels(packets) => {
-                labelled(cx, interface, packets, verdicts)
-            }
-            (Input::Routed, None) if ip6_input::comes_first(packets) => {
-                match Straight6::of(cx, interface) {
-                    Some((straight, fib)) => {
-                        forwarded6(cx, straight, fib, interface, packets, verdicts)
-                    }
-                    None => {
-                        let station = Station::new(interface.mac);
-                        let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
-                        routed(interface, IP6_LOOKUP, plain, packets, verdicts)
-                    }
-                }
-            }
-            (Input::Routed, None) => match straight(cx, interface) {
-                Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
-                None if let Some(by) = listed_straight(cx, interface) => {
-                    listed(cx, &mut self.flows, by, interface, packets, verdicts)
-                }
-                None => {
-                    let station = Station::new(interface.mac);
-                    routed(
-                        interface,
-                        IP4_LOOKUP,
-                        |packet| plain_ip4(station, packet),
-                        packets,
-                        verdicts,
-                    )
-                }
-            },
+            (Input::Routed, None) => self.routed(cx, interface, packets, verdicts),
             (Input::Bridge { domain, member }, None)
                 if let Some(known) = Known::of(cx, interface, domain, member) =>
             {
@@ -157,6 +129,84 @@ impl Node<Tables> for EthInput {
     }
 }
 
+impl EthInput {
+    /// A routed interface: each class of packets goes its own path.
+    #[inline(always)]
+    fn routed(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        let (mut whole, mut census) = (None, Census::default());
+        let ranges = self.classifier.classify(packets);
+        for (class, range) in Class::ALL.into_iter().zip(ranges) {
+            let part = (packets.get_mut(range.clone()), verdicts.get_mut(range));
+            let (Some(packets @ [_, ..]), Some(verdicts)) = part else {
+                continue;
+            };
+            let (outcome, part) = self.paths.take(cx, interface, class, packets, verdicts);
+            census += part;
+            whole = Some(match whole {
+                None => outcome,
+                Some(before) if before == outcome => outcome,
+                Some(_) => Outcome::Each,
+            });
+        }
+        (whole.unwrap_or(Outcome::Each), census)
+    }
+}
+
+/// The paths of the classes, with what they remember.
+#[derive(Default)]
+struct Paths {
+    /// Of interfaces with access lists.
+    flows: Option<Flows>,
+}
+
+impl Paths {
+    /// Packets of one class take the fastest path that the interface's features leave open. The verdicts are written
+    /// whatever the outcome is, since other classes of the vector may have another one.
+    #[inline(never)]
+    fn take(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        class: Class,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        match class {
+            Class::Ip4 => match straight(cx, interface) {
+                Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
+                None if let Some(by) = listed_straight(cx, interface) => {
+                    listed(cx, &mut self.flows, by, interface, packets, verdicts)
+                }
+                None => {
+                    let station = Station::new(interface.mac);
+                    let plain = |packet: &mut Pkt| plain_ip4(station, packet);
+                    routed(interface, IP4_LOOKUP, plain, packets, verdicts)
+                }
+            },
+            Class::Ip6 => match Straight6::of(cx, interface) {
+                Some((straight, fib)) => {
+                    forwarded6(cx, straight, fib, interface, packets, verdicts)
+                }
+                None => {
+                    let station = Station::new(interface.mac);
+                    let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
+                    routed(interface, IP6_LOOKUP, plain, packets, verdicts)
+                }
+            },
+            Class::Mpls if interface.mpls => labelled(cx, interface, packets, verdicts),
+            Class::Mpls | Class::Other => {
+                routed(interface, IP4_LOOKUP, |_| false, packets, verdicts)
+            }
+        }
+    }
+}
+
 /// What the frames of a vector are.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Census {
@@ -165,6 +215,14 @@ pub(crate) struct Census {
     broadcast: u64,
     longest: usize,
     shortest: usize,
+}
+
+impl std::ops::AddAssign for Census {
+    fn add_assign(&mut self, other: Census) {
+        self.bytes += other.bytes;
+        self.multicast += other.multicast;
+        self.broadcast += other.broadcast;
+    }
 }
 
 impl Census {

@@ -68,15 +68,6 @@ impl Node<Tables> for Ip6Input {
     }
 }
 
-/// Whether IPv6 is what a vector mostly holds, as its first packet tells.
-#[inline(always)]
-pub(crate) fn comes_first(packets: &[Pkt]) -> bool {
-    let first = packets
-        .first()
-        .and_then(|packet| EthernetHeader::read(packet.data()));
-    first.is_some_and(|(header, _)| header.ethertype() == EtherType::IPV6)
-}
-
 /// Bytes that a plain packet has at least, with its Ethernet header.
 const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
 

@@ -13,6 +13,7 @@ mod ipfix;
 mod l2vpn;
 mod l2xc;
 mod l2xc_beside;
+mod mix;
 mod mpls;
 mod vlan;
 
@@ -27,6 +28,11 @@ pub(crate) const ALL: &[Case] = &[
     ip4_full::CASE,
     ip6::CASE,
     ip6_full::CASE,
+    mix::SAME4,
+    mix::SAME6,
+    mix::MIX_2,
+    mix::MIX_25,
+    mix::MIX_50,
     bridge::CASE,
     vlan::CASE,
     acl::THOUSAND,
@@ -34,6 +40,8 @@ pub(crate) const ALL: &[Case] = &[
     mpls::SWAP,
     mpls::PUSH,
     mpls::POP,
+    mix::PHP,
+    mix::CORE,
     l2vpn::INTO,
     l2vpn::OUT_OF,
     ipfix::THOUSAND,

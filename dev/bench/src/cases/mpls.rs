@@ -40,15 +40,15 @@ pub(super) const POP: Case = Case {
     },
 };
 
-const FLOWS: u32 = 65_536;
-const LABELS: u32 = 4096;
+pub(super) const FLOWS: u32 = 65_536;
+pub(super) const LABELS: u32 = 4096;
 /// The first incoming label.
-const IN_LABEL: u32 = 16_000;
+pub(super) const IN_LABEL: u32 = 16_000;
 /// The first outgoing label.
-const OUT_LABEL: u32 = 24_000;
+pub(super) const OUT_LABEL: u32 = 24_000;
 
 /// A frame with a label in front of its packet; the last four bytes go, so that it stays as long.
-fn labelled(frame: &[u8], label: u32, ttl: u32) -> Vec<u8> {
+pub(super) fn labelled(frame: &[u8], label: u32, ttl: u32) -> Vec<u8> {
     let entry = (label << 12 | 0x100 | ttl).to_be_bytes();
     [
         &frame[..12],
@@ -59,7 +59,7 @@ fn labelled(frame: &[u8], label: u32, ttl: u32) -> Vec<u8> {
     .concat()
 }
 
-fn group(scene: &mut Scene, neighbor: u32, label: u32) -> u32 {
+pub(super) fn group(scene: &mut Scene, neighbor: u32, label: u32) -> u32 {
     let path = Path {
         labels: LabelStack::of(&[label]),
         ..Path::to(neighbor)
@@ -70,7 +70,7 @@ fn group(scene: &mut Scene, neighbor: u32, label: u32) -> u32 {
 }
 
 /// Numbers of the neighbours that [`Scene::neighbors`] made.
-fn numbers(scene: &mut Scene) -> Vec<u32> {
+pub(super) fn numbers(scene: &mut Scene) -> Vec<u32> {
     let groups = scene.neighbors(4);
     groups
         .iter()
@@ -101,24 +101,27 @@ fn swap(scene: &mut Scene) {
             64,
         ));
     }
-    scene.check = Box::new(|sent, got| {
-        let label = u32::from_be_bytes(*sent[14..].first_chunk().unwrap_or(&[0; 4])) >> 12;
-        let entry = ((label - IN_LABEL + OUT_LABEL) << 12 | 0x100 | 63).to_be_bytes();
-        let neighbor = 1 + ((label - IN_LABEL) % 4) as u8;
-        let wanted = [
-            &[2, 0, 0, 0, 1, neighbor],
-            &OURS.0[..],
-            &[0x88, 0x47],
-            &entry,
-            &sent[18..],
-        ]
-        .concat();
-        if got == wanted {
-            Ok(())
-        } else {
-            Err(format!("not swapped as it should be: {got:02x?}"))
-        }
-    });
+    scene.check = Box::new(swapped);
+}
+
+/// Whether the label of `sent` was swapped for the one that [`swap`] set for it.
+pub(super) fn swapped(sent: &[u8], got: &[u8]) -> Result<(), String> {
+    let label = u32::from_be_bytes(*sent[14..].first_chunk().unwrap_or(&[0; 4])) >> 12;
+    let entry = ((label - IN_LABEL + OUT_LABEL) << 12 | 0x100 | 63).to_be_bytes();
+    let neighbor = 1 + ((label - IN_LABEL) % 4) as u8;
+    let wanted = [
+        &[2, 0, 0, 0, 1, neighbor],
+        &OURS.0[..],
+        &[0x88, 0x47],
+        &entry,
+        &sent[18..],
+    ]
+    .concat();
+    if got == wanted {
+        Ok(())
+    } else {
+        Err(format!("not swapped as it should be: {got:02x?}"))
+    }
 }
 
 /// The routes of `ip4`, each over a label.

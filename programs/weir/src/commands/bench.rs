@@ -24,6 +24,11 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
     if let Some(turns) = args.untimed {
         return untimed(&cases, if args.cases.is_empty() { 0 } else { turns }, to);
     }
+    let effort = if args.quick {
+        Effort::quick()
+    } else {
+        Effort::default()
+    };
     let (mut results, mut hugepages) = (Vec::new(), true);
     for case in cases {
         let progress = |what: &str| {
@@ -32,7 +37,7 @@ pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failur
             }
         };
         let (case_results, huge) =
-            weir_bench::run_case(case, Effort::default(), progress).map_err(Failure::said)?;
+            weir_bench::run_case(case, effort, progress).map_err(Failure::said)?;
         hugepages &= huge;
         results.extend(case_results);
     }

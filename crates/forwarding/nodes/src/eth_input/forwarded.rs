@@ -4,7 +4,7 @@
 
 use weir_buf::Pkt;
 use weir_cpu::Code;
-use weir_fib::{Adjacency, Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, Way6};
+use weir_fib::{Adjacency, Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, SmallFib6, Way6};
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
@@ -68,10 +68,10 @@ fn pass<const LABELS: bool>(
 ) -> Left {
     let left = Left::default();
     match fib.small() {
-        Some(fib) if LABELS => {
+        Some(fib) => {
             each::work_apart(
                 packets,
-                Small4::<true> {
+                Small4::<LABELS> {
                     straight,
                     fib,
                     interface,
@@ -81,18 +81,6 @@ fn pass<const LABELS: bool>(
                 },
             )
             .left
-        }
-        Some(fib) => {
-            let mut pass = Small4::<false> {
-                straight,
-                fib,
-                interface,
-                left,
-                odd,
-                verdicts,
-            };
-            each::work(packets, &mut pass);
-            pass.left
         }
         None if let Some(fib) = fib.full() => {
             each::announced(
@@ -109,16 +97,18 @@ fn pass<const LABELS: bool>(
             .left
         }
         None => {
-            let mut steps = Steps4::<LABELS> {
-                straight,
-                fib: fib.large(),
-                interface,
-                left,
-                odd,
-                verdicts,
-            };
-            each::staged(packets, &mut steps);
-            steps.left
+            each::staged_apart(
+                packets,
+                Steps4::<LABELS> {
+                    straight,
+                    fib: fib.large(),
+                    interface,
+                    left,
+                    odd,
+                    verdicts,
+                },
+            )
+            .left
         }
     }
 }
@@ -246,10 +236,20 @@ pub(super) fn forwarded6(
     verdicts.fill(Verdict::OUT);
     let (mut left, mut odd) = (Left::default(), Census::default());
     match fib.small() {
-        Some(fib) => each::frame(packets, |place, packet| {
-            let (len, out) = (packet.len(), straight.forward(fib, packet));
-            left.note6(interface, place, packet, len, out, &mut odd, verdicts);
-        }),
+        Some(fib) => {
+            left = each::work_apart(
+                packets,
+                Small6 {
+                    straight,
+                    fib,
+                    interface,
+                    left,
+                    odd: &mut odd,
+                    verdicts,
+                },
+            )
+            .left
+        }
         None => {
             left = each::threefold(
                 packets,
@@ -275,6 +275,32 @@ pub(super) fn forwarded6(
             ..odd
         },
     )
+}
+
+/// The pass by a small table of IPv6.
+struct Small6<'a> {
+    straight: Straight6<'a>,
+    fib: SmallFib6<'a>,
+    interface: &'a Interface,
+    left: Left,
+    odd: &'a mut Census,
+    verdicts: &'a mut [Verdict],
+}
+
+impl each::Work for Small6<'_> {
+    #[inline(always)]
+    fn one(&mut self, place: usize, packet: &mut Pkt) {
+        let (len, out) = (packet.len(), self.straight.forward(self.fib, packet));
+        self.left.note6(
+            self.interface,
+            place,
+            packet,
+            len,
+            out,
+            self.odd,
+            self.verdicts,
+        );
+    }
 }
 
 /// The pass by a large table of IPv6.

@@ -6,22 +6,12 @@ use std::hint::cold_path;
 use weir_buf::Pkt;
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
-use weir_wire::{EtherType, EthernetHeader};
 
 use super::left::Left;
 use super::{Census, ETHERNET, Station, route};
 use crate::interface_input::{IP4_LOOKUP, MPLS_LOOKUP, PSEUDOWIRE_INPUT};
 use crate::mpls::MplsStraight;
 use crate::{Tables, each};
-
-/// Whether a vector is best taken for labelled packets.
-#[inline(always)]
-pub(super) fn starts_with_labels(packets: &[Pkt]) -> bool {
-    packets
-        .first()
-        .and_then(|first| EthernetHeader::read(first.data()))
-        .is_some_and(|(header, _)| header.ethertype() == EtherType::MPLS)
-}
 
 /// An interface with MPLS and a vector of labelled packets.
 #[inline(never)]
