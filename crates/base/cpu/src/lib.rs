@@ -92,7 +92,18 @@ pub fn prefetch_address(place: *const u8) {
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(place.cast());
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        #[expect(
+            unsafe_code,
+            reason = "there is no stable intrinsic for the instruction"
+        )]
+        // SAFETY: PRFM never faults and changes no architectural state, whatever the address.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{place}]", place = in(reg) place, options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = place;
 }
 
@@ -111,7 +122,18 @@ pub fn prefetch_second(place: *const u8) {
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T1 }>(place.cast());
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        #[expect(
+            unsafe_code,
+            reason = "there is no stable intrinsic for the instruction"
+        )]
+        // SAFETY: PRFM never faults and changes no architectural state, whatever the address.
+        unsafe {
+            core::arch::asm!("prfm pldl2keep, [{place}]", place = in(reg) place, options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = place;
 }
 
@@ -130,7 +152,18 @@ pub fn prefetch_write(place: *const u8) {
             core::arch::asm!("prefetchw [{place}]", place = in(reg) place, options(nostack, preserves_flags, readonly));
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    {
+        #[expect(
+            unsafe_code,
+            reason = "there is no stable intrinsic for the instruction"
+        )]
+        // SAFETY: PRFM never faults and changes no architectural state, whatever the address.
+        unsafe {
+            core::arch::asm!("prfm pstl1keep, [{place}]", place = in(reg) place, options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = place;
 }
 

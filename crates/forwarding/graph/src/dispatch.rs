@@ -272,7 +272,10 @@ impl<W: World> Graph<W> {
                 counters: &self.counters,
                 scratch: &mut self.scratch,
                 nexts: &slot.nexts,
-                traced: self.tracer.is_active(),
+                traced: self.tracer.is_active()
+                    && packets[..count]
+                        .iter()
+                        .any(|packet| packet.flags().any(Flags::TRACED)),
             };
             let outcome = step.step(&mut cx, &mut packets[..count], &mut self.verdicts[..count]);
             if let Some(counters) = self.counters.nodes.get(node) {

@@ -141,8 +141,8 @@ impl<W: World> Cx<'_, W> {
         Verdict::replicate(place)
     }
 
-    /// Whether packets are being followed. A node that does the work of the next ones in its own pass must not do
-    /// so then: a trace shows each.
+    /// Whether any packet of this vector is traced. A node that does the work of the next ones in its own pass must not
+    /// do so then: a trace shows each. Other vectors, and so other interfaces, keep their fast paths.
     #[inline(always)]
     #[must_use]
     pub fn is_traced(&self) -> bool {

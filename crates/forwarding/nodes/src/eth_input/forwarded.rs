@@ -291,7 +291,7 @@ impl each::Work for Small6<'_> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt) {
         let (len, out) = (packet.len(), self.straight.forward(self.fib, packet));
-        self.left.note6(
+        self.left.note(
             self.interface,
             place,
             packet,
@@ -335,7 +335,7 @@ impl<'a> each::Threefold for Steps6<'a> {
     #[inline(always)]
     fn last(&mut self, place: usize, packet: &mut Pkt, neighbor: Self::End) {
         let (len, out) = (packet.len(), self.straight.last(neighbor, packet));
-        self.left.note6(
+        self.left.note(
             self.interface,
             place,
             packet,

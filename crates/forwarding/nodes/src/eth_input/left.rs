@@ -44,30 +44,6 @@ impl Left {
         self.stayed += 1;
         verdicts[place] = stay(interface, odd, packet);
     }
-
-    #[inline(always)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "apart, so that they stay in registers"
-    )]
-    pub(super) fn note6(
-        &mut self,
-        interface: &Interface,
-        place: usize,
-        packet: &mut Pkt,
-        len: usize,
-        out: Option<u32>,
-        odd: &mut Census,
-        verdicts: &mut [Verdict],
-    ) {
-        if let Some(out) = out {
-            self.bytes += len as u64;
-            return self.exits.note(out);
-        }
-        cold_path();
-        self.stayed += 1;
-        verdicts[place] = route(interface, odd, packet);
-    }
 }
 
 /// Where a packet goes that does not leave from here.

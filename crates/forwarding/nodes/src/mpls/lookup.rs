@@ -161,6 +161,37 @@ pub(super) fn swap(
     Some(below.interface)
 }
 
+/// Penultimate hop popping of the last label, towards a neighbour that is known and in use; `packet` is in one piece.
+/// Returns the interface; `None`, and nothing is changed, for all that [`settle`] must decide.
+#[inline(always)]
+pub(super) fn pop_last(
+    packet: &mut Pkt,
+    top: u32,
+    entry: LabelEntry,
+    below: &Adjacency,
+) -> Option<u32> {
+    if (top & BOTTOM == 0) | (top & TTL <= 1) {
+        return None;
+    }
+    let ethertype = payload_of(packet.data().get(SHORTEST..)?, entry.payload())?;
+    let (start, end) = below.in_use()?;
+    if packet.len() - ENTRY > below.longest_frame() {
+        return None;
+    }
+    if !entry.is_pipe() {
+        let class = (top >> CLASS_SHIFT) as u8 & 7;
+        uniform_payload(packet, SHORTEST, ((top & TTL) - 1) as u8, Some(class));
+    }
+    let _ = packet.pull_front(ENTRY);
+    let frame = packet.data_mut().first_chunk_mut::<ETHERNET>()?;
+    frame[..8].copy_from_slice(&start);
+    frame[8..12].copy_from_slice(&end);
+    frame[12..].copy_from_slice(&ethertype.0.to_be_bytes());
+    packet.set_l3_offset(ETHERNET);
+    packet.set_aux(below.interface);
+    Some(below.interface)
+}
+
 /// What is known of the entry that is on top.
 #[derive(Clone, Copy)]
 struct Top {

@@ -1,9 +1,9 @@
 //! Labelled packets in one pass: the rules of mpls-lookup, and of ip4-lookup or pseudowire-input behind it, while a
 //! header is at hand.
 //!
-//! Not a node. eth-input uses it while nobody follows packets, for the three roles on a label path: one label for another; the
-//! last one off, what is plain under it looked up in the first table; the last one off a frame that came through a
-//! pseudowire and goes across. It takes a packet only if every rule is met; otherwise the packet is unchanged and goes to
+//! Not a node. eth-input uses it while nobody follows packets, for the roles on a label path: one label for another; the
+//! last one off for a neighbour (penultimate hop popping); the last one off, what is plain under it looked up in the
+//! first table; the last one off a frame that came through a pseudowire and goes across. It takes a packet only if every rule is met; otherwise the packet is unchanged and goes to
 //! mpls-lookup, which settles what is odd.
 
 use weir_buf::Pkt;
@@ -11,7 +11,7 @@ use weir_fib::{AdjacencyKind, LabelEntry, Lfib, NexthopView, Payload, SmallFib4}
 use weir_graph::Cx;
 use weir_port::interface::Interface;
 
-use super::lookup::{SHORTEST, swap};
+use super::lookup::{SHORTEST, pop_last, swap};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, LABEL_SHIFT, TTL};
 use crate::ip4_straight::{self, Header, PLAIN};
 use crate::pseudowire_input::Outlet;
@@ -71,6 +71,9 @@ impl<'a> MplsStraight<'a> {
                 let interface = swap(frame, len, top, label, below)?;
                 packet.set_aux(interface);
                 return Some(interface);
+            }
+            if let Some(below) = self.nexthops.only_neighbor(entry.group()) {
+                return pop_last(packet, top, entry, below);
             }
             self.last = (label, self.end(entry)?);
         }

@@ -17,6 +17,7 @@ mod mpls;
 mod nd;
 mod one_pass;
 mod pseudowire;
+mod random_mix;
 mod reasons;
 mod rig;
 mod sight;

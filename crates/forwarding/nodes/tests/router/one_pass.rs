@@ -63,11 +63,13 @@ fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u
         }
     }
     counted_alike(&straight, &followed);
+    nodes_alike(&straight, &followed);
     finish(straight);
     finish(followed);
 }
 
-fn counted_alike(straight: &Router, followed: &Router) {
+/// The same drops, and the same counters of interfaces and access lists.
+pub(crate) fn counted_alike(straight: &Router, followed: &Router) {
     assert_eq!(straight.drops(), followed.drops());
     for (one, other) in straight
         .tables
@@ -97,6 +99,10 @@ fn counted_alike(straight: &Router, followed: &Router) {
             .collect::<Vec<_>>()
     };
     assert_eq!(terms(straight), terms(followed));
+}
+
+/// The same number of packets at each node, whether it did the work itself or an earlier one did.
+fn nodes_alike(straight: &Router, followed: &Router) {
     let packets = |router: &Router| {
         router
             .graph
@@ -350,6 +356,8 @@ fn under_labels() {
         &[(107, 0, 64)],
     ]);
     let swapped = vector(&[&[(100, 3, 60)], &[(100, 0, 60), (9, 0, 3)], &[(100, 0, 2)]]);
+    // Penultimate hop popping, uniform and pipe.
+    let taken_off = vector(&[&[(102, 0, 60)], &[(103, 0, 9)], &[(102, 3, 2)]]);
     let mut marked = packet(64, 9);
     alter(&mut marked, |header| header.tos = 0xa3);
     let six = udp6("2001:db8:a::1");
@@ -380,6 +388,9 @@ fn under_labels() {
     ];
     alike(path, WEST, &looked_up, &seeds);
     alike(path, WEST, &swapped, &[]);
+    let under_103 =
+        [packet(64, 9), marked, six, packet(64, 290)].map(|it| under(&it, &[(103, 0, 9)]));
+    alike(path, WEST, &taken_off, &under_103);
 }
 
 /// Frames of pseudowires alone, which all leave by one port.
