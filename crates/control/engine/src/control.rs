@@ -848,12 +848,13 @@ impl Control {
     pub(crate) fn watch_links(&mut self) {
         let names: Vec<String> = self.interfaces.keys().cloned().collect();
         for name in names {
-            self.watch_link(&name);
+            self.watch_link(&name, false);
         }
         self.settle_or_log();
     }
 
-    fn watch_link(&mut self, name: &str) {
+    /// `was_down`: the kernel reports that the link was down since it was last looked at.
+    pub(crate) fn watch_link(&mut self, name: &str, was_down: bool) {
         let Some(attached) = self.interfaces.get_mut(name) else {
             return;
         };
@@ -864,12 +865,11 @@ impl Control {
         let (link, back) = (port.link(), port.should_reopen());
         let before = std::mem::replace(&mut attached.link, link);
         let index = attached.index;
-        let returned = attached
+        let is_other_peer = attached
             .peer
             .as_mut()
-            .is_some_and(|peer| peer.watch_over(name, link.up))
-            && before.up
-            && link.up;
+            .is_some_and(|peer| peer.watch_over(name, link.up));
+        let returned = (is_other_peer || was_down) && before.up && link.up;
         if back {
             match self.reopen(name) {
                 Ok(()) => tracing::info!("{name}: the device is back, the port is open again"),
@@ -933,6 +933,10 @@ impl Control {
 
     /// Tells of a link, and does what follows from it for neighbours and paths.
     pub(crate) fn link_changed(&mut self, name: &str, index: u32, link: LinkState) {
+        if !link.up {
+            // First of all: until then packets are sent into a dead link.
+            self.set_paths_up(index, false);
+        }
         self.events.publish(weir_api::Event::Link(LinkEvent {
             time: Timestamp::now(),
             interface: name.to_owned(),

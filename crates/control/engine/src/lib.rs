@@ -32,6 +32,7 @@ mod index;
 mod ipfix;
 mod labels;
 mod lengths;
+mod links;
 mod management;
 mod memif;
 mod memory;

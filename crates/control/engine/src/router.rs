@@ -31,6 +31,7 @@ use crate::dad::Claims;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::ipfix::IpfixSide;
+use crate::links::LinkEvents;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::recursion::Recursion;
@@ -344,6 +345,7 @@ impl Router {
 
     /// The control thread: what workers tell, neighbours, links, traces, reclamation.
     fn control_loop(&self) {
+        let mut links = LinkEvents::open();
         while !self.0.stopping.load(Ordering::Acquire) {
             self.0.rounds.fetch_add(1, Ordering::Relaxed);
             self.0.waker.will_sleep();
@@ -354,8 +356,10 @@ impl Router {
                 .any(|worker| !worker.events.is_empty());
             if !events {
                 let bell = self.0.waker.bell();
+                // Without link events the bell takes both places.
+                let links = links.as_ref().map_or(bell, LinkEvents::descriptor);
                 let _ = poll(
-                    &mut [PollFd::from_borrowed_fd(bell, PollFlags::IN)],
+                    &mut [bell, links].map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN)),
                     Some(&Timespec {
                         tv_sec: 0,
                         tv_nsec: 100_000_000,
@@ -363,6 +367,11 @@ impl Router {
                 );
             }
             self.0.waker.is_awake();
+            if let Some(changed) = links.as_mut().map(LinkEvents::read)
+                && !changed.is_empty()
+            {
+                self.control().links_changed(&changed);
+            }
             self.watch_deadline();
             self.control().round();
         }

@@ -47,6 +47,8 @@ pub struct LinkState {
     pub up: bool,
     /// It can pass packets (up, and with carrier).
     pub running: bool,
+    /// How often it has lost its carrier.
+    pub carrier_losses: u32,
     /// The MTU in bytes.
     pub mtu: u32,
     /// The Ethernet address, when it has one.
@@ -60,6 +62,7 @@ impl From<Link> for LinkState {
             name: link.name,
             up: link.up,
             running: link.running,
+            carrier_losses: link.carrier_losses,
             mtu: link.mtu,
             mac: link.mac,
         }

@@ -31,6 +31,7 @@ const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 const IFLA_INFO_KIND: u16 = 1;
 
 /// RFC 2863 operational state, as the kernel keeps it.
@@ -164,6 +165,8 @@ pub struct Link {
     pub link_netnsid: Option<i32>,
     /// The index of the bridge or bond to which it belongs.
     pub controller: Option<u32>,
+    /// How often it has lost its carrier (Linux 4.16).
+    pub carrier_losses: u32,
     /// The kernel's counters.
     pub statistics: LinkStatistics,
 }
@@ -214,6 +217,7 @@ impl Link {
             IFLA_NUM_TX_QUEUES => self.tx_queues = number().unwrap_or(0),
             IFLA_NUM_RX_QUEUES => self.rx_queues = number().unwrap_or(0),
             IFLA_LINK_NETNSID => self.link_netnsid = number().map(u32::cast_signed),
+            IFLA_CARRIER_DOWN_COUNT => self.carrier_losses = number().unwrap_or(0),
             IFLA_LINKINFO => {
                 let found = Attributes::new(value).find(|(kind, _)| *kind == IFLA_INFO_KIND);
                 self.kind = found.map(|(_, name)| text(name));
