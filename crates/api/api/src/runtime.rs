@@ -34,7 +34,17 @@ pub struct WorkerRuntime {
     pub turns: u64,
     /// Turns that had packets.
     pub busy_turns: u64,
-    /// Its nodes, by name; nodes that were never called are left out.
+    /// TSC clocks of all turns; the rows of `nodes` add up to them.
+    #[serde(default)]
+    pub clocks: u64,
+    /// TSC clocks of the turns that had packets.
+    #[serde(default)]
+    pub busy_clocks: u64,
+    /// The share of time that it spent in turns with packets, from 0 to 1.
+    #[serde(default)]
+    pub busy: f64,
+    /// Where the clocks went: receive queues (`DRIVER-rx INTERFACE qN`), nodes, transmit queues (`DRIVER-tx INTERFACE qN`), and
+    /// `loop`, which is everything else. What was never called is left out.
     pub nodes: Vec<NodeRuntime>,
 }
 
@@ -65,8 +75,11 @@ impl std::fmt::Display for IdleMode {
 pub struct NodeRuntime {
     /// The node's name.
     pub name: String,
-    /// Vectors that it was handed.
+    /// Vectors that it was handed; of a queue, calls that moved packets.
     pub calls: u64,
+    /// Of a queue: calls that moved no packet.
+    #[serde(default)]
+    pub empty_calls: u64,
     /// Packets in them.
     pub packets: u64,
     /// TSC clocks that it took, all in all.
@@ -86,6 +99,7 @@ impl NodeRuntime {
         Self {
             name: name.into(),
             calls,
+            empty_calls: 0,
             packets,
             clocks,
             clocks_per_packet,

@@ -504,6 +504,7 @@ impl Control {
                         interface: index,
                         number,
                         queue: tx,
+                        work: Arc::default(),
                     });
                     owners.push(worker);
                 }
@@ -551,6 +552,7 @@ impl Control {
                     interface,
                     number,
                     queue,
+                    work: Arc::default(),
                 });
                 handle.sync();
             }

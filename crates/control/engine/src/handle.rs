@@ -10,6 +10,7 @@ use weir_ring::spsc::{Consumer, Producer};
 use weir_telemetry::capture::CaptureControl;
 
 use crate::waker::Waker;
+use crate::work::{Direction, QueueRow};
 use crate::worker::{Command, Returned, Worker, WorkerStats};
 
 /// How long a worker may take to carry a command out before it counts as stuck.
@@ -26,6 +27,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) stats: Arc<WorkerStats>,
     pub(crate) counters: Arc<WorkerCounters>,
     pub(crate) core: Option<usize>,
+    /// The queues that the worker serves.
+    pub(crate) queues: Vec<QueueRow>,
     pub(crate) sent: u64,
     pub(crate) thread: Option<std::thread::JoinHandle<()>>,
     /// The worker itself, where no thread runs it.
@@ -35,6 +38,7 @@ pub(crate) struct WorkerHandle {
 impl WorkerHandle {
     /// Tells the worker. A full ring is waited for: this is the cold side.
     pub(crate) fn tell(&mut self, command: Command) {
+        self.note_queues(&command);
         let mut command = command;
         let began = Instant::now();
         while let Err(back) = self.commands.push(command) {
@@ -46,6 +50,34 @@ impl WorkerHandle {
         }
         self.sent += 1;
         self.waker.wake();
+    }
+
+    /// Keeps what queues cost the worker at hand for `show runtime`.
+    fn note_queues(&mut self, command: &Command) {
+        let (interface, number, direction, work) = match command {
+            Command::AddRx {
+                interface,
+                number,
+                work,
+                ..
+            } => (*interface, *number, Direction::Rx, work.clone()),
+            Command::AddTx {
+                interface,
+                number,
+                work,
+                ..
+            } => (*interface, *number, Direction::Tx, work.clone()),
+            Command::Remove { interface } => {
+                return self.queues.retain(|row| row.interface != *interface);
+            }
+            _ => return,
+        };
+        self.queues.push(QueueRow {
+            interface,
+            number,
+            direction,
+            work,
+        });
     }
 
     /// Waits until the worker has carried out everything it was told. `false` when it does not.

@@ -53,6 +53,7 @@ mod trial;
 mod tunnels;
 mod views;
 mod waker;
+mod work;
 mod worker;
 
 pub use apply::{Applied, ApplyError};

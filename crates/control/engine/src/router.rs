@@ -469,6 +469,7 @@ fn make_worker(
         stats,
         counters,
         core,
+        queues: Vec::new(),
         sent: 0,
         thread: None,
         by_hand: None,

@@ -15,6 +15,7 @@ use weir_port::interface::DirectionSums;
 
 use crate::control::{Attached, Control};
 use crate::router::Router;
+use crate::work::QueueBaselines;
 use crate::worker::Command;
 
 /// Values at the time of the last clear.
@@ -25,7 +26,8 @@ pub(crate) struct Baselines {
     /// Drops by (scope, worker, interface, place): one set for interfaces, one for errors.
     drops: BTreeMap<(bool, usize, u32, usize), u64>,
     nodes: BTreeMap<(usize, usize), (u64, u64, u64)>,
-    turns: BTreeMap<usize, (u64, u64)>,
+    turns: BTreeMap<usize, [u64; 4]>,
+    queues: QueueBaselines,
     runtime_since: Option<SystemTime>,
 }
 
@@ -301,6 +303,9 @@ impl weir_api::Router for Router {
             weir_config::Idle::Adaptive => weir_api::IdleMode::Adaptive,
             weir_config::Idle::Sleep => weir_api::IdleMode::Sleep,
         };
+        let since = baselines.runtime_since.unwrap_or(self.0.started);
+        let seconds = since.elapsed().unwrap_or_default().as_secs_f64();
+        let tsc_hz = weir_cpu::tsc_hz() as f64;
         let worker = |(number, handle): (usize, &crate::handle::WorkerHandle)| {
             let node = |(place, spec): (usize, &weir_graph::NodeSpec)| {
                 let counters = handle.counters.nodes.get(place)?;
@@ -320,20 +325,37 @@ impl weir_api::Router for Router {
                 };
                 (calls > 0).then(reply)
             };
-            let turns = baselines.turns.get(&number).copied().unwrap_or_default();
+            let before = baselines.turns.get(&number).copied().unwrap_or_default();
+            let now = handle.stats.values();
+            let [turns, busy_turns, clocks, busy_clocks] =
+                std::array::from_fn(|n| now[n].saturating_sub(before[n]));
+            let mut nodes = control.queue_rows(number, &baselines.queues);
+            // In the order of a packet: received, processed, sent, and what the loop took beside.
+            let first_tx = nodes.partition_point(|row| row.name.contains("-rx "));
+            let own = control.specs.iter().enumerate().filter_map(node);
+            nodes.splice(first_tx..first_tx, own.collect::<Vec<_>>());
+            let counted: u64 = nodes.iter().map(|row| row.clocks).sum();
+            nodes.push(weir_api::NodeRuntime::new(
+                "loop",
+                turns,
+                0,
+                clocks.saturating_sub(counted),
+            ));
             weir_api::WorkerRuntime {
                 worker: number as u32,
                 core: handle.core.map(|core| core as u32),
                 idle,
-                turns: handle.stats.turns.get() - turns.0,
-                busy_turns: handle.stats.busy.get() - turns.1,
-                nodes: control.specs.iter().enumerate().filter_map(node).collect(),
+                turns,
+                busy_turns,
+                clocks,
+                busy_clocks,
+                busy: (busy_clocks as f64 / (seconds * tsc_hz).max(1.0)).min(1.0),
+                nodes,
             }
         };
-        let since = baselines.runtime_since.unwrap_or(self.0.started);
         Ok(weir_api::Runtime {
-            tsc_mhz: weir_cpu::tsc_hz() as f64 / 1e6,
-            seconds: since.elapsed().unwrap_or_default().as_secs_f64(),
+            tsc_mhz: tsc_hz / 1e6,
+            seconds,
             workers: control.workers.iter().enumerate().map(worker).collect(),
         })
     }
@@ -648,9 +670,7 @@ impl weir_api::Router for Router {
             }
             Clear::Runtime => {
                 for (number, handle) in control.workers.iter().enumerate() {
-                    baselines
-                        .turns
-                        .insert(number, (handle.stats.turns.get(), handle.stats.busy.get()));
+                    baselines.turns.insert(number, handle.stats.values());
                     for (place, node) in handle.counters.nodes.iter().enumerate() {
                         baselines.nodes.insert(
                             (number, place),
@@ -658,6 +678,7 @@ impl weir_api::Router for Router {
                         );
                     }
                 }
+                baselines.queues = crate::work::baselines(&control.workers);
                 baselines.runtime_since = Some(SystemTime::now());
             }
         }

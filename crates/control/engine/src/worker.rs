@@ -23,6 +23,7 @@ use weir_ring::spsc::{Consumer, Producer};
 use crate::clock::Clock;
 use crate::idle::{Load, Rest};
 use crate::waker::Waker;
+use crate::work::QueueWork;
 
 /// What the control side tells a worker.
 pub(crate) enum Command {
@@ -31,12 +32,14 @@ pub(crate) enum Command {
         interface: u32,
         number: usize,
         queue: Box<dyn RxQueue>,
+        work: Arc<QueueWork>,
     },
     /// Send what leaves by this interface through this queue.
     AddTx {
         interface: u32,
         number: usize,
         queue: Box<dyn TxQueue>,
+        work: Arc<QueueWork>,
     },
     /// Hand what leaves by this interface to that worker.
     HandTo { interface: u32, worker: usize },
@@ -79,8 +82,24 @@ pub(crate) struct WorkerStats {
     pub(crate) turns: Counter,
     /// Turns that had packets.
     pub(crate) busy: Counter,
+    /// Clocks of all turns.
+    pub(crate) clocks: Counter,
+    /// Clocks of turns that had packets.
+    pub(crate) busy_clocks: Counter,
     /// Commands carried out; the control side waits for its number.
     pub(crate) done: AtomicU64,
+}
+
+impl WorkerStats {
+    /// Turns, turns with packets, clocks of all, clocks of those.
+    pub(crate) fn values(&self) -> [u64; 4] {
+        [
+            self.turns.get(),
+            self.busy.get(),
+            self.clocks.get(),
+            self.busy_clocks.get(),
+        ]
+    }
 }
 
 /// A receive queue with its interface.
@@ -88,13 +107,14 @@ struct Rx {
     interface: u32,
     number: usize,
     queue: Box<dyn RxQueue>,
+    work: Arc<QueueWork>,
 }
 
 /// Where what leaves by an interface goes.
 enum Egress {
     None,
     /// By the queue of this number.
-    Here(PortTx, usize),
+    Here(PortTx, usize, Arc<QueueWork>),
     Worker(usize),
 }
 
@@ -231,6 +251,7 @@ impl Worker {
 
     /// One breath; returns how many packets moved.
     pub(crate) fn turn(&mut self) -> usize {
+        let began = weir_cpu::tsc();
         self.reader.quiesce();
         while let Some(command) = self.commands.pop() {
             self.obey(command);
@@ -282,7 +303,12 @@ impl Worker {
         }
         stats.turns.add(1);
         let moved = inhaled + handed + left;
-        stats.busy.add(u64::from(moved > 0));
+        let clocks = weir_cpu::tsc().wrapping_sub(began);
+        stats.clocks.add(clocks);
+        if moved > 0 {
+            stats.busy.add(1);
+            stats.busy_clocks.add(clocks);
+        }
         moved
     }
 
@@ -293,17 +319,21 @@ impl Worker {
                 interface,
                 number,
                 queue,
+                work,
             } => lane.rx.push(Rx {
                 interface,
                 number,
                 queue,
+                work,
             }),
             Command::AddTx {
                 interface,
                 number,
                 queue,
+                work,
             } => {
-                drop(lane.set_egress(interface, Egress::Here(PortTx { interface, queue }, number)))
+                let egress = Egress::Here(PortTx { interface, queue }, number, work);
+                drop(lane.set_egress(interface, egress));
             }
             Command::HandTo { interface, worker } => {
                 drop(lane.set_egress(interface, Egress::Worker(worker)))
@@ -341,7 +371,7 @@ impl Worker {
                 place += 1;
             }
         }
-        if let Egress::Here(port, number) = self.lane.set_egress(interface, Egress::None) {
+        if let Egress::Here(port, number, _) = self.lane.set_egress(interface, Egress::None) {
             let _ = self.returned.push(Returned::Tx(number, port.queue));
         }
     }
@@ -400,13 +430,17 @@ impl Lane {
     }
 
     fn inhale(&mut self, graph: &mut Graph<Tables>, env: &mut Env<'_, Tables>) -> usize {
-        let mut all = 0;
+        let (mut all, mut began) = (0, weir_cpu::tsc());
         for rx in &mut self.rx {
             let count = rx.queue.recv(&mut self.vector, env.cache, VECTOR);
+            let now = weir_cpu::tsc();
+            rx.work.add(count, now.wrapping_sub(began));
+            began = now;
             if count > 0 {
                 graph.inhale(env, self.entry, rx.interface, &mut self.vector);
                 graph.run(env);
                 all += count;
+                began = weir_cpu::tsc();
             }
         }
         all
@@ -442,20 +476,28 @@ impl Lane {
         let Some(mut leaving) = graph.next_leaving() else {
             return 0;
         };
-        let began = weir_cpu::tsc();
+        let mut began = weir_cpu::tsc();
         loop {
             let (interface, packets) = (leaving.0, &mut leaving.1);
-            all += packets.len();
+            let count = packets.len();
+            all += count;
             let dropped = self.counters.totals.dropped.get();
             self.send(graph, env, worker, interface, packets);
             self.note_lost(env, worker, interface, dropped);
             graph.recycle(leaving.0, leaving.1);
-            match graph.next_leaving() {
+            let next = graph.next_leaving();
+            let now = weir_cpu::tsc();
+            let clocks = now.wrapping_sub(began);
+            match self.egress.get(interface as usize) {
+                Some(Egress::Here(_, _, work)) => work.add(count, clocks),
+                _ => graph.account(self.port_tx, count, clocks),
+            }
+            began = now;
+            match next {
                 Some(next) => leaving = next,
                 None => break,
             }
         }
-        graph.account(self.port_tx, all, weir_cpu::tsc().wrapping_sub(began));
         all
     }
 
@@ -482,7 +524,7 @@ impl Lane {
         packets: &mut Vector,
     ) {
         match self.egress.get_mut(interface as usize) {
-            Some(Egress::Here(port, _)) => {
+            Some(Egress::Here(port, ..)) => {
                 transmit(graph, env, self.port_tx, worker, port, packets)
             }
             Some(Egress::Worker(other)) => {
@@ -513,9 +555,13 @@ impl Lane {
     }
 
     fn flush(&mut self, cache: &mut PktCache) {
+        let mut began = weir_cpu::tsc();
         for egress in &mut self.egress {
-            if let Egress::Here(port, _) = egress {
+            if let Egress::Here(port, _, work) = egress {
                 port.queue.flush(cache);
+                let now = weir_cpu::tsc();
+                work.add_clocks(now.wrapping_sub(began));
+                began = now;
             }
         }
     }

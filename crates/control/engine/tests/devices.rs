@@ -268,3 +268,110 @@ fn a_link_that_goes_down_is_reported_at_once() {
     }
     router.stop();
 }
+
+/// Two ports without devices: packets are made in memory and swallowed.
+fn in_memory(workers: &str) -> weir_config::Config {
+    let text = format!(
+        "workers: {{ {workers} }}
+interfaces:
+  gen0: {{ device: {{ driver: generator, streams: [ {{ name: s, rate: 20000, source: 10.0.0.9, destination: 192.0.2.10 }} ] }}, addresses: [ 10.0.0.1/16 ] }}
+  out0: {{ device: {{ driver: 'null' }}, addresses: [ 192.0.2.1/24 ] }}
+neighbors:
+  - {{ interface: out0, address: 192.0.2.10, mac: 02:00:00:00:00:0a }}
+"
+    );
+    weir_config::check("weir.yaml", &text).unwrap().0
+}
+
+#[test]
+fn runtime_accounts_for_the_whole_turn() {
+    let router = Router::start(&in_memory("idle: poll"), &Options::default()).unwrap();
+    wait_for("a thousand packets", || {
+        router.totals().unwrap().packets_out > 1000
+    });
+    router.clear(weir_api::Clear::Runtime).unwrap();
+    let cleared = router.totals().unwrap().packets_out;
+    wait_for("a thousand more", || {
+        router.totals().unwrap().packets_out > cleared + 1000
+    });
+    // Counters are read while the worker runs; stopped, they are exact.
+    router.stop();
+    let runtime = router.runtime().unwrap();
+    let worker = &runtime.workers[0];
+    let row = |name: &str| worker.nodes.iter().find(|row| row.name == name).unwrap();
+    let (rx, tx) = (row("generator-rx gen0 q0"), row("null-tx out0 q0"));
+    assert!(rx.packets > 1000 && rx.calls > 0 && rx.clocks_per_packet > 0.0);
+    assert!(
+        rx.empty_calls > rx.calls,
+        "a worker that polls finds nothing most of the time"
+    );
+    assert!(tx.packets > 1000 && tx.calls > 0 && tx.clocks > 0);
+    let sum: u64 = worker.nodes.iter().map(|row| row.clocks).sum();
+    assert_eq!(sum, worker.clocks, "{:#?}", worker.nodes);
+    let others = sum - row("loop").clocks;
+    assert!(others > 0 && row("loop").calls == worker.turns);
+    assert!(worker.busy > 0.0 && worker.busy < 1.0, "{}", worker.busy);
+    assert!(worker.busy_clocks < worker.clocks);
+}
+
+/// The worker's thread: its nice value and the cores it may run on.
+fn worker_thread(name: &str) -> Option<(i64, String)> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    for task in tasks.filter_map(Result::ok) {
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        if read("comm").trim() != name {
+            continue;
+        }
+        // The fields behind the name in brackets; nice is the 19th of all.
+        let stat = read("stat");
+        let nice = stat.rsplit(')').next()?.split_whitespace().nth(16)?;
+        let status = read("status");
+        let cores = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        return Some((nice.parse().ok()?, cores.trim().to_owned()));
+    }
+    None
+}
+
+/// In a process of its own, since threads of other tests have the same names.
+#[test]
+fn workers_have_priority_and_others_leave_their_core() {
+    const OWN_PROCESS: &str = "WEIR_TEST_PRIORITY";
+    if std::env::var_os(OWN_PROCESS).is_none() {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args([
+            "--exact",
+            "workers_have_priority_and_others_leave_their_core",
+        ]);
+        let done = command.env(OWN_PROCESS, "1").output().unwrap();
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        return;
+    }
+    let all = weir_cpu::allowed_cores();
+    let core = all[all.len() - 1];
+    let router = Router::start(
+        &in_memory(&format!("cores: [ {core} ]")),
+        &Options::default(),
+    )
+    .unwrap();
+    wait_for("the worker's thread", || {
+        worker_thread("weir-worker-0").is_some_and(|(nice, cores)| {
+            let has_right = rustix::process::getuid().is_root();
+            (nice == -20 || !has_right) && cores == core.to_string()
+        })
+    });
+    if all.len() > 1 {
+        let (nice, cores) = worker_thread("weir-control").unwrap();
+        assert_eq!(nice, 0, "only workers are raised");
+        assert!(
+            !cores.split([',', '-']).any(|it| it == core.to_string()),
+            "{cores}"
+        );
+    }
+    router.stop();
+}

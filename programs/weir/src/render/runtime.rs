@@ -22,12 +22,12 @@ fn about(worker: &WorkerRuntime) -> String {
     let core = worker
         .core
         .map_or_else(|| "any core".to_owned(), |core| format!("core {core}"));
-    let busy = units::percent(worker.busy_turns, worker.turns);
     format!(
-        "Worker {} ({core}, idle: {}): {}, {busy} busy",
+        "Worker {} ({core}, idle: {}): {}, {:.1} % of the time busy",
         worker.worker,
         worker.idle,
-        units::count(worker.turns, "turn", "turns")
+        units::count(worker.turns, "turn", "turns"),
+        worker.busy * 100.0
     )
 }
 
@@ -35,17 +35,21 @@ fn nodes(worker: &WorkerRuntime) -> Table {
     let mut table = Table::new([
         Column::long("Name"),
         Column::number("Calls"),
+        Column::number("Empty"),
         Column::number("Packets"),
         Column::number("Clocks/packet"),
         Column::number("Packets/call"),
+        Column::number("Share"),
     ]);
     for node in &worker.nodes {
         table.row([
             Cell::from(&node.name),
             node.calls.into(),
+            node.empty_calls.into(),
             node.packets.into(),
             format!("{:.2}", node.clocks_per_packet).into(),
             format!("{:.2}", node.packets_per_call).into(),
+            units::percent(node.clocks, worker.clocks).into(),
         ]);
     }
     table

@@ -86,7 +86,7 @@ fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    assert_eq!(heading(100).len(), 11);
+    assert_eq!(heading(110).len(), 12);
     assert_eq!(
         heading(80),
         [
@@ -96,6 +96,7 @@ fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
             "Link",
             "RX packets",
             "RX bytes",
+            "RX lost",
             "TX packets",
             "TX bytes",
             "Drops"
@@ -200,7 +201,7 @@ fn interface(name: &str) -> Interface {
             unicast: 98,
             ..Traffic::default()
         },
-        rx_errors: 0,
+        rx_errors: 3,
         tx_errors: 0,
         drops: 2,
         drops_by: vec![InterfaceDrop {
@@ -224,9 +225,9 @@ fn interfaces_in_a_list_and_one_by_one() {
         ],
     };
     let expected = "\
-Interface  Idx  Admin  Link   MTU  RX packets  RX bytes  TX packets  TX bytes  Drops  Description
-wan          1  up     up    1500         100      6400          98      6272      2
-lan         12  up     up    1500         100      6400          98      6272      2
+Interface  Idx  Admin  Link   MTU  RX packets  RX bytes  RX lost  TX packets  TX bytes  Drops  Description
+wan          1  up     up    1500         100      6400        3          98      6272      2
+lan         12  up     up    1500         100      6400        3          98      6272      2
 ";
     assert_eq!(super::interface::list(&reply, &PIPE), expected);
     let expected = "\
@@ -627,6 +628,10 @@ BondEthernet0
 #[test]
 fn runtime_looks_as_vpp_users_know_it() {
     let nodes = vec![
+        NodeRuntime {
+            empty_calls: 7,
+            ..NodeRuntime::new("af-xdp-rx xe0 q0", 4, 1000, 1000)
+        },
         NodeRuntime::new("eth-input", 4, 1000, 9000),
         NodeRuntime::new("ip4-lookup", 3, 0, 0),
     ];
@@ -636,6 +641,9 @@ fn runtime_looks_as_vpp_users_know_it() {
         idle: IdleMode::Sleep,
         turns: 8,
         busy_turns: 4,
+        clocks: 10_000,
+        busy_clocks: 9500,
+        busy: 0.5,
         nodes,
     };
     let reply = Runtime {
@@ -646,10 +654,11 @@ fn runtime_looks_as_vpp_users_know_it() {
     let expected = "\
 Since 12.5 s, TSC 2600 MHz
 
-Worker 0 (core 1, idle: sleep): 8 turns, 50.0 % busy
-Name        Calls  Packets  Clocks/packet  Packets/call
-eth-input       4     1000           9.00        250.00
-ip4-lookup      3        0           0.00          0.00
+Worker 0 (core 1, idle: sleep): 8 turns, 50.0 % of the time busy
+Name              Calls  Empty  Packets  Clocks/packet  Packets/call  Share
+af-xdp-rx xe0 q0      4      7     1000           1.00        250.00  10.0 %
+eth-input             4      0     1000           9.00        250.00  90.0 %
+ip4-lookup            3      0        0           0.00          0.00   0.0 %
 ";
     assert_eq!(super::runtime::runtime(&reply, &PIPE), expected);
 }

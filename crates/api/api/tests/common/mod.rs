@@ -402,6 +402,9 @@ impl Router for TestRouter {
             idle: IdleMode::Sleep,
             turns: 9,
             busy_turns: 4,
+            clocks: 10_000,
+            busy_clocks: 9500,
+            busy: 0.25,
             nodes,
         };
         Ok(Runtime {
