@@ -184,6 +184,8 @@ FindingSeverity: TypeAlias = Literal[
 IdleMode: TypeAlias = Literal[
     # Looks again at once.
     "poll",
+    # Looks again at once while packets come fast, else waits for the kernel to wake it.
+    "adaptive",
     # Waits for the kernel to wake it.
     "sleep",
 ]
@@ -1908,7 +1910,7 @@ class NodeRuntime:
     """The node's name."""
 
     calls: int
-    """Vectors that it was handed."""
+    """Vectors that it was handed; of a queue, calls that moved packets."""
 
     packets: int
     """Packets in them."""
@@ -1921,6 +1923,9 @@ class NodeRuntime:
 
     packets_per_call: float
     """`packets` / `calls`; 0 without calls."""
+
+    empty_calls: int = 0
+    """Of a queue: calls that moved no packet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2655,10 +2660,20 @@ class WorkerRuntime:
     """Turns that had packets."""
 
     nodes: list[NodeRuntime]
-    """Its nodes, by name; nodes that were never called are left out."""
+    """Where the clocks went: receive queues (`DRIVER-rx INTERFACE qN`), nodes, transmit queues (`DRIVER-tx INTERFACE qN`), and
+    `loop`, which is everything else. What was never called is left out."""
 
     core: int | None = None
     """The core that it is pinned to; absent when the kernel chooses."""
+
+    clocks: int = 0
+    """TSC clocks of all turns; the rows of `nodes` add up to them."""
+
+    busy_clocks: int = 0
+    """TSC clocks of the turns that had packets."""
+
+    busy: float = 0.0
+    """The share of time that it spent in turns with packets, from 0 to 1."""
 
 
 Event: TypeAlias = CountersEvent | LogEvent | ConfigEvent | LinkEvent | LostEvent
