@@ -35,7 +35,7 @@ pub(super) struct Moment {
 }
 
 enum Connection {
-    Datagrams(Datagrams),
+    Datagrams(Box<Datagrams>),
     Stream(Link),
 }
 
@@ -69,13 +69,13 @@ impl Session {
         };
         let most = usize::from(config.mtu).saturating_sub(headers);
         let connection = match config.transport {
-            Transport::Udp => Connection::Datagrams(Datagrams {
+            Transport::Udp => Connection::Datagrams(Box::new(Datagrams {
                 target: config.target(),
                 opened: None,
                 path_at: None,
                 retry_at: None,
                 refusal: None,
-            }),
+            })),
             Transport::Tcp => Connection::Stream(Link::start(
                 (config.address, config.target()),
                 None,

@@ -455,7 +455,7 @@ pub(super) struct Fraction(u64);
 impl Fraction {
     #[inline(always)]
     pub(super) fn of(now: u64) -> Fraction {
-        Fraction(now % 1_000_000 * 256 / 1_000_000 << FRACTION_AT)
+        Fraction((now % 1_000_000 * 256 / 1_000_000) << FRACTION_AT)
     }
 }
 
