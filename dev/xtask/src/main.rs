@@ -31,6 +31,8 @@ const FLOORS: [&[&str]; 6] = [
     ],
     &[
         "weir-nodes",
+        "weir-control",
+        "weir-linux",
         "weir-afxdp",
         "weir-tap",
         "weir-pcap",
@@ -44,7 +46,7 @@ const FLOORS: [&[&str]; 6] = [
 ];
 
 /// Pairs on one floor that have an order of their own: the pool asks the processor.
-const WITHIN: [(&str, &str); 1] = [("weir-buf", "weir-cpu")];
+const WITHIN: [(&str, &str); 2] = [("weir-buf", "weir-cpu"), ("weir-linux", "weir-control")];
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {

@@ -9,7 +9,7 @@ use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
     ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show,
-    ShowArgs, ShowIp, ShowMpls, ShowRouteArgs, ShowSflowArgs, ShowVxlan, TraceAddArgs,
+    ShowArgs, ShowIp, ShowLinux, ShowMpls, ShowRouteArgs, ShowSflowArgs, ShowVxlan, TraceAddArgs,
     TraceCommand, TraceShowArgs, Where,
 };
 use crate::commands::{events, monitor};
@@ -96,6 +96,16 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             &client.pseudowires(of.interface.as_deref())?,
             render::forwarding::pseudowires,
         ),
+        Show::Linux(of) => {
+            let render: fn(&weir_api::Linux, &render::Screen) -> String = match of.what {
+                None => render::linux::all,
+                Some(ShowLinux::Interface) => render::linux::interfaces,
+                Some(ShowLinux::Feed) => render::linux::feed,
+                Some(ShowLinux::Audit) => render::linux::audit,
+                Some(ShowLinux::Punt) => render::linux::punt,
+            };
+            output.put(&client.linux()?, render)
+        }
         Show::Bond(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::bonds),
         Show::Lacp(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::lacp),
         Show::Vxlan(ShowVxlan::Tunnel(of)) => output.put(

@@ -168,17 +168,23 @@ pub enum RouteSource {
     Neighbor,
     /// The configuration.
     Static,
+    /// FRR's zebra, by the forwarding plane manager protocol.
+    Fpm,
+    /// The Linux kernel: what routing daemons and `ip route` put there.
+    Kernel,
     /// Built in: what no route covers, and destinations that are never forwarded to.
     Special,
 }
 
 impl RouteSource {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Local,
         Self::Connected,
         Self::Neighbor,
         Self::Static,
+        Self::Fpm,
+        Self::Kernel,
         Self::Special,
     ];
 }
@@ -190,6 +196,8 @@ impl std::fmt::Display for RouteSource {
             Self::Connected => "connected",
             Self::Neighbor => "neighbor",
             Self::Static => "static",
+            Self::Fpm => "fpm",
+            Self::Kernel => "kernel",
             Self::Special => "special",
         })
     }

@@ -37,6 +37,7 @@ mod forwarding;
 mod hardware;
 mod http;
 mod interface;
+mod linux;
 mod listen;
 mod memif;
 pub mod metrics;
@@ -93,6 +94,9 @@ pub use hardware::{
 };
 pub use interface::{
     Encapsulation, Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown,
+};
+pub use linux::{
+    Linux, LinuxAudit, LinuxCount, LinuxFeed, LinuxInterface, LinuxPunt, LinuxRefused,
 };
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use mpls::{LabelMeaning, LabelMode, LabelReply, LabelSource, MplsFib};

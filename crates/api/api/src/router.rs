@@ -11,7 +11,7 @@ use crate::{
     BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
     ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
     EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib,
-    L2fibQuery, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
+    L2fibQuery, Linux, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
     RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
     Trace, TraceRequest, Version, VxlanTunnels,
 };
@@ -85,6 +85,14 @@ pub trait Router: Send + Sync + 'static {
     /// All bonds with their members.
     fn bonds(&self) -> Result<Bonds, ApiError> {
         Err(ApiError::not_available("bonds"))
+    }
+
+    /// The TAPs of interfaces in Linux, and what is read from the kernel.
+    ///
+    /// # Errors
+    /// When the router has no such thing.
+    fn linux(&self) -> Result<Linux, ApiError> {
+        Err(ApiError::not_available("linux"))
     }
 
     /// Entries of incoming labels, in order: of one label, or at most `most` behind `after`.

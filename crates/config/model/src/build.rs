@@ -232,6 +232,9 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     section("ipfix", &mut |node| {
         config.ipfix = crate::ipfix::build(node)
     });
+    section("linux", &mut |node| {
+        config.linux = crate::linux::build(node)
+    });
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));
     section("api", &mut |node| config.api = api(node));

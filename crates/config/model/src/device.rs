@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::bond::Bond;
+use crate::linux::LinuxTap;
 use crate::scalar::{Ipv4Range, MacAddr, PortRange};
 use crate::sub_interface::SubInterface;
 use crate::vxlan::Vxlan;
@@ -43,6 +44,8 @@ pub enum Device {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host_mac: Option<MacAddr>,
     },
+    /// The Linux end of another interface. In the file it has a section of its own, `linux`.
+    LinuxTap(LinuxTap),
     /// Capture files: read what arrives, write what leaves.
     Pcap {
         /// Packets that arrive; nothing arrives when absent.
@@ -86,6 +89,7 @@ impl Device {
         match self {
             Self::AfXdp { .. } => "af-xdp",
             Self::Tap { .. } => "tap",
+            Self::LinuxTap(_) => "linux-tap",
             Self::Pcap { .. } => "pcap",
             Self::Memif(_) => "memif",
             Self::Null => "null",
@@ -102,7 +106,9 @@ impl Device {
     #[must_use]
     pub fn linux_name(&self) -> Option<&str> {
         match self {
-            Self::AfXdp { name, .. } | Self::Tap { name, .. } => Some(name),
+            Self::AfXdp { name, .. }
+            | Self::Tap { name, .. }
+            | Self::LinuxTap(LinuxTap { name, .. }) => Some(name),
             Self::Pcap { .. }
             | Self::Memif(_)
             | Self::Null
@@ -137,7 +143,9 @@ impl std::fmt::Display for Device {
             Self::AfXdp { name, queues, .. } if *queues > 1 => {
                 write!(f, " {name}, {queues} queues")
             }
-            Self::AfXdp { name, .. } | Self::Tap { name, .. } => write!(f, " {name}"),
+            Self::AfXdp { name, .. }
+            | Self::Tap { name, .. }
+            | Self::LinuxTap(LinuxTap { name, .. }) => write!(f, " {name}"),
             Self::Pcap { input, output } => {
                 if let Some(input) = input {
                     write!(f, " from {}", input.display())?;

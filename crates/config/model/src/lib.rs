@@ -35,6 +35,7 @@ mod dump;
 mod findings;
 mod ipfix;
 mod keys;
+mod linux;
 mod memory;
 mod model;
 mod mpls;
@@ -77,6 +78,7 @@ pub use ipfix::{
     IpfixTransport, IpfixVersion, MeterDirection, RECORD_SETS, SET_ELEMENTS,
 };
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use linux::{Linux, LinuxInterface, LinuxTap};
 pub use memory::BufferPlan;
 pub use model::{
     AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via,

@@ -20,6 +20,7 @@ use crate::bond::Bond;
 use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::ipfix::Ipfix;
+use crate::linux::Linux;
 use crate::mpls::{Mpls, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
@@ -41,6 +42,8 @@ pub struct Config {
     pub sflow: Sflow,
     /// Which flows are metered and where their records go.
     pub ipfix: Ipfix,
+    /// The interfaces that Linux has a TAP of.
+    pub linux: Linux,
     /// Routing tables beside the default one, by name.
     pub vrfs: BTreeMap<String, Vrf>,
     /// Static routes by table and prefix; no prefix has host bits.
@@ -147,6 +150,7 @@ impl Config {
             Some(
                 Device::AfXdp { .. }
                 | Device::Tap { .. }
+                | Device::LinuxTap(_)
                 | Device::Memif(_)
                 | Device::Pseudowire
                 | Device::Vxlan(_),

@@ -655,6 +655,13 @@ impl Planner<'_> {
             );
             self.add(Step::SetIpfix { from, to });
         }
+        if self.model.linux != self.wanted.linux {
+            let (from, to) = (
+                Box::new(self.model.linux.clone()),
+                Box::new(self.wanted.linux.clone()),
+            );
+            self.add(Step::SetLinux { from, to });
+        }
         let (from, to) = (self.model.logging.level, self.wanted.logging.level);
         if from != to {
             self.add(Step::SetLogLevel { from, to });

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::ipfix::Ipfix;
+use crate::linux::Linux;
 use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
 use crate::mpls::LabelEntry;
 use crate::pseudowire::Pseudowire;
@@ -402,6 +403,13 @@ pub enum Step {
         /// The new settings.
         to: Box<Ipfix>,
     },
+    /// Change which interfaces Linux has a TAP of.
+    SetLinux {
+        /// The old ones.
+        from: Box<Linux>,
+        /// The new ones.
+        to: Box<Linux>,
+    },
     /// Change how much is logged.
     SetLogLevel {
         /// The old level.
@@ -592,6 +600,7 @@ impl Step {
             Self::ChangeRoute { .. } => "change-route",
             Self::SetSflowSettings { .. } => "set-sflow-settings",
             Self::SetIpfix { .. } => "set-ipfix",
+            Self::SetLinux { .. } => "set-linux",
             Self::SetLogLevel { .. } => "set-log-level",
             Self::NeedsRestart { .. } => "needs-restart",
         }
@@ -657,6 +666,7 @@ impl Step {
             | Self::ChangeRoute { key, .. } => format!("route {key}"),
             Self::SetSflowSettings { .. } => "section sflow".into(),
             Self::SetIpfix { .. } => "section ipfix".into(),
+            Self::SetLinux { .. } => "section linux".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
             Self::NeedsRestart { change } => format!("section {}", change.section()),
         }
@@ -892,6 +902,7 @@ impl Step {
             },
             Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
             Self::SetIpfix { from, to } => Self::SetIpfix { from: to, to: from },
+            Self::SetLinux { from, to } => Self::SetLinux { from: to, to: from },
             Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
             Self::NeedsRestart { change } => Self::NeedsRestart {
                 change: change.inverse(),

@@ -17,6 +17,7 @@ use crate::bridge::Bridge;
 use crate::device::Device;
 use crate::ipfix::Ipfix;
 use crate::keys::Names;
+use crate::linux::Linux;
 use crate::model::{
     AdminState, Config, Interface, NeighborKey, RouteKey, RouterAdvertisements, Urpf, Via, Vrf,
     is_false,
@@ -46,6 +47,8 @@ pub(crate) struct Written {
     bridgedomains: BTreeMap<String, Bridge>,
     sflow: Sflow,
     ipfix: Ipfix,
+    #[serde(skip_serializing_if = "Linux::is_empty")]
+    linux: Linux,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     vrfs: BTreeMap<String, Vrf>,
     #[serde(with = "lists::routes")]
@@ -329,6 +332,7 @@ impl From<Config> for Written {
             bridges,
             sflow,
             ipfix,
+            linux,
             vrfs,
             routes,
             mpls,
@@ -356,6 +360,7 @@ impl From<Config> for Written {
             bridgedomains: bridges,
             sflow,
             ipfix,
+            linux,
             vrfs,
             routes,
             mpls,
@@ -519,6 +524,7 @@ impl From<Written> for Config {
             routes,
             sflow,
             ipfix,
+            linux,
             workers,
             buffers,
             api,
@@ -626,6 +632,7 @@ impl From<Written> for Config {
             bridges,
             sflow,
             ipfix,
+            linux,
             vrfs,
             routes,
             mpls,

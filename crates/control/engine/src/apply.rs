@@ -19,8 +19,8 @@ use crate::filters::Bindings;
 use crate::management;
 use crate::neighbors::Place;
 use crate::ports;
-use crate::rib::RouteSource;
 use crate::worker::{Command, Returned};
+use weir_control::RouteSource;
 
 /// Why a configuration could not be applied: the step and one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,7 @@ impl Control {
     }
 
     fn apply_steps(&mut self, wanted: &weir_config::Config) -> Result<Applied, ApplyError> {
+        let wanted = &wanted.with_linux_taps();
         let steps = plan(&self.config, wanted);
         let mut applied = Applied::default();
         for (number, step) in steps.iter().enumerate() {
@@ -115,9 +116,10 @@ impl Control {
         sflow.agent_may_change(config.sflow_agent(index_of));
         ipfix.name_tables(routing);
         ipfix.number(config, index_of);
-        self.settle()?;
         // Nothing comes in before there is all that it needs.
-        self.begin_receiving(|_| true);
+        self.publication.begin_receiving = true;
+        self.sync_linux();
+        self.settle()?;
         self.indexes.keep();
         Ok(())
     }
@@ -136,10 +138,16 @@ impl Control {
 
     fn do_step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::CreateInterface { name, interface } => self.create_interface(name, interface),
+            Step::CreateInterface { name, interface } => {
+                self.create_interface(name, interface)?;
+                self.pair_with_linux(name);
+                Ok(())
+            }
             Step::DeleteInterface { name, interface } => {
                 self.delete_interface(name);
                 self.tunnels_changed |= interface.as_vxlan().is_some();
+                let pair = crate::linux::tap_of(interface).map(|tap| &tap.interface);
+                self.pair_with_linux(pair.unwrap_or(name));
                 self.unshared
                     .extend(interface.sub_interface().map(|sub| sub.parent.clone()));
                 Ok(())
@@ -307,6 +315,8 @@ impl Control {
                 self.attach_meters(from);
                 Ok(())
             }
+            // The TAPs are interfaces of their own.
+            Step::SetLinux { .. } => Ok(()),
             Step::SetLogLevel { to, .. } => {
                 if let Some(log) = &self.log {
                     log.set(*to);
@@ -325,7 +335,7 @@ impl Control {
         let index = self.indexes.of(name);
         // The new port may want what one that goes still has: a name, a queue, a socket.
         if !self.leaving.is_empty() && wanted.device.is_some() && wanted.sub_interface().is_none() {
-            self.settle()?;
+            self.settle_now()?;
         }
         let (opened, fault) = match self.open_checked(wanted, index) {
             Ok(opened) => (opened, None),
@@ -342,7 +352,10 @@ impl Control {
             .map(|_| self.drop_map.counters())
             .collect();
         // The other end of a TAP is Linux, which has the device's address: ours must be another.
-        let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
+        let is_tap = matches!(
+            wanted.device,
+            Some(weir_config::Device::Tap { .. } | weir_config::Device::LinuxTap(_))
+        );
         let mac = port
             .as_ref()
             .filter(|_| !is_tap)
@@ -461,8 +474,15 @@ impl Control {
             0 => 0,
             queues => self.memory.promise(index, queues)?,
         };
+        let own = self.mac_of_pair(wanted).unwrap_or(made_up_mac(index));
         let pool = self.memory.of_device(wanted.device.as_ref());
-        ports::open(wanted, made_up_mac(index), pool, share)
+        ports::open(wanted, own, pool, share)
+    }
+
+    /// The MAC address of the interface that a TAP is the Linux end of.
+    fn mac_of_pair(&self, wanted: &weir_config::Interface) -> Option<MacAddr> {
+        let pair = &crate::linux::tap_of(wanted)?.interface;
+        Some(self.tables.interface(self.index_of(pair))?.mac)
     }
 
     /// Takes a port into use.
@@ -628,7 +648,10 @@ impl Control {
         let result = match port {
             Ok(Some(opened)) => {
                 let port = opened.port;
-                let is_tap = matches!(wanted.device, Some(weir_config::Device::Tap { .. }));
+                let is_tap = matches!(
+                    wanted.device,
+                    Some(weir_config::Device::Tap { .. } | weir_config::Device::LinuxTap(_))
+                );
                 if let (Some(attached), Some(mac), false) =
                     (self.interfaces.get_mut(name), port.mac(), is_tap)
                 {

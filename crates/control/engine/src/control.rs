@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use weir_api::{EventBus, LinkEvent, Timestamp};
@@ -34,17 +33,17 @@ use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::ipfix::IpfixSide;
 use crate::labels::WaitingLabel;
+use crate::linux::{LinuxSide, tap_of};
 use crate::memory::Memory;
 use crate::neighbors::{NeighborAction, NeighborTable, Place, Said};
 use crate::pseudowires::LivePseudowire;
+use crate::publish::Publication;
 use crate::recursion::Recursion;
-use crate::rib::{RouteSource, Table};
 use crate::router::{Due, LogControl};
-use crate::routing::Waiting;
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
 use crate::trial::Trial;
-use crate::worker::Command;
+use weir_control::{RouteSource, Table};
 
 /// The peer of a memif as it was when somebody last looked.
 pub(crate) struct Peer {
@@ -197,9 +196,9 @@ pub(crate) struct Control {
     pub(crate) tunnels_changed: bool,
     /// Whether the master tables' interfaces differ from what workers see.
     pub(crate) stale: bool,
-    /// Routes whose groups workers do not see yet, in the order in which they were asked for.
-    pub(crate) waiting_routes: Vec<Waiting>,
-    /// The same of labels.
+    /// What waits for the workers.
+    pub(crate) publication: Publication,
+    /// Labels whose groups workers do not see yet.
     pub(crate) waiting_labels: Vec<WaitingLabel>,
     /// By table: the adjacency of labels that end in a lookup there.
     pub(crate) lookup_ends: BTreeMap<u32, u32>,
@@ -238,6 +237,7 @@ pub(crate) struct Control {
     pub(crate) next_worker: usize,
     pub(crate) log: Option<LogControl>,
     pub(crate) captures: Captures,
+    pub(crate) linux: LinuxSide,
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,
@@ -346,8 +346,10 @@ impl Control {
             .bond
             .as_deref()
             .is_some_and(|bond| self.collects(bond, name));
+        let pair = tap_of(wanted).map(|tap| self.index_of(&tap.interface));
         let input = match (&wanted.l2xc, up) {
             (_, false) => Input::Closed,
+            (_, true) if let Some(pair) = pair => Input::CrossConnect(pair),
             (_, true) if let Some(bond) = member => Input::Member { bond, collects },
             (None, true) if let Some((_, input, BridgeRole::Member(_))) = bridge => input,
             (Some(target), true) => Input::CrossConnect(self.index_of(target)),
@@ -473,6 +475,7 @@ impl Control {
                     _ => None,
                 }),
             output,
+            host: self.linux.hosts.get(name).cloned(),
             can_send: up
                 && (self.can_send(name)
                     || pseudowire.is_some()
@@ -513,45 +516,6 @@ impl Control {
         {
             tracing::error!("{name}: {error}");
         }
-    }
-
-    /// Publishes the master tables and waits until every worker sees them.
-    pub(crate) fn publish(&mut self) {
-        self.share_out();
-        self.find_tunnels();
-        let looked_at = |interface: &Interface| {
-            interface.kind != Kind::Port && (interface.rx_taps | interface.tx_taps) != 0
-        };
-        let any = |wanted: &dyn Fn(&Interface) -> bool| {
-            self.tables
-                .interfaces
-                .iter()
-                .flatten()
-                .any(|entry| wanted(&entry.interface))
-        };
-        let (inner_taps, notes_members) = (
-            any(&looked_at),
-            any(&|interface| interface.tx_taps & SFLOW_TAP != 0),
-        );
-        (self.tables.inner_taps, self.tables.notes_members) = (inner_taps, notes_members);
-        self.tables.nexthops = self.nexthops.snapshot();
-        self.published.publish(Box::new(self.tables.clone()));
-        let ticket = self.domain.ticket();
-        for worker in &self.workers {
-            worker.waker.wake();
-        }
-        let began = Instant::now();
-        while !self.domain.passed(ticket) && began.elapsed() < Duration::from_secs(2) {
-            match self.trial {
-                Some(_) => self
-                    .workers
-                    .iter_mut()
-                    .for_each(|worker| worker.wait(Duration::ZERO)),
-                None => std::thread::sleep(Duration::from_micros(20)),
-            }
-        }
-        self.domain.reclaim();
-        self.stale = false;
     }
 
     /// Takes in what workers told, lets time pass for neighbours, and does what follows.
@@ -750,10 +714,7 @@ impl Control {
             match action {
                 NeighborAction::Create(_) | NeighborAction::Update(..) => {}
                 NeighborAction::Release(place) => {
-                    let key = hold_key(place.interface, place.address);
-                    self.workers
-                        .iter_mut()
-                        .for_each(|worker| worker.tell(Command::Release(key)));
+                    self.release_when_settled(hold_key(place.interface, place.address));
                 }
                 NeighborAction::Ask(place) => self.ask(place, None),
                 NeighborAction::Probe(place, mac) => self.ask(place, Some(mac)),
@@ -954,6 +915,7 @@ impl Control {
             self.carry_out(actions);
         }
         self.set_paths_up(index, link.up);
+        self.linux.is_changed = true;
     }
 
     /// Takes the paths over an interface out of their groups, or in again: one write a group.

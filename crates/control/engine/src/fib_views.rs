@@ -8,7 +8,7 @@ use weir_fib::{Adjacency, AdjacencyKind, LabelStack, TtlMode};
 use weir_wire::MacAddr;
 
 use crate::control::Control;
-use crate::rib::{Found, RouteSource, Table};
+use weir_control::{Found, RouteSource, Table};
 
 /// Where the label is in an entry of a stack.
 const LABEL_SHIFT: u32 = 12;
@@ -49,6 +49,8 @@ fn source_view(source: RouteSource) -> weir_api::RouteSource {
         RouteSource::Static => weir_api::RouteSource::Static,
         RouteSource::Connected => weir_api::RouteSource::Connected,
         RouteSource::Neighbor => weir_api::RouteSource::Neighbor,
+        RouteSource::Fpm => weir_api::RouteSource::Fpm,
+        RouteSource::Kernel => weir_api::RouteSource::Kernel,
     }
 }
 

@@ -420,8 +420,8 @@ impl IpfixSide {
     }
 
     /// Tables have these names and numbers now, by their places; those of the default one are known.
-    pub(crate) fn name_tables(&mut self, tables: &[Option<crate::rib::Table>]) {
-        let of = |table: &crate::rib::Table| Named {
+    pub(crate) fn name_tables(&mut self, tables: &[Option<weir_control::Table>]) {
+        let of = |table: &weir_control::Table| Named {
             number: table.number,
             name: table
                 .name

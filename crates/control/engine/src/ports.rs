@@ -3,6 +3,7 @@
 use weir_buf::Pool;
 use weir_config::{Device, Interface, Memif, MemifRole, StreamProtocol, XdpMode};
 use weir_memif::{MemifConfig, MemifPort, MemifWatch, Role, Socket};
+use weir_netlink::netns::NetNs;
 use weir_port::generator::{Change, Field, GeneratorPort, Stream};
 use weir_port::null::NullPort;
 use weir_port::{OpenError, Port};
@@ -60,6 +61,22 @@ pub(crate) fn open(
                 ..weir_tap::TapConfig::new(name)
             };
             Box::new(weir_tap::TapPort::open(&config)?)
+        }
+        Device::LinuxTap(tap) => {
+            let config = weir_tap::TapConfig {
+                mtu: u32::from(interface.mtu),
+                mac: Some(own),
+                ..weir_tap::TapConfig::new(&tap.name)
+            };
+            Box::new(match &tap.namespace {
+                None => weir_tap::TapPort::open(&config)?,
+                Some(name) => {
+                    let failed = |error| OpenError(format!("{}: {error}", tap.name));
+                    let namespace = NetNs::open_named(name).map_err(failed)?;
+                    let open = || weir_tap::TapPort::open(&config);
+                    namespace.run(open).map_err(failed)??
+                }
+            })
         }
         Device::Pcap { input, output } => Box::new(weir_pcap::PcapPort::open(
             input.as_deref(),

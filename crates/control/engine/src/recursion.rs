@@ -23,7 +23,7 @@ use weir_fib::{AdjacencyKind, DROP, Group, LabelStack, MAX_BUCKETS, MAX_LABELS, 
 
 use crate::control::Control;
 use crate::neighbors::{NeighborAction, Place};
-use crate::rib::RouteSource;
+use weir_control::RouteSource;
 
 /// Routes that lead to one another, at most.
 const DEEPEST: usize = 8;
@@ -172,6 +172,10 @@ impl Control {
         self.nexthops.release(number);
         if self.nexthops.users(number) > 0 {
             return;
+        }
+        let held = self.linux.forget_group(number);
+        if !held.is_empty() {
+            self.let_places_go(held);
         }
         self.recursion.watch(number, BTreeSet::new());
         self.recursion.dirty.remove(&number);
@@ -394,31 +398,31 @@ impl Control {
                 };
                 to.ends.extend(interface.map(end));
             }
-            RouteSource::Static if way.contains(&found.group) => {
-                to.unresolved = Some(Unresolved::Loop)
+            _ if way.contains(&found.group) => to.unresolved = Some(Unresolved::Loop),
+            _ if way.len() > DEEPEST => to.unresolved = Some(Unresolved::TooDeep),
+            RouteSource::Static | RouteSource::Kernel | RouteSource::Fpm => {
+                match self.recursion.lists.get(&found.group) {
+                    Some(list) => {
+                        way.push(found.group);
+                        self.resolve_list(list.table, &list.via, way, to);
+                        way.pop();
+                    }
+                    None => {
+                        let paths = self
+                            .nexthops
+                            .group(found.group)
+                            .map_or(&[][..], Group::paths);
+                        let end = |path: &Path| {
+                            Found::of(
+                                End::Adjacency(path.adjacency),
+                                path.weight.into(),
+                                path.labels.clone(),
+                            )
+                        };
+                        to.ends.extend(paths.iter().map(end));
+                    }
+                }
             }
-            RouteSource::Static if way.len() > DEEPEST => to.unresolved = Some(Unresolved::TooDeep),
-            RouteSource::Static => match self.recursion.lists.get(&found.group) {
-                Some(list) => {
-                    way.push(found.group);
-                    self.resolve_list(list.table, &list.via, way, to);
-                    way.pop();
-                }
-                None => {
-                    let paths = self
-                        .nexthops
-                        .group(found.group)
-                        .map_or(&[][..], Group::paths);
-                    let end = |path: &Path| {
-                        Found::of(
-                            End::Adjacency(path.adjacency),
-                            path.weight.into(),
-                            path.labels.clone(),
-                        )
-                    };
-                    to.ends.extend(paths.iter().map(end));
-                }
-            },
         }
     }
 

@@ -32,16 +32,17 @@ use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::ipfix::IpfixSide;
 use crate::links::LinkEvents;
+use crate::linux::LinuxSide;
 use crate::memory::Memory;
 use crate::neighbors::NeighborTable;
 use crate::recursion::Recursion;
-use crate::rib::Table;
 use crate::router_path::RouterEgress;
 use crate::sflow::{ReportSource, SflowSettings, SflowSide, TapEnds};
 use crate::trace::TraceStore;
 use crate::trial::Trial;
 use crate::waker::Waker;
 use crate::worker::{Command, Worker};
+use weir_control::Table;
 
 /// Commands a worker's ring holds.
 const COMMANDS: usize = 1024;
@@ -191,8 +192,8 @@ impl Router {
             priority = cores::priority(config.workers.priority, count, &cores);
             cores::leave_to_workers(&cores);
         }
-        // The workers, the sFlow agent, the exporter of flows, and the senders through the router.
-        let domain = Domain::new(count + 3);
+        // The workers, the sFlow agent, the exporter of flows, the senders through the router, and a test that stalls.
+        let domain = Domain::new(count + 4);
         let published = Arc::new(Published::new(&domain, Box::new(Tables::default())));
         let waker = Arc::new(Waker::new().map_err(system("no descriptor for the control thread"))?);
         let settings = TapSettings::default();
@@ -232,7 +233,7 @@ impl Router {
         let events = desk.events().clone();
         let control = make_control(
             config, options, clock, memory, domain, published, handles, specs, drop_map, settings,
-            ends, meters, events,
+            ends, meters, events, &waker,
         )?;
         let inner = Inner {
             control: Mutex::new(control),
@@ -309,9 +310,13 @@ impl Router {
             step: "build the access lists".into(),
             reason,
         })?;
-        let mut control = self.control();
-        control.take_lists(lists);
-        control.apply(wanted)
+        let applied = {
+            let mut control = self.control();
+            control.take_lists(lists);
+            control.apply(wanted)
+        };
+        self.wait_until_settled();
+        applied
     }
 
     /// Brings the router to `wanted`; an interface whose port cannot be opened is down.
@@ -349,11 +354,15 @@ impl Router {
         while !self.0.stopping.load(Ordering::Acquire) {
             self.0.rounds.fetch_add(1, Ordering::Relaxed);
             self.0.waker.will_sleep();
-            let events = self
-                .control()
-                .workers
-                .iter()
-                .any(|worker| !worker.events.is_empty());
+            let (events, settling) = {
+                let control = self.control();
+                let mut workers = control.workers.iter();
+                (
+                    workers.any(|worker| !worker.events.is_empty())
+                        || control.publication.len() == 0 && control.linux.is_busy(),
+                    control.is_settling(),
+                )
+            };
             if !events {
                 let bell = self.0.waker.bell();
                 // Without link events the bell takes both places.
@@ -362,7 +371,7 @@ impl Router {
                     &mut [bell, links].map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN)),
                     Some(&Timespec {
                         tv_sec: 0,
-                        tv_nsec: 100_000_000,
+                        tv_nsec: if settling { SETTLING } else { RESTING },
                     }),
                 );
             }
@@ -552,6 +561,7 @@ fn make_control(
     ends: Vec<TapEnds>,
     meters: Vec<MeterControl>,
     events: EventBus,
+    waker: &Arc<Waker>,
 ) -> Result<Control, StartError> {
     let default =
         Table::new(&domain, None, 0).map_err(|error| StartError::Internal(error.to_string()))?;
@@ -624,7 +634,7 @@ fn make_control(
         stale: false,
         tunnels_changed: false,
         unshared: std::collections::BTreeSet::new(),
-        waiting_routes: Vec::new(),
+        publication: Default::default(),
         waiting_labels: Vec::new(),
         lookup_ends: BTreeMap::new(),
         pseudowires: BTreeMap::new(),
@@ -654,6 +664,7 @@ fn make_control(
         log: options.log.clone(),
         trial: options.trial.clone(),
         captures: Default::default(),
+        linux: LinuxSide::new(waker.clone()),
         due: Due::default(),
         tolerant: false,
         fail_at: None,
@@ -668,6 +679,10 @@ fn make_control(
 const FLUSH: Duration = Duration::from_secs(5);
 /// How often neighbours age, in nanoseconds.
 const NEIGHBOR_INTERVAL: u64 = 100_000_000;
+/// The longest sleep of the control thread, in nanoseconds.
+const RESTING: i64 = 100_000_000;
+/// The same while changes wait for the workers.
+const SETTLING: i64 = 100_000;
 /// How often links are looked at, in nanoseconds.
 const LINK_INTERVAL: u64 = 500_000_000;
 
@@ -684,6 +699,7 @@ impl Control {
     pub(crate) fn round(&mut self) {
         let now = self.clock.now();
         self.take_events();
+        self.take_linux();
         if now >= self.due.neighbors {
             self.due.neighbors = now + NEIGHBOR_INTERVAL;
             self.tick_neighbors();
@@ -701,6 +717,10 @@ impl Control {
             self.due.links = now + LINK_INTERVAL;
             self.ipfix.tidy();
             self.watch_links();
+            if self.linux.needs_sync() {
+                self.sync_linux();
+                self.settle_or_log();
+            }
         }
     }
 

@@ -10,16 +10,7 @@ use weir_config::Vrf;
 use weir_fib::{Group, Path};
 
 use crate::control::Control;
-use crate::recursion::ROUNDS;
-use crate::rib::{RouteSource, Table};
-
-/// A route that waits until workers know its group.
-pub(crate) struct Waiting {
-    pub(crate) table: u32,
-    pub(crate) prefix: IpNet,
-    pub(crate) source: RouteSource,
-    pub(crate) group: u32,
-}
+use weir_control::{Candidate, RouteId, Table, UpdateError};
 
 impl Control {
     /// The place of a table by its name; that of the default one for none.
@@ -62,17 +53,7 @@ impl Control {
         let Some(place) = self.vrf_places.remove(name) else {
             return;
         };
-        if let Some(slot) = self.routing.get_mut(place as usize) {
-            debug_assert!(
-                slot.as_ref().is_none_or(Table::is_empty),
-                "the plan empties a table before it goes"
-            );
-            *slot = None;
-        }
-        while self.routing.last().is_some_and(Option::is_none) {
-            self.routing.pop();
-        }
-        self.show_tables();
+        self.delete_table_when_settled(place);
     }
 
     /// Gives a table another number; nothing in it changes.
@@ -90,7 +71,7 @@ impl Control {
 
     /// Puts the forwarding tables into the master tables. A place that is free shows the default table: no
     /// interface carries it.
-    fn show_tables(&mut self) {
+    pub(crate) fn show_tables(&mut self) {
         let Some(default) = self.routing.first().and_then(Option::as_ref) else {
             return;
         };
@@ -132,66 +113,6 @@ impl Control {
         Ok(())
     }
 
-    /// Publishes what changed, if anything did, and then the routes that waited for it.
-    pub(crate) fn settle(&mut self) -> Result<(), String> {
-        let mut result = Ok(());
-        for _ in 0..ROUNDS {
-            if self.stale || self.nexthops.is_changed() {
-                self.publish();
-            }
-            for Waiting {
-                table,
-                prefix,
-                source,
-                group,
-            } in std::mem::take(&mut self.waiting_routes)
-            {
-                result = result.and(self.set_route(table, prefix, source, group));
-            }
-            // What next hops resolve to may have changed with the routes, and make routes to neighbours.
-            let again = self.resolve_again();
-            if !again
-                && !self.stale
-                && !self.nexthops.is_changed()
-                && self.waiting_routes.is_empty()
-            {
-                break;
-            }
-        }
-        self.forget_leaving_members();
-        self.settle_labels();
-        self.close_leaving();
-        result
-    }
-
-    /// As [`Control::settle`], where nobody waits for the result.
-    pub(crate) fn settle_or_log(&mut self) {
-        if let Err(error) = self.settle() {
-            tracing::error!("{error}");
-        }
-    }
-
-    /// Adds a route, at once when workers know its group, else with the next [`Control::settle`]: so
-    /// a thousand routes of one change need one publication.
-    pub(crate) fn set_route_soon(
-        &mut self,
-        table: u32,
-        prefix: IpNet,
-        source: RouteSource,
-        group: u32,
-    ) -> Result<(), String> {
-        if self.waiting_routes.is_empty() && !self.nexthops.is_changed() {
-            return self.set_route(table, prefix, source, group);
-        }
-        self.waiting_routes.push(Waiting {
-            table,
-            prefix,
-            source,
-            group,
-        });
-        Ok(())
-    }
-
     /// The group that consists of one adjacency.
     pub(crate) fn single(&mut self, adjacency: u32) -> u32 {
         Group::new([Path::to(adjacency)])
@@ -200,40 +121,45 @@ impl Control {
             .unwrap_or(weir_fib::DROP)
     }
 
-    /// Adds a route or replaces the one of the same source; takes effect at once. The group must be
+    /// Adds a route or replaces the one of the same source and metric; takes effect at once. The group must be
     /// published already.
-    fn set_route(
+    pub(crate) fn set_route(
         &mut self,
         table: u32,
         prefix: IpNet,
-        source: RouteSource,
+        id: RouteId,
         group: u32,
-    ) -> Result<(), String> {
+        protocol: u8,
+    ) -> Result<(), UpdateError> {
+        let since = (self.clock.now() / 1_000_000_000) as u32;
         let Some(routes) = self
             .routing
             .get_mut(table as usize)
             .and_then(Option::as_mut)
         else {
             self.release_group(group);
-            return Err(format!("route {prefix}: its table is gone"));
+            return Err(UpdateError::NoTable(table));
         };
-        match routes.set(prefix, source, group) {
+        let route = Candidate {
+            id,
+            group,
+            protocol,
+            since,
+        };
+        match routes.set_route(prefix, route) {
             Ok(Some(old)) => self.release_group(old),
             Ok(None) => {}
             Err(error) => {
                 self.release_group(group);
-                return Err(format!("route {prefix}: {error}"));
+                return Err(error.into());
             }
         }
         self.recursion.route_changed(table, &prefix);
         Ok(())
     }
 
-    /// Takes the route of a source away; what it hid shows again.
-    pub(crate) fn unset_route(&mut self, table: u32, prefix: IpNet, source: RouteSource) {
-        if !self.waiting_routes.is_empty() {
-            self.settle_or_log();
-        }
+    /// Removes a route; takes effect at once.
+    pub(crate) fn unset_route_now(&mut self, table: u32, prefix: IpNet, id: RouteId) {
         let Some(routes) = self
             .routing
             .get_mut(table as usize)
@@ -241,7 +167,7 @@ impl Control {
         else {
             return;
         };
-        match routes.unset(prefix, source) {
+        match routes.unset(prefix, id) {
             Ok(Some(old)) => self.release_group(old),
             Ok(None) => {}
             Err(error) => tracing::error!("route {prefix}: {error}"),

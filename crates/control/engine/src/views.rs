@@ -272,6 +272,10 @@ impl weir_api::Router for Router {
         Ok(self.control().pseudowire_views())
     }
 
+    fn linux(&self) -> Reply<weir_api::Linux> {
+        Ok(self.control().linux_view())
+    }
+
     fn bonds(&self) -> Reply<weir_api::Bonds> {
         Ok(self.control().bond_views())
     }

@@ -333,3 +333,45 @@ mpls:
     assert_eq!(entry(101).paths[0].labels, [200]);
     router.stop();
 }
+
+#[test]
+fn a_stalled_worker_delays_routes_and_nothing_else() {
+    let route_to = |hop: &str| {
+        config(&format!(
+            "  - {{ prefix: 10.0.0.0/8, via: {hop} }}\n  - {{ prefix: 172.16.0.0/12, via: 192.0.2.7 }}\n"
+        ))
+    };
+    let router = Router::start(&route_to("192.0.2.9"), &Options::default()).unwrap();
+    assert!(!router.is_settling());
+    let first = route(&router, "10.0.0.0/8").group.unwrap().number;
+    let stall = router.stall();
+    // Returns, though a worker has not taken the tables over, and the route stays where it was: its new group is unknown there.
+    router.apply(&route_to("198.51.100.9")).unwrap();
+    assert!(router.is_settling());
+    assert_eq!(leads(&router, "10.0.0.0/8"), hops(&[("192.0.2.9", 1)]));
+    // Nothing that waits keeps others from the control side, and one more change waits behind it.
+    router.apply(&route_to("192.0.2.11")).unwrap();
+    assert_eq!(leads(&router, "10.0.0.0/8"), hops(&[("192.0.2.9", 1)]));
+    assert_eq!(leads(&router, "172.16.0.0/12"), hops(&[("192.0.2.7", 1)]));
+    let now = route(&router, "10.0.0.0/8").group.unwrap().number;
+    assert_eq!(
+        now, first,
+        "the group's number was not given to another one"
+    );
+    drop(stall);
+    let began = std::time::Instant::now();
+    while router.is_settling() {
+        assert!(
+            began.elapsed().as_secs() < 30,
+            "the changes are carried out"
+        );
+        std::thread::yield_now();
+    }
+    assert_eq!(leads(&router, "10.0.0.0/8"), hops(&[("192.0.2.11", 1)]));
+    assert_eq!(leads(&router, "172.16.0.0/12"), hops(&[("192.0.2.7", 1)]));
+    router
+        .apply(&config("  - { prefix: 9.0.0.0/8, via: blackhole }\n"))
+        .unwrap();
+    assert!(!router.is_settling());
+    router.stop();
+}

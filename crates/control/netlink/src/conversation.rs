@@ -98,6 +98,18 @@ impl Conversation {
         ))
     }
 
+    /// Asks for a whole table and hands over each message; whether the table stayed as it was meanwhile. If not, what
+    /// was handed over is not all of it.
+    pub(crate) fn dump_each(
+        &mut self,
+        asked: &str,
+        question: Question<'_>,
+        take: &mut dyn FnMut(&Frame<'_>),
+    ) -> Result<bool> {
+        self.send(asked, question, NLM_F_REQUEST | NLM_F_DUMP)?;
+        Ok(matches!(self.collect(asked, take)?, End::Complete))
+    }
+
     fn send(&mut self, asked: &str, question: Question<'_>, flags: u16) -> Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let bytes = message::frame(question.kind, flags, self.sequence, question.payload)

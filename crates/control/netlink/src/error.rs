@@ -111,7 +111,9 @@ impl Error {
         )
     }
 
-    pub(crate) fn system(asked: impl Into<String>, source: impl Into<io::Error>) -> Self {
+    /// A call of the kernel that failed, with what it was for.
+    #[must_use]
+    pub fn system(asked: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Error::System {
             asked: asked.into(),
             source: source.into(),

@@ -2,6 +2,7 @@
 //!
 //! - [`route`]: a blocking rtnetlink client: links, veth pairs, bridges, addresses, routes, neighbours.
 //! - [`watch`]: a stream of link events (added, changed, removed) with a descriptor to poll.
+//! - [`listen`]: groups of rtnetlink as datagrams, with a large buffer and a mark where some were lost.
 //! - [`ethtool`]: driver name, speed, offloads, queue counts, driver statistics.
 //! - [`xdp`]: what a driver can do with XDP and AF_XDP.
 //! - [`netns`]: network namespaces held by descriptor, so that they vanish with their last holder.
@@ -23,6 +24,7 @@ mod conversation;
 mod error;
 pub mod ethtool;
 pub mod lab;
+pub mod listen;
 mod message;
 pub mod netns;
 pub mod route;
@@ -37,6 +39,7 @@ pub mod watch;
 pub mod xdp;
 
 pub use error::{Error, Result};
+pub use message::{Attributes, Frame, Frames};
 
 /// The six bytes of an Ethernet address, in the order in which they are sent.
 pub type MacAddress = [u8; 6];

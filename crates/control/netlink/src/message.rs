@@ -53,21 +53,29 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 /// One netlink message within a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
-    pub(crate) kind: u16,
-    pub(crate) flags: u16,
-    pub(crate) sequence: u32,
-    pub(crate) port: u32,
-    pub(crate) payload: &'a [u8],
+pub struct Frame<'a> {
+    /// The type of the message.
+    pub kind: u16,
+    /// Its flags (`NLM_F_*`).
+    pub flags: u16,
+    /// The number of the request that it answers.
+    pub sequence: u32,
+    /// The port of its sender.
+    pub port: u32,
+    /// What follows the header.
+    pub payload: &'a [u8],
 }
 
 /// The messages of one datagram; `Err(())` once, at the end, when a length lies.
-pub(crate) struct Frames<'a> {
+#[derive(Debug)]
+pub struct Frames<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Frames<'a> {
-    pub(crate) fn new(datagram: &'a [u8]) -> Self {
+    /// The messages of a datagram.
+    #[must_use]
+    pub fn new(datagram: &'a [u8]) -> Self {
         Frames { rest: datagram }
     }
 
@@ -104,12 +112,15 @@ impl<'a> Iterator for Frames<'a> {
 
 /// The attributes of a message: pairs of type and value. Ends silently at a length that lies,
 /// so that what was good before it is kept.
-pub(crate) struct Attributes<'a> {
+#[derive(Debug)]
+pub struct Attributes<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Attributes<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// The attributes in these bytes.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
         Attributes { rest: bytes }
     }
 }

@@ -82,6 +82,8 @@ reasons! {
     LacpOff "lacp-off" Info "A frame of LACP or its marker protocol for a bond that does not speak it.";
     LacpMalformed "lacp-malformed" Warning "The frame of LACP or its marker protocol is cut off or not in form.";
     LacpOwnSystem "lacp-own-system" Warning "A LACP frame that the bond itself sent came back: a loop.";
+    PuntPoliced "punt-policed" Warning "More packets of this class came for services of Linux than the limit allows.";
+    PuntGone "punt-gone" Info "The packet is for a service of Linux, and its interface has no TAP there any more.";
     LacpFlood "lacp-flood" Warning "More than ten frames of slow protocols came in by the member within a second.";
     SlowProtocol "slow-protocol" Info "A frame of a slow protocol that this router does not speak.";
     FrameTooLong "frame-too-long" Warning "The frame is longer than the MTU of the interface that it should leave by.";

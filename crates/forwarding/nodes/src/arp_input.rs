@@ -6,7 +6,7 @@
 use std::net::Ipv4Addr;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Interface;
 use weir_wire::{ArpPacket, EthernetHeader, MacAddr, build};
 
@@ -25,6 +25,7 @@ impl Default for ArpInput {
     }
 }
 
+const LINUX_PUNT: Next = Next(0);
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 
@@ -32,7 +33,7 @@ impl Node<Tables> for ArpInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "arp-input",
         about: "Answers ARP requests for own addresses and learns from what neighbours say.",
-        nexts: &[],
+        nexts: &["linux-punt"],
         reasons: &[
             DropReason::ArpTruncated,
             DropReason::ArpUnsupported,
@@ -77,7 +78,12 @@ impl ArpInput {
             self.believe(cx, interface, &said, ours)?;
         }
         if said.operation == REPLY || said.sender == said.target {
-            return Ok(Verdict::CONSUME);
+            // Linux has neighbours of its own; requests are answered here alone.
+            return Ok(if interface.host.is_some() {
+                Verdict::to(LINUX_PUNT)
+            } else {
+                Verdict::CONSUME
+            });
         }
         if !ours {
             return Err(DropReason::ArpForeign);

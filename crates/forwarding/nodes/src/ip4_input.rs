@@ -10,19 +10,20 @@ use weir_port::interface::{Feature, Features};
 use weir_wire::checksum;
 use weir_wire::{EthernetHeader, Ipv4Header};
 
-use crate::Tables;
+use crate::{Tables, linux_punt};
 
 pub(crate) struct Ip4Input;
 
 const IP4_LOOKUP: Next = Next(0);
 const ACL_INPUT: Next = Next(1);
 const IP4_URPF: Next = Next(2);
+const LINUX_PUNT: Next = Next(3);
 
 impl Node<Tables> for Ip4Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-input",
         about: "Validates the IPv4 header, its checksum and its addresses.",
-        nexts: &["ip4-lookup", "acl-input", "ip4-urpf"],
+        nexts: &["ip4-lookup", "acl-input", "ip4-urpf", "linux-punt"],
         reasons: &[
             DropReason::Ip4Truncated,
             DropReason::Ip4BadVersion,
@@ -46,6 +47,9 @@ impl Node<Tables> for Ip4Input {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match check(packet) {
                 Ok(()) => Verdict::to(onward(cx.world, packet)),
+                Err(DropReason::Ip4Multicast) if linux_punt::is_for_group4(cx.world, packet) => {
+                    Verdict::to(LINUX_PUNT)
+                }
                 Err(reason) => Verdict::drop(reason),
             };
         }

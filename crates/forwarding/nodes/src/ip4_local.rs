@@ -10,13 +10,14 @@ use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header};
 
 use crate::Tables;
 use crate::icmp4_error::{PORT_UNREACHABLE, PROTOCOL_UNREACHABLE, complain};
-use crate::vxlan_input;
+use crate::{linux_punt, vxlan_input};
 
 pub(crate) struct Ip4Local;
 
 const IP4_LOOKUP: Next = Next(0);
 const ICMP4_ERROR: Next = Next(1);
 const VXLAN_INPUT: Next = Next(2);
+const LINUX_PUNT: Next = Next(3);
 
 const ECHO_REPLY: u8 = 0;
 const UNREACHABLE: u8 = 3;
@@ -30,7 +31,7 @@ impl Node<Tables> for Ip4Local {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-local",
         about: "Answers echo requests for own addresses and takes other packets for this router.",
-        nexts: &["ip4-lookup", "icmp4-error", "vxlan-input"],
+        nexts: &["ip4-lookup", "icmp4-error", "vxlan-input", "linux-punt"],
         reasons: &[
             DropReason::Ip4Broadcast,
             DropReason::LocalFragment,
@@ -70,6 +71,13 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
     if !tables.owns(packet, destination) {
         // A directed broadcast of a connected subnet: delivered here, answered by nobody.
         return Verdict::drop(DropReason::Ip4Broadcast);
+    }
+    // Linux puts fragments together, and has all services but the answer to echo requests.
+    let echo = header.protocol() == IpProtocol::ICMP
+        && !header.is_fragment()
+        && packet.l3().get(header_len) == Some(&ECHO_REQUEST);
+    if !echo && linux_punt::host(tables, packet).is_some() {
+        return Verdict::to(LINUX_PUNT);
     }
     if header.is_fragment() {
         return Verdict::drop(DropReason::LocalFragment);

@@ -23,12 +23,22 @@ const IP6_LOOKUP: Next = Next(0);
 const ACL_INPUT: Next = Next(2);
 const IP6_LOCAL: Next = Next(1);
 const IP6_URPF: Next = Next(3);
+const LINUX_PUNT: Next = Next(4);
+
+/// The scope of a group that is of one link (RFC 4291 section 2.7).
+const LINK_LOCAL_SCOPE: u8 = 2;
 
 impl Node<Tables> for Ip6Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-input",
         about: "Validates the IPv6 header and its addresses.",
-        nexts: &["ip6-lookup", "ip6-local", "acl-input", "ip6-urpf"],
+        nexts: &[
+            "ip6-lookup",
+            "ip6-local",
+            "acl-input",
+            "ip6-urpf",
+            "linux-punt",
+        ],
         reasons: &[
             DropReason::Ip6NotEnabled,
             DropReason::Ip6Truncated,
@@ -170,6 +180,11 @@ fn way(
     if ipv6::is_multicast(destination) {
         return if link.is_some_and(|link| link.listens6(destination)) {
             Ok(IP6_LOCAL)
+        } else if destination[1] & 0x0f == LINK_LOCAL_SCOPE
+            && link.is_some_and(|link| link.host.is_some())
+        {
+            // Linux may listen to groups of the link.
+            Ok(LINUX_PUNT)
         } else {
             Err(DropReason::Ip6Multicast)
         };

@@ -19,7 +19,7 @@ use crate::eth_input::ETHERNET;
 use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
 use crate::ip4_local::OWN_TTL;
 use crate::ip6_options::{self, Rejection};
-use crate::{packet_sum, vxlan_input};
+use crate::{linux_punt, packet_sum, vxlan_input};
 
 pub(crate) struct Ip6Local;
 
@@ -27,12 +27,19 @@ const IP6_LOOKUP: Next = Next(0);
 const ICMP6_ERROR: Next = Next(1);
 const ND_INPUT: Next = Next(2);
 const VXLAN_INPUT: Next = Next(3);
+const LINUX_PUNT: Next = Next(4);
 
 impl Node<Tables> for Ip6Local {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-local",
         about: "Answers echo requests for own IPv6 addresses and takes other packets for this router.",
-        nexts: &["ip6-lookup", "icmp6-error", "nd-input", "vxlan-input"],
+        nexts: &[
+            "ip6-lookup",
+            "icmp6-error",
+            "nd-input",
+            "vxlan-input",
+            "linux-punt",
+        ],
         reasons: &[
             DropReason::Ip6Truncated,
             DropReason::Ip6BadExtension,
@@ -74,6 +81,27 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Rejection> {
     let group = ipv6::is_multicast(&header.destination);
     let chain = ipv6::walk(packet.l3(), MAX_HEADERS, MAX_BYTES).map_err(ip6_options::fault)?;
     ip6_options::obey(packet.l3(), &chain)?;
+    // Linux has all services but the answers to echo requests and neighbour discovery, and puts fragments together.
+    let kind = packet.l3().get(chain.offset).copied();
+    let is_own = chain.protocol == IpProtocol::ICMP6
+        && !chain.is_fragment()
+        && matches!(
+            kind,
+            Some(
+                icmp6::ECHO_REQUEST | nd::ROUTER_SOLICITATION
+                    ..=nd::NEIGHBOR_ADVERTISEMENT | REDIRECT
+            )
+        );
+    let is_vxlan = chain.protocol == IpProtocol::UDP
+        && !group
+        && vxlan_input::takes(
+            tables,
+            packet,
+            packet.l3().get(chain.offset..).unwrap_or(&[]),
+        );
+    if !is_own && !is_vxlan && linux_punt::host(tables, packet).is_some() {
+        return Ok(Verdict::to(LINUX_PUNT));
+    }
     // An atomic fragment is a whole packet (RFC 6946).
     if chain.is_fragment() {
         return Err(Rejection::Silent(DropReason::LocalFragment));

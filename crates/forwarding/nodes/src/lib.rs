@@ -103,6 +103,7 @@ mod ip6_rewrite;
 mod ip6_straight;
 mod ip6_urpf;
 mod lacp_input;
+mod linux_punt;
 mod mpls;
 mod nd_input;
 mod packet_sum;
@@ -189,6 +190,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip4_urpf::Ip4Urpf::default())
         .node(ip4_lookup::Ip4Lookup::default())
         .node(ip4_local::Ip4Local)
+        .node(linux_punt::LinuxPunt::default())
         .node(ip4_glean::Ip4Glean::default())
         .node(icmp4_error::Icmp4Error::new(icmp))
         .node(ip4_rewrite::Ip4Rewrite)

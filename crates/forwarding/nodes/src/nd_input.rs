@@ -9,7 +9,7 @@
 use std::net::Ipv6Addr;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Interface;
 use weir_wire::ipv6::{self, ALL_NODES, UNSPECIFIED};
 use weir_wire::nd::{self, Claim, Message, NdError};
@@ -21,6 +21,8 @@ use crate::ip6_glean::NEIGHBOR_FRAME;
 use crate::ip6_local::REDIRECT;
 use crate::recent::{self, Recent};
 use crate::{Event, Tables};
+
+const LINUX_PUNT: Next = Next(0);
 
 pub(crate) struct NdInput {
     told: Recent,
@@ -38,7 +40,7 @@ impl Node<Tables> for NdInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "nd-input",
         about: "Answers neighbour solicitations for own addresses and learns from what neighbours say.",
-        nexts: &[],
+        nexts: &["linux-punt"],
         reasons: &[
             DropReason::NdTruncated,
             DropReason::NdHopLimit,
@@ -107,6 +109,9 @@ impl NdInput {
             mac: ethernet.source,
         };
         match nd::read(header, message).map_err(refusal)? {
+            Message::RouterAdvertisement { .. } if interface.host.is_some() => {
+                Ok(Verdict::to(LINUX_PUNT))
+            }
             Message::RouterAdvertisement { .. } => Err(DropReason::NdRouter),
             Message::RouterSolicitation { mac } => {
                 sender.mac = mac.unwrap_or(sender.mac);
@@ -148,6 +153,9 @@ impl NdInput {
         says_mac: bool,
     ) -> Result<Verdict, DropReason> {
         if !interface.advertises {
+            if interface.host.is_some() {
+                return Ok(Verdict::to(LINUX_PUNT));
+            }
             return Err(DropReason::NdRouter);
         }
         check_sender(interface, sender)?;
@@ -211,7 +219,12 @@ impl NdInput {
             return Err(DropReason::NdForeign);
         }
         self.believe(cx, interface, target, sender.mac, solicited, replaces);
-        Ok(Verdict::CONSUME)
+        // Linux has neighbours of its own; solicitations are answered here alone.
+        Ok(if interface.host.is_some() {
+            Verdict::to(LINUX_PUNT)
+        } else {
+            Verdict::CONSUME
+        })
     }
 
     /// Refuses an address of our own that somebody else says is his, and tells of it.

@@ -13,6 +13,7 @@ use weir_ring::counter::Counter;
 use weir_wire::{MacAddr, ipv6};
 
 use crate::bond::Bond;
+use crate::host::Host;
 use crate::pseudowire::Pseudowire;
 use crate::sub_interface::{SubInterface, SubInterfaces};
 use crate::vxlan::Vxlan;
@@ -322,6 +323,8 @@ pub struct Interface {
     pub pseudowire: Option<Pseudowire>,
     /// What makes it a VXLAN tunnel, if it is one.
     pub vxlan: Option<Arc<Vxlan>>,
+    /// Its end in Linux, if it has one.
+    pub host: Option<Arc<Host>>,
     /// Whether frames can be sent: administratively up and its port has a transmit queue.
     pub can_send: bool,
     /// Counters; carried over when the interface changes.
@@ -364,6 +367,7 @@ impl Interface {
             bond: None,
             pseudowire: None,
             vxlan: None,
+            host: None,
             can_send: false,
             counters,
         }

@@ -13,6 +13,7 @@
 
 pub mod bond;
 pub mod generator;
+pub mod host;
 pub mod interface;
 pub mod null;
 pub mod pseudowire;

@@ -43,7 +43,7 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::VxlanTruncated => 135,
         R::Ip4BadHeaderLength | R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 136,
         R::TtlExpired => 137,
-        R::StormLimit | R::LacpFlood => 138,
+        R::StormLimit | R::LacpFlood | R::PuntPoliced | R::PuntGone => 138,
         // As early detection (WRED) would have done where it met congestion.
         R::TunnelCongested => 139,
         R::Urpf => 140,

@@ -51,6 +51,9 @@ pub(crate) enum Show {
     Bond(OneInterface),
     /// Where LACP stands on the members of bonds: both ends and their states
     Lacp(OneInterface),
+    /// Linux: the TAPs of interfaces, the kernel's routes, packets for services of Linux
+    #[command(disable_help_subcommand = true)]
+    Linux(ShowLinuxArgs),
     /// VXLAN tunnels: `show vxlan tunnel`
     #[command(subcommand, disable_help_subcommand = true)]
     Vxlan(ShowVxlan),
@@ -127,6 +130,27 @@ pub(crate) struct ShowMplsFibArgs {
     /// Only this label
     #[arg(value_name = "LABEL", value_parser = clap::value_parser!(u32).range(0..=1_048_575))]
     pub(crate) label: Option<u32>,
+}
+
+/// `weir show linux`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowLinuxArgs {
+    /// Which part; all of them when absent.
+    #[command(subcommand)]
+    pub(crate) what: Option<ShowLinux>,
+}
+
+/// The parts of `weir show linux`.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum ShowLinux {
+    /// The TAPs of interfaces
+    Interface,
+    /// How the kernel's routes are read
+    Feed,
+    /// How the routes here compare with the kernel's
+    Audit,
+    /// Packets for services of Linux, by class
+    Punt,
 }
 
 /// `weir show interface`.

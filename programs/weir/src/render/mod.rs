@@ -14,6 +14,7 @@ pub(crate) mod flow;
 pub(crate) mod forwarding;
 pub(crate) mod hardware;
 pub(crate) mod interface;
+pub(crate) mod linux;
 pub(crate) mod memif;
 pub(crate) mod pcap;
 pub(crate) mod rates;

@@ -28,9 +28,9 @@ use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture,
     CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
     ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page, Pseudowires, RevisionText,
-    RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals, Trace,
-    TraceRequest, Version, VxlanTunnels,
+    InterfacePatch, Interfaces, L2fib, Linux, Memifs, MplsFib, Neighbors, Page, Pseudowires,
+    RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
+    Trace, TraceRequest, Version, VxlanTunnels,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -196,6 +196,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn pseudowires(&self, interface: Option<&str>) -> Result<Pseudowires, ClientError> {
         self.read("/v1/pseudowires", &[("interface", interface)])
+    }
+
+    /// The TAPs of interfaces in Linux, and what is read from the kernel.
+    ///
+    /// # Errors
+    /// As all calls.
+    pub fn linux(&self) -> Result<Linux, ClientError> {
+        self.read("/v1/linux", &[])
     }
 
     /// Bonds, their members, and where LACP stands; all of them when `interface` is absent.

@@ -119,6 +119,10 @@ pub(super) fn rx_placement(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
+pub(super) fn linux(router: &dyn Router, _: &Request) -> Text {
+    json(&router.linux()?)
+}
+
 pub(super) fn bonds(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;

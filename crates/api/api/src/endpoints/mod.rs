@@ -21,7 +21,7 @@ use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller,
     Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked, ConfigDiff,
     ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
-    Hardware, History, InterfacePatch, Interfaces, L2fib, Memifs, MplsFib, Neighbors, Page,
+    Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Memifs, MplsFib, Neighbors, Page,
     Pseudowires, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow,
     SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels,
 };
@@ -315,6 +315,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .query(parameters::OF_INTERFACE)
     .errors(&[NotFound, NotAvailable]),
+    get::<Linux>(
+        "/v1/linux",
+        "The TAPs of interfaces in Linux, and what is read from the kernel.",
+        look::linux,
+    )
+    .errors(&[NotAvailable]),
     get::<Pseudowires>(
         "/v1/pseudowires",
         "Pseudowires, their labels and their ways.",

@@ -240,6 +240,12 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.interfaces.*.direction", Word(&["rx", "tx", "both"]), "", "tx", "Which of its packets are sampled."),
     key("sflow.interfaces.*.osIndex", Whole(1, 1_000_000_000), "", "7", "The number of the Linux interface that it is paired with."),
 
+    key("linux", Section, "{}", "{interfaces: {xe0: {}}}", "The interfaces that Linux has a TAP of, so that its routing daemons and tools use them. What is for this router goes to the TAP, what Linux sends there leaves by the interface, and the routes of the kernel are forwarded by."),
+    key("linux.namespace", NamespaceName, "", "dataplane", "The network namespace of the TAPs and routes, as `ip netns` names it; the router's own when absent."),
+    key("linux.interfaces", Named(Names::Interface), "{}", "{xe0: {name: e0}}", "Interfaces by name."),
+    key("linux.interfaces.*", Section, "{}", "{name: e0}", "One interface."),
+    key("linux.interfaces.*.name", LinuxName, "", "e0", "The name of its TAP; the interface's own when absent."),
+
     key("ipfix", Section, "{}", "{idle-timeout: 30}", "Flows that are metered (IPFIX, NetFlow 9), and where their records go."),
     key("ipfix.active-timeout", Whole(1, 65_535), "60", "300", "Seconds after which a flow that goes on is reported, and again each time."),
     key("ipfix.idle-timeout", Whole(1, 65_535), "15", "30", "Seconds without a packet after which a flow is over."),

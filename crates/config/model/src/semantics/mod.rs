@@ -6,6 +6,7 @@
 //! about sub-interfaces in `sub_interfaces.rs`,
 //! about bonds in `bonds.rs`, about pseudowires in `pseudowires.rs`,
 //! about VXLAN tunnels in `vxlan.rs`,
+//! about the TAPs of Linux in `linux.rs`,
 //! about the flow meter in `ipfix.rs`,
 //! about addresses, routes and neighbours in `routing.rs`, about who reaches the API in
 //! `access.rs`, about sFlow in `sflow.rs`, about the workers in `workers.rs`.
@@ -20,6 +21,7 @@ mod bonds;
 mod bridges;
 mod ipfix;
 mod links;
+mod linux;
 mod named;
 mod pseudowires;
 mod recursion;
@@ -58,6 +60,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.workers();
     rules.buffers();
     rules.ipfix();
+    rules.linux();
     rules.access();
 }
 

@@ -275,6 +275,14 @@ impl fmt::Display for Step {
                 sflow::changes(f, from, to)
             }
             Self::SetIpfix { from, to } => write!(f, "set ipfix: {}", from.changes(to).join(", ")),
+            Self::SetLinux { from, to } => {
+                let names = |linux: &crate::Linux| {
+                    let names: Vec<&str> = linux.interfaces.keys().map(String::as_str).collect();
+                    let namespace = linux.namespace.as_deref().unwrap_or("own");
+                    format!("[{}] in namespace {namespace}", names.join(", "))
+                };
+                write!(f, "set linux: {} -> {}", names(from), names(to))
+            }
             Self::SetLogLevel { from, to } => {
                 write!(f, "set log level: {} -> {}", from.word(), to.word())
             }

@@ -121,6 +121,15 @@ impl Route {
         self.set_flag(asked, index, LinkFlags::Up, up)
     }
 
+    /// Gives a link a carrier or takes it away, where its driver lets others say so (TAP, dummy).
+    pub fn set_carrier(&mut self, index: u32, on: bool) -> Result<()> {
+        let asked = format!(
+            "set carrier of link {index} {}",
+            if on { "on" } else { "off" }
+        );
+        self.alter(asked, index, LinkAttribute::Carrier(u8::from(on)))
+    }
+
     /// Switches the administrator's promiscuous mode of a link on or off.
     pub fn set_promiscuous(&mut self, index: u32, on: bool) -> Result<()> {
         let asked = format!("set promiscuous mode of link {index} to {on}");

@@ -64,6 +64,22 @@ impl Route {
         self.request(asked, &message, flags, &mut |_| ())
     }
 
+    /// Hands over each message of a table that the kernel has: `kind` is the type of the request (`RTM_GET*`), `payload` its
+    /// header. Returns whether the table stayed as it was meanwhile; if not, messages may be missing and the caller asks again.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or is silent for longer than the timeout.
+    pub fn dump_each(
+        &mut self,
+        kind: u16,
+        payload: &[u8],
+        take: &mut dyn FnMut(&Frame<'_>),
+    ) -> Result<bool> {
+        let question = Question { kind, payload };
+        self.conversation
+            .dump_each("read a table of the kernel", question, take)
+    }
+
     fn dump<T>(
         &mut self,
         asked: &str,

@@ -441,7 +441,8 @@ fn every_node_takes_chains_as_it_takes_whole_packets() {
         .specs()
         .iter()
         .map(|spec| spec.name)
-        .filter(|name| !seen.contains(name) && *name != "port-tx")
+        // A frame for Linux leaves as it is, and `linux.rs` sends chains there.
+        .filter(|name| !seen.contains(name) && !["port-tx", "linux-punt"].contains(name))
         .collect();
     assert!(missed.is_empty(), "no chain came to {missed:?}");
 }

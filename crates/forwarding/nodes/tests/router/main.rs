@@ -13,6 +13,7 @@ mod icmp;
 mod icmp6;
 mod ip6;
 mod jumbo;
+mod linux;
 mod mpls;
 mod nd;
 mod one_pass;

@@ -785,6 +785,11 @@ fn every_declared_reason_is_reached() {
             .map(|(node, reason, action)| (Some(node), reason, How::Action(action))),
     );
     rows.extend(
+        crate::linux::reasons()
+            .into_iter()
+            .map(|(node, reason, action)| (Some(node), reason, How::Action(action))),
+    );
+    rows.extend(
         crate::vlan::reasons()
             .into_iter()
             .map(|(node, reason, action)| (Some(node), reason, How::Action(action))),

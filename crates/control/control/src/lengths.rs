@@ -1,9 +1,9 @@
-//! How long the prefix of an address is, for those who report packets.
+//! The prefix length of an address's route, for reports about packets.
 //!
-//! The forwarding tables say where an address leads, not by which prefix: that is lost where prefixes are spread
-//! over nodes, and what makes lookups fast. sFlow's extended router record and IPFIX want the length, though. So,
-//! while somebody samples, each table has a second one beside it whose values are lengths; it is read by
-//! the agent, off the packets' way, and costs as much memory again. It goes with the last who samples.
+//! A forwarding table returns the group of an address, not the prefix that matched. The extended router record of
+//! sFlow and IPFIX contain the prefix length. So, while an interface is sampled or metered, each table has a second one
+//! whose values are lengths. The agent reads it, outside the packet path. It needs as much memory as the forwarding
+//! table, and is removed when no interface is sampled any more.
 
 #[cfg(test)]
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use weir_ring::qsbr::Domain;
 
 /// Lengths of one table's prefixes.
 #[derive(Debug)]
-pub(crate) struct Lengths {
+pub struct Lengths {
     four: Fib4Writer,
     six: Fib6Writer,
 }
@@ -53,8 +53,8 @@ impl Lengths {
         }
     }
 
-    /// What readers look up.
-    pub(crate) fn tables(&self) -> (Arc<Fib4>, Arc<Fib6>) {
+    /// The tables that readers use.
+    pub fn tables(&self) -> (Arc<Fib4>, Arc<Fib6>) {
         (self.four.fib().clone(), self.six.fib().clone())
     }
 

@@ -1,0 +1,106 @@
+//! Linux as the control plane: `GET /v1/linux`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The TAPs of interfaces, and what is read from the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Linux {
+    /// The network namespace; the router's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Interfaces that Linux has a TAP of, by name.
+    pub interfaces: Vec<LinuxInterface>,
+    /// How the kernel's routes are read; absent while they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<LinuxFeed>,
+    /// How the routes here compare with the kernel's.
+    pub audit: LinuxAudit,
+    /// The last updates that were refused, the newest last.
+    pub refused: Vec<LinuxRefused>,
+}
+
+/// An interface that Linux has a TAP of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxInterface {
+    /// The interface.
+    pub interface: String,
+    /// The name of the TAP.
+    pub name: String,
+    /// The index that Linux gave the TAP; absent while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// What went wrong last, if it still does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// Packets for services of Linux by class.
+    pub punt: Vec<LinuxPunt>,
+}
+
+/// Packets of one class for services of Linux.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxPunt {
+    /// `bfd`, `bgp`, `routing`, `neighbor`, `icmp` or `other`.
+    pub class: String,
+    /// Packets a second that each worker passes, at most.
+    pub limit: u32,
+    /// Packets that went to the TAP.
+    pub passed: u64,
+    /// Packets that were over the limit, and dropped.
+    pub policed: u64,
+}
+
+/// How the kernel's routes are read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxFeed {
+    /// Messages of the kernel.
+    pub messages: u64,
+    /// Changes of routes in them.
+    pub updates: u64,
+    /// Changes that were carried out.
+    pub applied: u64,
+    /// Batches that wait.
+    pub waiting: u64,
+    /// Bytes of the socket's buffer, as the kernel counts.
+    pub buffer_bytes: u64,
+    /// Times that the kernel dropped messages because the buffer was full.
+    pub overruns: u64,
+    /// Times that all tables of the kernel were read.
+    pub resyncs: u64,
+    /// Times that a table changed while it was read.
+    pub interrupted: u64,
+    /// Messages and changes that could not be carried out, by reason.
+    pub refused: Vec<LinuxCount>,
+}
+
+/// How often something was so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxCount {
+    /// Why.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// How the routes here compare with the kernel's. Each time that all tables are read they are compared, and differences are
+/// put right.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxAudit {
+    /// The number of comparisons, the first reading included.
+    pub audits: u64,
+    /// Routes that were missing or led elsewhere, all those of the first reading included.
+    pub healed: u64,
+    /// Routes that the kernel had no more.
+    pub stale: u64,
+    /// Routes of the kernel in the tables now.
+    pub routes: u64,
+}
+
+/// An update that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxRefused {
+    /// Its destinations.
+    pub prefix: String,
+    /// Why.
+    pub error: String,
+}

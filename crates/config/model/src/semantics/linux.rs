@@ -1,0 +1,53 @@
+//! Rules of `linux`: which interfaces Linux can have, and what they are called there.
+
+use std::collections::BTreeMap;
+
+use super::Rules;
+use crate::findings::at;
+
+/// The most bytes of a Linux interface's name (`IFNAMSIZ` less the end).
+const LONGEST_NAME: usize = 15;
+
+impl Rules<'_, '_> {
+    pub(super) fn linux(&mut self) {
+        let config = &self.candidate.config;
+        let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+        for interface in config.linux.interfaces.keys() {
+            let at = at!["linux", "interfaces", interface.as_str()];
+            let Some(paired) = config.interfaces.get(interface) else {
+                self.error(
+                    at,
+                    format!("there is no interface `{interface}`"),
+                    "",
+                    "name one under `interfaces`, `loopbacks` or `bondethernets`".into(),
+                );
+                continue;
+            };
+            if paired.l2xc.is_some() || paired.bond.is_some() {
+                self.error(
+                    at,
+                    format!("the interface `{interface}` is not routed: Linux would get nothing"),
+                    "cross-connected, or a member of a bond",
+                    "take it out of `linux`, or route it".into(),
+                );
+            }
+            let name = config.linux.name_of(interface).unwrap_or_default();
+            if name.len() > LONGEST_NAME || name.contains('/') {
+                self.error(
+                    at,
+                    format!("`{name}` cannot be the name of a Linux interface"),
+                    "",
+                    format!("give it a `name` of at most {LONGEST_NAME} bytes without `/`"),
+                );
+            }
+            if let Some(other) = names.insert(name, interface) {
+                self.error(
+                    at,
+                    format!("`{other}` and `{interface}` have one name in Linux, `{name}`"),
+                    "",
+                    "give one of them another `name`".into(),
+                );
+            }
+        }
+    }
+}

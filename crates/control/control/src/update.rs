@@ -1,0 +1,116 @@
+//! What a source tells the control side: routes that came, changed or went.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use weir_fib::{FibError, GroupError};
+
+use crate::source::RouteSource;
+
+/// One path of a route, as its source has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NextHop {
+    /// The interface, by the source's own number: for Linux the ifindex in its namespace.
+    pub interface: u32,
+    /// The next router; without it the destination is on the link itself. It may be of another IP version than the
+    /// route (RFC 8950).
+    pub gateway: Option<IpAddr>,
+    /// Its share relative to the other paths, from 1.
+    pub weight: u32,
+    /// Labels to push, outermost first.
+    pub labels: Box<[u32]>,
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Over these paths.
+    Paths(Box<[NextHop]>),
+    /// To this router itself, though no interface has the address (`ip route add local`).
+    Local,
+    /// Nowhere, silently.
+    Blackhole,
+    /// Nowhere; the sender gets "destination unreachable".
+    Unreachable,
+    /// Nowhere; the sender gets "administratively prohibited".
+    Prohibit,
+}
+
+/// A route of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The table by the number that people know it by; 0 for the default one.
+    pub table: u32,
+    /// The destinations.
+    pub prefix: IpNet,
+    /// Where the route comes from.
+    pub source: RouteSource,
+    /// The lowest of a source wins. The distance is the source's.
+    pub metric: u32,
+    /// The number of the protocol that made it (`rtm_protocol`).
+    pub protocol: u8,
+    /// Where it leads. Routes to the same place share it.
+    pub target: Arc<Target>,
+}
+
+/// One change of a source's routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteUpdate {
+    /// The route is new, or takes the place of the one with its table, prefix, source and metric.
+    Set(Route),
+    /// The route is gone.
+    Remove {
+        /// Its table.
+        table: u32,
+        /// Its destinations.
+        prefix: IpNet,
+        /// Its source.
+        source: RouteSource,
+        /// Its metric.
+        metric: u32,
+        /// Only this path is gone, if the route has others: so Linux says it of IPv6 routes.
+        path: Option<NextHop>,
+    },
+}
+
+impl RouteUpdate {
+    /// The destinations that it is about.
+    #[must_use]
+    pub fn prefix(&self) -> IpNet {
+        match self {
+            RouteUpdate::Set(route) => route.prefix,
+            RouteUpdate::Remove { prefix, .. } => *prefix,
+        }
+    }
+}
+
+/// Why an update was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpdateError {
+    /// No VRF has the number.
+    #[error("no vrf has table {0}; configure it under vrfs, or ignore its routes")]
+    NoTable(u32),
+    /// The interface is none of those that Weir has in Linux.
+    #[error("interface {0} of Linux is not paired with one of Weir's")]
+    NoInterface(u32),
+    /// The group is impossible.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The forwarding table refused it.
+    #[error(transparent)]
+    Fib(#[from] FibError),
+}
+
+impl UpdateError {
+    /// A short name for counters.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            UpdateError::NoTable(_) => "no-table",
+            UpdateError::NoInterface(_) => "no-interface",
+            UpdateError::Group(_) => "bad-next-hops",
+            UpdateError::Fib(_) => "fib-full",
+        }
+    }
+}

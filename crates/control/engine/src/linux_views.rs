@@ -1,0 +1,91 @@
+//! What the API says about Linux.
+
+use std::sync::atomic::Ordering;
+
+use weir_api::{LinuxAudit, LinuxCount, LinuxFeed, LinuxInterface, LinuxPunt, LinuxRefused};
+use weir_control::RouteSource;
+use weir_port::host::HostClass;
+
+use crate::control::Control;
+
+impl Control {
+    pub(crate) fn linux_view(&self) -> weir_api::Linux {
+        let linux = &self.config.linux;
+        let kernel = RouteSource::Kernel as usize;
+        let routes = self.routing.iter().flatten();
+        let routes = routes.map(|table| table.counts().iter().map(|of| of[kernel]).sum::<u64>());
+        let counters = &self.linux.counters;
+        weir_api::Linux {
+            namespace: linux.namespace.clone(),
+            interfaces: linux
+                .interfaces
+                .keys()
+                .map(|name| self.linux_interface_view(name))
+                .collect(),
+            feed: self.linux_feed_view(),
+            audit: LinuxAudit {
+                audits: counters.audits,
+                healed: counters.healed,
+                stale: counters.stale,
+                routes: routes.sum(),
+            },
+            refused: self
+                .linux
+                .refused
+                .iter()
+                .map(|it| LinuxRefused {
+                    prefix: it.prefix.to_string(),
+                    error: it.error.to_string(),
+                })
+                .collect(),
+        }
+    }
+
+    fn linux_interface_view(&self, name: &str) -> LinuxInterface {
+        let number = self.index_of(name);
+        let index = self.linux.link_of(number);
+        let punt = self.linux.hosts.get(name).map(|host| {
+            let of_class = |class: &HostClass| {
+                let (passed, policed) = host.counts(*class);
+                LinuxPunt {
+                    class: class.name().into(),
+                    limit: class.rate(),
+                    passed,
+                    policed,
+                }
+            };
+            HostClass::ALL.iter().map(of_class).collect()
+        });
+        LinuxInterface {
+            interface: name.to_owned(),
+            name: self.config.linux.name_of(name).unwrap_or(name).to_owned(),
+            index,
+            trouble: self.linux.trouble_of(name),
+            punt: punt.unwrap_or_default(),
+        }
+    }
+
+    fn linux_feed_view(&self) -> Option<LinuxFeed> {
+        let feed = self.linux.feed.as_ref()?;
+        let counters = feed.counters();
+        let of_feed = counters.refused();
+        let of_routes = &self.linux.counters.refused;
+        let refused = of_feed.iter().chain(of_routes);
+        Some(LinuxFeed {
+            messages: counters.messages.load(Ordering::Relaxed),
+            updates: counters.updates.load(Ordering::Relaxed),
+            applied: self.linux.counters.applied,
+            waiting: feed.waiting() as u64,
+            buffer_bytes: counters.buffer_bytes.load(Ordering::Relaxed) as u64,
+            overruns: counters.overruns.load(Ordering::Relaxed),
+            resyncs: counters.resyncs.load(Ordering::Relaxed),
+            interrupted: counters.interrupted.load(Ordering::Relaxed),
+            refused: refused
+                .map(|(reason, count)| LinuxCount {
+                    reason: (*reason).to_owned(),
+                    count: *count,
+                })
+                .collect(),
+        })
+    }
+}

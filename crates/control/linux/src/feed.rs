@@ -1,0 +1,405 @@
+//! The thread that follows the kernel's tables and hands updates over in batches.
+//!
+//! It joins the groups first and reads the tables second, so that nothing falls between. Its socket has a large buffer; what it
+//! reads goes into a bounded queue. When the queue is full it waits, and the socket's buffer holds what comes meanwhile. When
+//! that overruns, the kernel drops messages: the thread takes what was queued before the loss, reads all tables
+//! again, and marks the routes that are not among them as stale ([`FeedMessage::Begin`], [`FeedMessage::End`]).
+//!
+//! The same is done on request and every [`AUDIT_INTERVAL`]: the kernel does not announce each route that goes (IPv4 routes
+//! of a link that goes down vanish silently), so that what is known must be compared from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_control::RouteUpdate;
+use weir_netlink::listen::{Heard, Listener, group};
+use weir_netlink::netns::NetNs;
+use weir_netlink::route::Route;
+use weir_netlink::{Error, Frames};
+
+use crate::decode::{Decoder, Message};
+
+/// Bytes of the socket's buffer: some 160,000 notifications of routes.
+pub const BUFFER_BYTES: usize = 128 << 20;
+/// How often the kernel's tables are compared with what is known.
+pub const AUDIT_INTERVAL: Duration = Duration::from_secs(300);
+/// Updates of a batch.
+const BATCH: usize = 1024;
+/// Batches that wait.
+const QUEUE: usize = 64;
+/// Datagrams that are read before others have a turn.
+const READS: usize = 8192;
+/// How often the thread looks whether it shall end.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+/// How long the kernel may be silent within a dump.
+const DUMP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause before a table is read again that changed meanwhile.
+const RETRY: Duration = Duration::from_millis(500);
+
+const GROUPS: [u32; 6] = [
+    group::LINK,
+    group::IPV4_ADDRESS,
+    group::IPV6_ADDRESS,
+    group::IPV4_ROUTE,
+    group::IPV6_ROUTE,
+    group::MPLS_ROUTE,
+];
+
+const RTM_GETLINK: u16 = 18;
+const RTM_GETADDR: u16 = 22;
+const RTM_GETROUTE: u16 = 26;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+/// What the feed hands over, in order.
+#[derive(Debug)]
+pub enum FeedMessage {
+    /// All routes follow, as they are now.
+    Begin,
+    /// Routes that came, changed or went.
+    Routes(Vec<RouteUpdate>),
+    /// Links and addresses, as they came.
+    Others(Vec<Message>),
+    /// All routes have been handed over since [`FeedMessage::Begin`].
+    End,
+}
+
+/// What the feed counts.
+#[derive(Debug, Default)]
+pub struct FeedCounters {
+    /// Messages of the kernel.
+    pub messages: AtomicU64,
+    /// Updates of routes that were handed over.
+    pub updates: AtomicU64,
+    /// Times that the kernel dropped messages.
+    pub overruns: AtomicU64,
+    /// Times that all tables were read.
+    pub resyncs: AtomicU64,
+    /// Times that a table changed while it was read, so that it was read again.
+    pub interrupted: AtomicU64,
+    /// Bytes of the socket's buffer.
+    pub buffer_bytes: AtomicUsize,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl FeedCounters {
+    fn refuse(&self, reason: &'static str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(reason).or_default() += 1;
+    }
+
+    /// Messages that could not be expressed, by reason.
+    #[must_use]
+    pub fn refused(&self) -> BTreeMap<&'static str, u64> {
+        self.refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// What both sides share.
+#[derive(Debug, Default)]
+struct Shared {
+    counters: FeedCounters,
+    stop: AtomicBool,
+    resync: AtomicBool,
+    queued: AtomicUsize,
+}
+
+/// The feed of one network namespace. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Feed {
+    messages: Receiver<FeedMessage>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Feed {
+    /// Starts to follow a namespace; the calling thread's when `None`. `wake` is called when something waits.
+    ///
+    /// # Errors
+    /// When the kernel refuses the sockets, or the thread cannot be started.
+    pub fn start(
+        namespace: Option<&NetNs>,
+        buffer_bytes: usize,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Feed, Error> {
+        let open = move || Ok((Listener::open(&GROUPS, buffer_bytes)?, Route::open()?));
+        let (listener, mut route) = match namespace {
+            None => open(),
+            Some(namespace) => namespace.run(open)?,
+        }?;
+        route.set_timeout(DUMP_TIMEOUT);
+        let shared = Arc::new(Shared::default());
+        let bytes = listener.buffer_bytes();
+        shared.counters.buffer_bytes.store(bytes, Ordering::Relaxed);
+        let (sender, messages) = sync_channel(QUEUE);
+        let follower = Follower {
+            listener,
+            route,
+            decoder: Decoder::default(),
+            sender,
+            shared: shared.clone(),
+            routes: Vec::with_capacity(BATCH),
+            others: Vec::new(),
+            wake: Box::new(wake),
+        };
+        let thread = std::thread::Builder::new()
+            .name("weir-netlink".into())
+            .spawn(move || follower.run())
+            .map_err(|source| Error::system("start the thread that follows the kernel", source))?;
+        Ok(Feed {
+            messages,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// The next message, if one waits.
+    pub fn next(&self) -> Option<FeedMessage> {
+        match self.messages.try_recv() {
+            Ok(message) => {
+                self.shared.queued.fetch_sub(1, Ordering::AcqRel);
+                Some(message)
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
+        }
+    }
+
+    /// The number of messages that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.shared.queued.load(Ordering::Acquire)
+    }
+
+    /// Asks for all tables again.
+    pub fn resync(&self) {
+        self.shared.resync.store(true, Ordering::Release);
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn counters(&self) -> &FeedCounters {
+        &self.shared.counters
+    }
+
+    /// Whether the thread has ended, by an error.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        // The thread may wait for room.
+        while self.next().is_some() {}
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's side.
+struct Follower {
+    listener: Listener,
+    route: Route,
+    decoder: Decoder,
+    sender: SyncSender<FeedMessage>,
+    shared: Arc<Shared>,
+    routes: Vec<RouteUpdate>,
+    others: Vec<Message>,
+    wake: Box<dyn Fn() + Send>,
+}
+
+/// The thread ends: it was told to, or a socket failed.
+struct End;
+
+impl Follower {
+    fn run(mut self) {
+        let mut due = Instant::now();
+        let mut lost = false;
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let read = self.read();
+            let Ok(overrun) = read else { return };
+            lost |= overrun;
+            let wanted = self.shared.resync.swap(false, Ordering::AcqRel);
+            if lost || wanted || Instant::now() >= due {
+                match self.read_tables() {
+                    Ok(true) => {
+                        (lost, due) = (false, Instant::now() + AUDIT_INTERVAL);
+                    }
+                    Ok(false) => {
+                        lost = false;
+                        due = Instant::now() + RETRY;
+                    }
+                    Err(End) => return,
+                }
+            }
+            let mut waiting = [PollFd::new(&self.listener, PollFlags::IN)];
+            let _ = poll(&mut waiting, Some(&LOOK));
+        }
+    }
+
+    /// Takes what waits; whether messages were lost.
+    fn read(&mut self) -> Result<bool, End> {
+        let mut lost = false;
+        for _ in 0..READS {
+            let heard = match self.listener.receive() {
+                Ok(heard) => heard,
+                Err(error) => {
+                    tracing::error!(%error, "the kernel's routes cannot be followed any more");
+                    return Err(End);
+                }
+            };
+            match heard {
+                Heard::Nothing => break,
+                Heard::Overrun => {
+                    self.shared
+                        .counters
+                        .overruns
+                        .fetch_add(1, Ordering::Relaxed);
+                    lost = true;
+                }
+                Heard::Datagram(datagram) => {
+                    let (decoder, shared) = (&mut self.decoder, &*self.shared);
+                    let (routes, others) = (&mut self.routes, &mut self.others);
+                    for frame in Frames::new(datagram) {
+                        match frame {
+                            Ok(frame) => take(decoder.read(&frame), shared, routes, others),
+                            Err(()) => shared.counters.refuse("malformed"),
+                        }
+                    }
+                }
+            }
+            if self.routes.len() >= BATCH || !self.others.is_empty() {
+                self.hand_over()?;
+            }
+        }
+        self.hand_over()?;
+        Ok(lost)
+    }
+
+    /// Reads all tables; whether they stayed as they were meanwhile.
+    fn read_tables(&mut self) -> Result<bool, End> {
+        self.shared.counters.resyncs.fetch_add(1, Ordering::Relaxed);
+        self.dump(RTM_GETLINK, &[0; 16])?;
+        self.dump(RTM_GETADDR, &[0; 8])?;
+        self.send(FeedMessage::Begin)?;
+        let mut whole = true;
+        for family in [AF_INET, AF_INET6] {
+            let mut header = [0; 12];
+            header[0] = family;
+            whole &= self.dump(RTM_GETROUTE, &header)?;
+        }
+        if whole {
+            self.send(FeedMessage::End)?;
+        } else {
+            let interrupted = &self.shared.counters.interrupted;
+            interrupted.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(whole)
+    }
+
+    fn dump(&mut self, kind: u16, header: &[u8]) -> Result<bool, End> {
+        let mut ended = false;
+        let Follower {
+            route,
+            decoder,
+            shared,
+            routes,
+            others,
+            sender,
+            wake,
+            ..
+        } = self;
+        let result = route.dump_each(kind, header, &mut |frame| {
+            take(decoder.read(frame), shared, routes, others);
+            if routes.len() >= BATCH && !ended {
+                let batch = std::mem::replace(routes, Vec::with_capacity(BATCH));
+                ended = send(sender, shared, wake, FeedMessage::Routes(batch)).is_err();
+            }
+        });
+        if ended {
+            return Err(End);
+        }
+        self.hand_over()?;
+        match result {
+            Ok(whole) => Ok(whole),
+            Err(error) => {
+                tracing::warn!(%error, "a table of the kernel could not be read; it is tried again");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Hands over what has been gathered. Links come before routes: these need them.
+    fn hand_over(&mut self) -> Result<(), End> {
+        if !self.others.is_empty() {
+            let others = std::mem::take(&mut self.others);
+            self.send(FeedMessage::Others(others))?;
+        }
+        if !self.routes.is_empty() {
+            let routes = std::mem::replace(&mut self.routes, Vec::with_capacity(BATCH));
+            self.send(FeedMessage::Routes(routes))?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: FeedMessage) -> Result<(), End> {
+        send(&self.sender, &self.shared, &self.wake, message)
+    }
+}
+
+fn take(
+    message: Message,
+    shared: &Shared,
+    routes: &mut Vec<RouteUpdate>,
+    others: &mut Vec<Message>,
+) {
+    shared.counters.messages.fetch_add(1, Ordering::Relaxed);
+    match message {
+        Message::Route(update) => routes.push(update),
+        Message::Ignored => {}
+        Message::Refused(reason) => shared.counters.refuse(reason),
+        other => others.push(other),
+    }
+}
+
+fn send(
+    sender: &SyncSender<FeedMessage>,
+    shared: &Shared,
+    wake: &(dyn Fn() + Send),
+    message: FeedMessage,
+) -> Result<(), End> {
+    if let FeedMessage::Routes(routes) = &message {
+        let updates = &shared.counters.updates;
+        updates.fetch_add(routes.len() as u64, Ordering::Relaxed);
+    }
+    let mut message = message;
+    shared.queued.fetch_add(1, Ordering::AcqRel);
+    loop {
+        match sender.try_send(message) {
+            Ok(()) => {
+                wake();
+                return Ok(());
+            }
+            Err(TrySendError::Full(back)) if !shared.stop.load(Ordering::Acquire) => {
+                message = back;
+                wake();
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            Err(_) => return Err(End),
+        }
+    }
+}
