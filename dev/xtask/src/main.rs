@@ -40,7 +40,13 @@ const FLOORS: [&[&str]; 6] = [
         "weir-telemetry",
         "weir-api",
     ],
-    &["weir-engine", "weir-xdp", "weir-lab", "weir-doctor"],
+    &[
+        "weir-engine",
+        "weir-xdp",
+        "weir-lab",
+        "weir-doctor",
+        "weir-peering",
+    ],
     &["weir-bench", "weir-testkit"],
     &["weir"],
 ];

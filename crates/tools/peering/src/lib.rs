@@ -1,0 +1,55 @@
+//! BGP policy generated from one YAML section and a snapshot of public data, and tested before it runs.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`model`] | the `peering:` section: exchanges, neighbours, relations, limits |
+//! | [`snapshot`] | IRR prefix sets and RPKI payloads in a folder; nothing here uses the network |
+//! | [`policy`] | the policy as a pure function: what happens to a route from a neighbour, and why |
+//! | [`bird`] | the same policy as BIRD 2 configuration |
+//! | [`cases`] | policy cases of the user, run against the generated filters in a BIRD without sessions |
+//!
+//! Building is pure: the same YAML and the same snapshot give the same bytes. What the snapshot lacks is an
+//! error and never an open filter.
+
+#![forbid(unsafe_code)]
+
+pub mod bird;
+pub mod cases;
+pub mod model;
+pub mod policy;
+pub mod snapshot;
+
+/// Why a file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{path}: {reason}")]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong, with its line where there is one.
+        reason: String,
+    },
+    /// The settings contradict each other or the snapshot; each finding is one line.
+    #[error("{}", .0.join("\n"))]
+    Findings(Vec<String>),
+    /// BIRD could not be run, or refused the configuration.
+    #[error("bird: {0}")]
+    Bird(String),
+}
+
+/// Reads a file as text.
+pub(crate) fn read(path: &std::path::Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|source| Error::File {
+        path: path.display().to_string(),
+        source,
+    })
+}
