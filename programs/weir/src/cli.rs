@@ -14,6 +14,7 @@ mod doctor;
 pub(crate) mod kind;
 mod lab;
 mod pcap;
+mod peering;
 mod sflow_decode;
 mod show;
 mod values;
@@ -31,6 +32,7 @@ pub(crate) use config::*;
 pub(crate) use doctor::*;
 pub(crate) use lab::*;
 pub(crate) use pcap::*;
+pub(crate) use peering::*;
 pub(crate) use sflow_decode::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
@@ -126,6 +128,9 @@ pub(crate) enum Command {
     /// Generate traffic, find the highest rate without loss, and report
     #[command(subcommand, disable_help_subcommand = true)]
     Lab(LabCommand),
+    /// Generate BGP policy from the configuration, and test it before it runs
+    #[command(subcommand, after_help = peering::PEERING_EXAMPLES, disable_help_subcommand = true)]
+    Peering(PeeringCommand),
     /// Say what on this host hurts packet forwarding, and how to change it
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),

@@ -57,6 +57,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Flow(FlowCommand::Decode(args)) => commands::flow_decode::execute(args, json, to),
         Command::Xdp(args) => commands::xdp::execute(args, json, to),
         Command::Doctor(args) => commands::doctor::execute(args, json, to),
+        Command::Peering(what) => commands::peering::execute(what, json, to),
         Command::Lab(what) => commands::lab::execute(what, json, to),
         Command::Completions { shell } => commands::completions::execute(*shell, to),
         Command::Man(args) => commands::man::execute(args, to),

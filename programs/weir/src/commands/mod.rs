@@ -16,6 +16,7 @@ mod listen;
 pub(crate) mod man;
 pub(crate) mod monitor;
 pub(crate) mod pcap;
+pub(crate) mod peering;
 pub(crate) mod run;
 pub(crate) mod set;
 pub(crate) mod sflow_decode;
