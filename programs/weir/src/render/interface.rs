@@ -13,17 +13,17 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
     }
     let mut table = Table::new([
         Column::long("Interface"),
-        Column::number("Idx").spare(3),
+        Column::number("Idx").spare(4),
         Column::text("Admin"),
         Column::text("Link"),
-        Column::number("MTU").spare(4),
+        Column::number("MTU").spare(5),
         Column::number("RX packets"),
-        Column::number("RX bytes").spare(1),
-        Column::number("RX lost"),
+        Column::number("RX bytes").spare(2),
+        Column::number("RX lost").spare(1),
         Column::number("TX packets"),
-        Column::number("TX bytes").spare(2),
+        Column::number("TX bytes").spare(3),
         Column::number("Drops"),
-        Column::long("Description").spare(5),
+        Column::long("Description").spare(6),
     ]);
     for interface in &reply.interfaces {
         table.row([

@@ -91,14 +91,12 @@ fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
         heading(80),
         [
             "Interface",
-            "Idx",
             "Admin",
             "Link",
             "RX packets",
             "RX bytes",
             "RX lost",
             "TX packets",
-            "TX bytes",
             "Drops"
         ]
     );
@@ -276,7 +274,7 @@ wan (index 1)
   address      192.0.2.1/24
   sflow        sampled
       Packets  Bytes  Unicast  Multicast  Broadcast  Errors
-  rx      100   6400       97          1          2       0
+  rx      100   6400       97          1          2       3
   tx       98   6272       98          0          0       0
   Drops  Count  Node       Reason
   total      2
@@ -655,7 +653,7 @@ fn runtime_looks_as_vpp_users_know_it() {
 Since 12.5 s, TSC 2600 MHz
 
 Worker 0 (core 1, idle: sleep): 8 turns, 50.0 % of the time busy
-Name              Calls  Empty  Packets  Clocks/packet  Packets/call  Share
+Name              Calls  Empty  Packets  Clocks/packet  Packets/call   Share
 af-xdp-rx xe0 q0      4      7     1000           1.00        250.00  10.0 %
 eth-input             4      0     1000           9.00        250.00  90.0 %
 ip4-lookup            3      0        0           0.00          0.00   0.0 %
