@@ -228,6 +228,17 @@ pub(crate) struct ExecArgs {
     pub(crate) depth: u8,
 }
 
+impl ExecArgs {
+    /// Commands from standard input.
+    pub(crate) fn standard_input() -> Self {
+        Self {
+            file: PathBuf::from("-"),
+            keep_going: false,
+            depth: 0,
+        }
+    }
+}
+
 /// `weir demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command, ExecArgs};
 use crate::failure::{Failure, USAGE};
 
 fn main() -> ExitCode {
@@ -45,25 +45,26 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
     };
-    ExitCode::from(if cli.command.is_none() {
+    ExitCode::from(if cli.command.is_some() {
+        once(&cli)
+    } else if !io::stdin().is_terminal() {
+        // Commands come from a pipe or a file, one a line.
+        once(&Cli {
+            command: Some(Command::Exec(ExecArgs::standard_input())),
+            ..cli
+        })
+    } else if io::stdout().is_terminal() {
         shell::interactive(&cli)
     } else {
-        once(&cli)
+        // Help that a pager or a file reads is what was asked for.
+        let _ = Cli::command().print_help();
+        0
     })
 }
 
-/// The command line; without a command and without a terminal, the help as an error.
+/// The command line.
 fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let cli = Cli::try_parse_from(arguments)?;
-    if cli.command.is_none() && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        let mut tree = Cli::command();
-        let help = tree.render_help();
-        return Err(tree.error(
-            clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
-            help,
-        ));
-    }
-    Ok(cli)
+    Cli::try_parse_from(arguments)
 }
 
 fn once(cli: &Cli) -> u8 {

@@ -21,12 +21,15 @@ use crate::render::units;
 pub(crate) struct Service {
     /// Dropped, it ends the watchdog.
     _watchdog: Option<Sender<()>>,
+    /// Dropped, it ends the thread that reports the status.
+    _status: Option<Sender<()>>,
 }
 
 impl Service {
     /// Says that the router runs, and gives signs of life from now on if they are wanted.
     pub(crate) fn ready(router: &Router) -> Service {
         tell(&[NotifyState::Ready, NotifyState::Status(&status(router))]);
+        let status = watch_status(router.clone());
         let router = router.clone();
         // Waits for the control side's lock: whoever holds it for ever holds the signs up, too.
         let look = move || router.pulse();
@@ -34,6 +37,7 @@ impl Service {
             .and_then(|limit| watch(limit, look, || tell(&[NotifyState::Watchdog])));
         Service {
             _watchdog: watchdog,
+            _status: status,
         }
     }
 
@@ -57,6 +61,27 @@ impl Service {
     }
 }
 
+/// How often the status line is looked at.
+const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Reports the status line when it changes; only where a service manager reads it.
+fn watch_status(router: Router) -> Option<Sender<()>> {
+    std::env::var_os("NOTIFY_SOCKET")?;
+    let (end, ended) = channel();
+    let body = move || {
+        let mut before = String::new();
+        while ended.recv_timeout(STATUS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let now = status(&router);
+            if now != before {
+                tell(&[NotifyState::Status(&now)]);
+                before = now;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("weir-status".into());
+    thread.spawn(body).ok().map(|_| end)
+}
+
 /// One line for `systemctl status`.
 fn status(router: &Router) -> String {
     let count = |counted: Result<usize, weir_api::ApiError>, one, many| {
@@ -64,8 +89,17 @@ fn status(router: &Router) -> String {
     };
     let interfaces = weir_api::Router::interfaces(router).map(|it| it.interfaces.len());
     let workers = weir_api::Router::runtime(router).map(|it| it.workers.len());
+    let system = weir_api::Router::system(router).unwrap_or_default();
+    let degraded = |it: &&weir_api::Problem| it.severity == weir_api::ProblemSeverity::Degraded;
+    let health = match system.problems.iter().find(degraded) {
+        Some(problem) => format!(
+            ", degraded: {} {}: {} (weir show system)",
+            problem.component, problem.object, problem.message
+        ),
+        None => String::new(),
+    };
     format!(
-        "{}, {}",
+        "{}, {}{health}",
         count(interfaces, "interface", "interfaces"),
         count(workers, "worker", "workers")
     )

@@ -292,3 +292,36 @@ sflow: {collectors: [{address: 127.0.0.1}]}";
     }
     assert!(accepted > 20 && refused > 10, "{accepted} {refused}");
 }
+
+#[test]
+fn a_machine_with_one_device_keeps_its_address_behind_the_router() {
+    let Some(mut bench) = Bench::new("one-nic") else {
+        return;
+    };
+    if !weir_netlink::lab::has_program("ping") {
+        return;
+    }
+    let text = "interfaces:
+  wan: {device: {driver: af-xdp, name: port-b, allow-management: true}}
+taps:
+  tap0: {host: {name: mgmt}}
+bridgedomains:
+  bd1: {interfaces: [wan, tap0]}";
+    bench.file("weir.yaml", text);
+    bench.start();
+    let host = bench.lab.host(ROUTER).unwrap();
+    let mut route = host.route().unwrap();
+    let mgmt = host.link("mgmt").unwrap().index;
+    route.set_up(mgmt, true).unwrap();
+    // The subnet of the far host, which is directly reached now.
+    route
+        .add_address(mgmt, "10.2.0.1".parse().unwrap(), 24)
+        .unwrap();
+    bench.wait_for_link("wan");
+    let far = Lab::two_hosts().far_address().to_string();
+    let done = host
+        .run("ping", &["-c", "5", "-i", "0.2", "-W", "2", &far], LIMIT)
+        .unwrap();
+    assert!(done.success(), "{} {}", done.stdout, done.stderr);
+    bench.stop();
+}

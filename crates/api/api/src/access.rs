@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::http::{HeaderMap, header};
 
@@ -28,6 +29,24 @@ pub(crate) struct Access {
     admins: Option<Group>,
     readers: Option<Group>,
     tokens: Vec<Token>,
+}
+
+/// Who may do what now: it changes while the server runs.
+#[derive(Debug)]
+pub(crate) struct Current(RwLock<Arc<Access>>);
+
+impl Current {
+    pub(crate) fn new(access: Access) -> Self {
+        Self(RwLock::new(Arc::new(access)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<Access> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set(&self, access: Access) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
+    }
 }
 
 /// A group of the system.

@@ -21,10 +21,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::access::{Access, Peer};
+use crate::access::{Access, Current, Peer};
 use crate::endpoints::{
     Answer, ENDPOINTS, Endpoint, Reply, Request, event_parameters, methods_of, paths,
 };
+use crate::guests::Guest;
 use crate::{ApiError, Caller, ErrorBody, ErrorCode, EventBus, Limits, Role, Router, stream};
 
 /// What every request needs.
@@ -32,7 +33,7 @@ use crate::{ApiError, Caller, ErrorBody, ErrorCode, EventBus, Limits, Role, Rout
 pub(crate) struct Shared {
     pub(crate) router: Arc<dyn Router>,
     limits: Limits,
-    access: Arc<Access>,
+    access: Arc<Current>,
     pub(crate) events: EventBus,
     pub(crate) stopped: watch::Receiver<bool>,
     /// One permit for each blocking thread: a router that hangs ties up so many, and no queue
@@ -72,7 +73,7 @@ impl Shared {
     pub(crate) fn new(
         router: Arc<dyn Router>,
         limits: Limits,
-        access: Arc<Access>,
+        access: Arc<Current>,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         let events = router.events().unwrap_or_default();
@@ -106,8 +107,9 @@ impl Shared {
         self.limits
     }
 
-    pub(crate) fn access(&self) -> &Access {
-        &self.access
+    /// Who may do what, now.
+    pub(crate) fn access(&self) -> Arc<Access> {
+        self.access.get()
     }
 
     /// Asks the router on a blocking thread, when one is free; not longer than `most`.
@@ -189,15 +191,18 @@ pub(crate) fn conversation(
     shared: Shared,
     service: axum::Router,
     peer: Peer,
+    guest: Arc<Guest>,
 ) -> impl Service<hyper::Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
 {
     let inner = TowerToHyperService::new(service);
     let peer = Arc::new(peer);
     service_fn(move |mut request: hyper::Request<Incoming>| {
         let (shared, inner, peer) = (shared.clone(), inner.clone(), Arc::clone(&peer));
+        let guest = Arc::clone(&guest);
         async move {
-            match shared.access.caller(&peer, request.headers()) {
+            match shared.access().caller(&peer, request.headers()) {
                 Ok(caller) => {
+                    guest.prove();
                     request.extensions_mut().insert(caller);
                     inner.call(request).await
                 }

@@ -34,6 +34,7 @@ mod error;
 mod event;
 mod flow;
 mod forwarding;
+mod guests;
 mod hardware;
 mod http;
 mod interface;
@@ -110,7 +111,7 @@ pub use router::{Clear, Cleared, Router};
 pub use runtime::{
     DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime,
 };
-pub use server::{Server, ServerHandle};
+pub use server::{Server, ServerControl, ServerHandle};
 pub use settings::{Limits, ServerSettings, TcpListen, Tls, Token};
 pub use sflow::{
     Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding,

@@ -9,19 +9,20 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Peer, certificate_name};
+use crate::guests::{Guest, Guests};
 use crate::http::{Shared, conversation};
 use crate::stall::NoStall;
 use crate::{Caller, Limits, Origin, Role};
@@ -32,10 +33,29 @@ pub(crate) enum Listener {
     Plain(TcpListener),
     Tls {
         listener: TcpListener,
-        acceptor: TlsAcceptor,
-        client_role: Role,
+        tls: Arc<CurrentTls>,
     },
     Metrics(TcpListener),
+}
+
+/// The certificate of a listener, and what its clients may do: they change while it listens.
+pub(crate) struct CurrentTls(RwLock<(TlsAcceptor, Role)>);
+
+impl CurrentTls {
+    pub(crate) fn new(acceptor: TlsAcceptor, client_role: Role) -> Self {
+        Self(RwLock::new((acceptor, client_role)))
+    }
+
+    fn get(&self) -> (TlsAcceptor, Role) {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn set(&self, acceptor: TlsAcceptor, client_role: Role) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = (acceptor, client_role);
+    }
 }
 
 /// A listener and what answers there.
@@ -64,18 +84,10 @@ impl Listener {
                 .accept()
                 .await
                 .map(|(stream, address)| Accepted::Plain(stream, address)),
-            Self::Tls {
-                listener,
-                acceptor,
-                client_role,
-            } => {
+            Self::Tls { listener, tls } => {
                 let (stream, address) = listener.accept().await?;
-                Ok(Accepted::Tls(
-                    stream,
-                    address,
-                    acceptor.clone(),
-                    *client_role,
-                ))
+                let (acceptor, client_role) = tls.get();
+                Ok(Accepted::Tls(stream, address, acceptor, client_role))
             }
             Self::Metrics(listener) => listener
                 .accept()
@@ -100,33 +112,41 @@ async fn serve_one(served: Served, limits: Limits, mut stopped: watch::Receiver<
         service,
         shared,
     } = served;
-    let free = Arc::new(Semaphore::new(limits.connections));
+    let mut guests = Guests::new(limits.connections);
     let mut connections = JoinSet::new();
     loop {
-        // A place first, then a connection: clients beyond the bound wait in the kernel's queue.
+        // At most one connection is without a place; others wait in the kernel's queue.
         let next = async {
-            let place = Arc::clone(&free).acquire_owned().await;
-            (place, listener.accept().await)
+            match listener.accept().await {
+                Ok(accepted) => Ok((accepted, guests.seat().await)),
+                Err(error) => Err(error),
+            }
         };
-        let (place, accepted) = tokio::select! {
+        let next = tokio::select! {
             () = is_true(&mut stopped) => break,
             next = next => next,
         };
         while connections.try_join_next().is_some() {}
-        match (place, accepted) {
-            (Ok(place), Ok(accepted)) => {
+        match next {
+            Ok((accepted, Some((guest, place)))) => {
                 let (service, shared, stopped) = (service.clone(), shared.clone(), stopped.clone());
                 connections.spawn(async move {
-                    welcome(accepted, service, shared, stopped).await;
+                    let leaving = Arc::clone(&guest);
+                    tokio::select! {
+                        () = welcome(accepted, service, shared, stopped, guest) => {}
+                        () = leaving.must_leave() => {
+                            tracing::debug!("an API client without a request makes room");
+                        }
+                    }
                     drop(place);
                 });
             }
-            (_, Err(error)) => {
+            Err(error) => {
                 // Out of descriptors, most likely: try again when some connections have ended.
                 tracing::warn!(%error, "the API cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            (Err(_), Ok(_)) => break,
+            Ok((_, None)) => break,
         }
     }
     drop(listener);
@@ -147,6 +167,7 @@ async fn welcome(
     service: axum::Router,
     shared: Shared,
     stopped: watch::Receiver<bool>,
+    guest: Arc<Guest>,
 ) {
     match accepted {
         Accepted::Unix(stream) => match stream.peer_cred() {
@@ -154,11 +175,13 @@ async fn welcome(
                 let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
                 tracing::debug!(uid = peer.uid(), gid = peer.gid(), pid, "API client");
                 let peer = shared.access().of_unix(peer.uid(), peer.gid(), pid);
+                // The kernel has said who it is.
+                guest.prove();
                 // Where everybody may connect, those who may do nothing shall not take all places.
                 let is_stranger = matches!(peer, Peer::Refused(..));
                 let place = if is_stranger { shared.stranger() } else { None };
                 if !is_stranger || place.is_some() {
-                    converse(stream, peer, service, shared, stopped).await;
+                    converse(stream, peer, service, shared, stopped, guest).await;
                 }
                 drop(place);
             }
@@ -167,10 +190,18 @@ async fn welcome(
             }
         },
         Accepted::Plain(stream, address) => {
-            converse(stream, Peer::Tcp(address), service, shared, stopped).await
+            converse(stream, Peer::Tcp(address), service, shared, stopped, guest).await
         }
         Accepted::Metrics(stream, address) => {
-            converse(stream, Peer::Anybody(address), service, shared, stopped).await
+            converse(
+                stream,
+                Peer::Anybody(address),
+                service,
+                shared,
+                stopped,
+                guest,
+            )
+            .await
         }
         Accepted::Tls(stream, address, acceptor, role) => {
             // A client that stalls in its handshake is one that stalls in its head.
@@ -191,7 +222,7 @@ async fn welcome(
                         }),
                         None => Peer::Tcp(address),
                     };
-                    converse(stream, peer, service, shared, stopped).await;
+                    converse(stream, peer, service, shared, stopped, guest).await;
                 }
                 Ok(Err(error)) => {
                     tracing::debug!(%address, %error, "an API client's TLS handshake failed")
@@ -209,6 +240,7 @@ async fn converse<S>(
     service: axum::Router,
     shared: Shared,
     mut stopped: watch::Receiver<bool>,
+    guest: Arc<Guest>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -217,7 +249,8 @@ async fn converse<S>(
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_time);
     let stream = TokioIo::new(NoStall::new(stream, limits.write_time));
-    let mut connection = pin!(http.serve_connection(stream, conversation(shared, service, peer)));
+    let mut connection =
+        pin!(http.serve_connection(stream, conversation(shared, service, peer, guest)));
     let mut stopping = pin!(is_true(&mut stopped));
     let mut told = false;
     let ended = poll_fn(|context| {

@@ -18,7 +18,7 @@ command line does goes through it. `GET /v1/openapi.json` is the same as this pa
 
 ```
 curl --unix-socket /run/weir/api.sock http://weir/v1/interfaces
-curl --unix-socket /run/weir/api.sock -X PATCH -d '{\"sampling_rate\": 1000}' http://weir/v1/sflow
+curl --unix-socket /run/weir/api.sock -X PATCH -H 'Content-Type: application/json' -d '{\"sampling_rate\": 1000}' http://weir/v1/sflow
 curl --unix-socket /run/weir/api.sock -N 'http://weir/v1/events?topics=link,config'
 ```
 

@@ -16,9 +16,9 @@ use std::thread::JoinHandle;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::watch;
 
-use crate::access::Access;
+use crate::access::{Access, Current};
 use crate::http::{Shared, metrics_service, service};
-use crate::listen::{Listener, Served, serve};
+use crate::listen::{CurrentTls, Listener, Served, serve};
 use crate::socket::{Opened, ServeError, SocketName, bind};
 use crate::{Limits, Router, ServerSettings, TcpListen, tls};
 
@@ -73,11 +73,12 @@ impl Server {
             .thread_name("weir-api-answer")
             .build()
             .map_err(ServeError::Thread)?;
-        let access = Arc::new(Access::new(settings)?);
+        let access = Access::new(settings)?;
         let entered = runtime.enter();
         let OverTcp {
             mut listeners,
             addresses,
+            tls,
         } = OverTcp::bind(settings)?;
         let opened = Opened {
             group: access.socket_group().map(|group| group.gid),
@@ -93,6 +94,12 @@ impl Server {
         }
         drop(entered);
         let (stop, stopped) = watch::channel(false);
+        let access = Arc::new(Current::new(access));
+        let control = ServerControl {
+            settings: Arc::new(settings.clone()),
+            access: Arc::clone(&access),
+            tls,
+        };
         let shared = Shared::new(router, limits, access, stopped.clone());
         let (all, metrics) = (service(&shared), metrics_service(&shared));
         let serving = listeners.into_iter().map(|listener| {
@@ -122,6 +129,7 @@ impl Server {
                 Ok(ServerHandle {
                     name,
                     addresses,
+                    control,
                     stop,
                     thread: Some(thread),
                 })
@@ -139,21 +147,23 @@ impl Server {
 struct OverTcp {
     listeners: Vec<Listener>,
     addresses: Vec<SocketAddr>,
+    /// Those of the listeners with TLS, by their place among the listeners of the settings.
+    tls: Vec<(usize, Arc<CurrentTls>)>,
 }
 
 impl OverTcp {
     /// Binds each listener of the API, then that of the metrics.
     fn bind(settings: &ServerSettings) -> Result<Self, ServeError> {
         let mut bound = Self::default();
-        for listen in &settings.listeners {
+        for (item, listen) in settings.listeners.iter().enumerate() {
             let acceptor = vet(listen, !settings.tokens.is_empty())?;
             let listener = bound.tcp(listen.address)?;
             bound.listeners.push(match (acceptor, &listen.tls) {
-                (Some(acceptor), Some(tls)) => Listener::Tls {
-                    listener,
-                    acceptor,
-                    client_role: tls.client_role,
-                },
+                (Some(acceptor), Some(tls)) => {
+                    let tls = Arc::new(CurrentTls::new(acceptor, tls.client_role));
+                    bound.tls.push((item, Arc::clone(&tls)));
+                    Listener::Tls { listener, tls }
+                }
                 _ => Listener::Plain(listener),
             });
         }
@@ -201,11 +211,65 @@ fn tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, bound))
 }
 
+/// Changes who is let in by a running server. Cloning gives another handle.
+#[derive(Clone)]
+pub struct ServerControl {
+    settings: Arc<ServerSettings>,
+    access: Arc<Current>,
+    tls: Vec<(usize, Arc<CurrentTls>)>,
+}
+
+impl std::fmt::Debug for ServerControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerControl")
+    }
+}
+
+impl ServerControl {
+    /// Takes tokens, and certificates and keys, which are read again, from `settings`. Requests are
+    /// checked against the new ones from here on, those of open connections included. Addresses,
+    /// socket and groups stay those that the server was started with.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a listener could let nobody in; nothing was changed then.
+    pub fn update(&self, settings: &ServerSettings) -> Result<(), ServeError> {
+        let access = Access::new(&ServerSettings {
+            tokens: settings.tokens.clone(),
+            ..(*self.settings).clone()
+        })?;
+        let has_tokens = !settings.tokens.is_empty();
+        let mut acceptors = Vec::new();
+        for listen in &self.settings.listeners {
+            if listen.tls.is_none() {
+                vet(listen, has_tokens)?;
+            }
+        }
+        for (item, current) in &self.tls {
+            let same = |listen: &&TcpListen| {
+                let before = self.settings.listeners.get(*item);
+                before.is_some_and(|before| before.address == listen.address)
+            };
+            let Some(listen) = settings.listeners.iter().find(same) else {
+                continue;
+            };
+            if let (Some(acceptor), Some(tls)) = (vet(listen, has_tokens)?, &listen.tls) {
+                acceptors.push((current, acceptor, tls.client_role));
+            }
+        }
+        for (current, acceptor, role) in acceptors {
+            current.set(acceptor, role);
+        }
+        self.access.set(access);
+        Ok(())
+    }
+}
+
 /// A running server; dropping it stops it.
 #[derive(Debug)]
 pub struct ServerHandle {
     name: SocketName,
     addresses: Vec<SocketAddr>,
+    control: ServerControl,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -215,6 +279,12 @@ impl ServerHandle {
     #[must_use]
     pub fn tcp_addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Changes who is let in while it runs.
+    #[must_use]
+    pub fn control(&self) -> ServerControl {
+        self.control.clone()
     }
 
     /// Removes the socket, lets requests under way finish for a moment, and ends the thread.

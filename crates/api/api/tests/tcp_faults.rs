@@ -233,3 +233,70 @@ fn stopping_closes_idle_connections() {
     assert!(is_closed(&mut idle));
     assert!(TcpStream::connect(plain).is_err());
 }
+
+#[test]
+fn a_thousand_silent_clients_do_not_keep_a_client_with_a_token_out() {
+    let place = Place::new();
+    let (_server, plain, tls) = start(&place, Mood::Good, Limits::default());
+    for address in [plain, tls] {
+        let silent: Vec<TcpStream> = (0..1000)
+            .map(|_| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream
+                    .write_all(b"GET /v1/totals HTTP/1.1\r\nHost: w")
+                    .unwrap();
+                stream
+            })
+            .collect();
+        let client = if address == plain {
+            Client::tcp(address.to_string(), Some("look"))
+        } else {
+            let ca = place.0.join("router.pem");
+            let address = format!("localhost:{}", address.port());
+            Client::tls(&address, &ca, Some("look")).unwrap()
+        };
+        for _ in 0..3 {
+            if let Err(error) = client.totals() {
+                // A self-signed certificate may be no CA here; that it was reached is what counts.
+                assert!(error.to_string().contains("certificate"), "{error}");
+            }
+        }
+        drop(silent);
+    }
+}
+
+#[test]
+fn a_token_that_is_taken_away_opens_nothing_from_then_on() {
+    let place = Place::new();
+    let settings = with_tcp(&place);
+    let server = Server::serve(&settings, Arc::new(TestRouter::new(Mood::Good))).unwrap();
+    let address = server.tcp_addresses()[0].to_string();
+    let client = Client::tcp(address.clone(), Some("look"));
+    client.totals().unwrap();
+    let other = ServerSettings {
+        tokens: vec![Token::of("other", "look again", Role::ReadOnly)],
+        ..settings.clone()
+    };
+    server.control().update(&other).unwrap();
+    let refusal = client.totals().unwrap_err();
+    let code = refusal.refusal().map(|refusal| refusal.code);
+    assert_eq!(code, Some(ErrorCode::Unauthorized));
+    Client::tcp(address, Some("look again")).totals().unwrap();
+    // A listener that could let nobody in is refused, and nothing changes.
+    let nobody = ServerSettings {
+        tokens: Vec::new(),
+        ..settings
+    };
+    assert!(server.control().update(&nobody).is_err());
+}
+
+#[test]
+fn a_token_is_not_sent_in_the_clear_to_another_machine() {
+    let client = Client::tcp("192.0.2.1:8081", Some("secret"));
+    let said = client.totals().unwrap_err().to_string();
+    assert!(
+        said.contains("192.0.2.1:8081 is not a loopback address"),
+        "{said}"
+    );
+    assert!(said.contains("--ca"), "{said}");
+}

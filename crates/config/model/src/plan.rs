@@ -708,13 +708,19 @@ impl Planner<'_> {
             });
         }
         if self.model.api != self.wanted.api {
-            let (from, to) = (
-                Box::new(self.model.api.clone()),
-                Box::new(self.wanted.api.clone()),
-            );
-            self.add(Step::NeedsRestart {
-                change: RestartChange::Api { from, to },
-            });
+            let from = Box::new(self.model.api.clone());
+            let to = Box::new(self.wanted.api.clone());
+            // Who is let in changes at once; where the API listens waits for a restart.
+            let now = Box::new(from.with_access_of(&to));
+            if now != from {
+                let to = now.clone();
+                self.add(Step::SetAccess { from, to });
+            }
+            if now != to {
+                self.add(Step::NeedsRestart {
+                    change: RestartChange::Api { from: now, to },
+                });
+            }
         }
         if self.model.logging.format != self.wanted.logging.format {
             let (from, to) = (self.model.logging.format, self.wanted.logging.format);

@@ -116,6 +116,37 @@ pub struct Api {
     pub metrics: Option<Metrics>,
 }
 
+impl Api {
+    /// These settings with the tokens of `other`, and with its certificates where both listen.
+    pub(crate) fn with_access_of(&self, other: &Api) -> Api {
+        let mut settings = self.clone();
+        settings.tokens = other.tokens.clone();
+        for listen in &mut settings.listen {
+            let same = |it: &&Listen| it.address == listen.address && it.port == listen.port;
+            if let Some(tls) = other
+                .listen
+                .iter()
+                .find(same)
+                .and_then(|it| it.tls.as_ref())
+                && let Some(here) = &mut listen.tls
+            {
+                *here = tls.clone();
+            }
+        }
+        // A listener that would let nobody in waits for its tokens, or for its end.
+        let closed = |listen: &Listen| {
+            listen
+                .tls
+                .as_ref()
+                .is_none_or(|tls| tls.client_ca.is_none())
+        };
+        if settings.tokens.is_empty() && settings.listen.iter().any(closed) {
+            return self.clone();
+        }
+        settings
+    }
+}
+
 impl Default for Api {
     fn default() -> Self {
         Self {

@@ -410,6 +410,13 @@ pub enum Step {
         /// The new ones.
         to: Box<Linux>,
     },
+    /// Change the tokens and certificates that the API lets in.
+    SetAccess {
+        /// The old settings of the API.
+        from: Box<Api>,
+        /// The new ones; they listen where the old ones do.
+        to: Box<Api>,
+    },
     /// Change how much is logged.
     SetLogLevel {
         /// The old level.
@@ -601,6 +608,7 @@ impl Step {
             Self::SetSflowSettings { .. } => "set-sflow-settings",
             Self::SetIpfix { .. } => "set-ipfix",
             Self::SetLinux { .. } => "set-linux",
+            Self::SetAccess { .. } => "set-access",
             Self::SetLogLevel { .. } => "set-log-level",
             Self::NeedsRestart { .. } => "needs-restart",
         }
@@ -667,6 +675,7 @@ impl Step {
             Self::SetSflowSettings { .. } => "section sflow".into(),
             Self::SetIpfix { .. } => "section ipfix".into(),
             Self::SetLinux { .. } => "section linux".into(),
+            Self::SetAccess { .. } => "section api".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
             Self::NeedsRestart { change } => format!("section {}", change.section()),
         }
@@ -903,6 +912,7 @@ impl Step {
             Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
             Self::SetIpfix { from, to } => Self::SetIpfix { from: to, to: from },
             Self::SetLinux { from, to } => Self::SetLinux { from: to, to: from },
+            Self::SetAccess { from, to } => Self::SetAccess { from: to, to: from },
             Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
             Self::NeedsRestart { change } => Self::NeedsRestart {
                 change: change.inverse(),

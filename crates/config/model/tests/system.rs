@@ -113,6 +113,7 @@ interfaces:
 taps:
   tap0: {host: {name: lo}}
   tap1: {host: {name: lan1, mtu: 9000}}
+buffers: {per-numa: 16384}
 ";
     let expected = [
         "error 3:38 interfaces.a.device.name: there is no network device `eht0` (did you mean `eth0`?)",

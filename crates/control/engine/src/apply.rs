@@ -317,6 +317,10 @@ impl Control {
             }
             // The TAPs are interfaces of their own.
             Step::SetLinux { .. } => Ok(()),
+            Step::SetAccess { to, .. } => match &self.access {
+                Some(access) => access.set(to),
+                None => Ok(()),
+            },
             Step::SetLogLevel { to, .. } => {
                 if let Some(log) = &self.log {
                     log.set(*to);

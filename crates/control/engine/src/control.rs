@@ -39,7 +39,7 @@ use crate::neighbors::{NeighborAction, NeighborTable, Place, Said};
 use crate::pseudowires::LivePseudowire;
 use crate::publish::Publication;
 use crate::recursion::Recursion;
-use crate::router::{Due, LogControl};
+use crate::router::{AccessControl, Due, LogControl};
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
 use crate::trial::Trial;
@@ -236,6 +236,8 @@ pub(crate) struct Control {
     pub(crate) events: EventBus,
     pub(crate) next_worker: usize,
     pub(crate) log: Option<LogControl>,
+    /// Changes who the API lets in.
+    pub(crate) access: Option<AccessControl>,
     pub(crate) captures: Captures,
     pub(crate) linux: LinuxSide,
     /// Set where a test breathes for the router.

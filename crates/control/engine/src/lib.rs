@@ -60,5 +60,5 @@ mod worker;
 pub use apply::{Applied, ApplyError};
 pub use changes::{Startup, StartupError};
 pub use publish::Stall;
-pub use router::{LogControl, Options, Pulse, Router, StartError};
+pub use router::{AccessControl, LogControl, Options, Pulse, Router, StartError};
 pub use trial::Trial;

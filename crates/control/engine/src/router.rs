@@ -64,6 +64,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Who is told when the level of the log changes.
     pub log: Option<LogControl>,
+    /// Changes who the API lets in, when the configuration does.
+    pub access: Option<AccessControl>,
     /// Set where a test breathes for the router ([`Router::breathe`]).
     pub trial: Option<Trial>,
 }
@@ -87,6 +89,33 @@ impl LogControl {
 impl std::fmt::Debug for LogControl {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.write_str("LogControl")
+    }
+}
+
+/// Changes the tokens and certificates of the API: the program that starts the router owns the
+/// server.
+#[derive(Clone)]
+pub struct AccessControl(Arc<SetAccess>);
+
+type SetAccess = dyn Fn(&weir_config::Api) -> Result<(), String> + Send + Sync;
+
+impl AccessControl {
+    /// Calls `set` with each new section `api`.
+    #[must_use]
+    pub fn new(
+        set: impl Fn(&weir_config::Api) -> Result<(), String> + Send + Sync + 'static,
+    ) -> AccessControl {
+        AccessControl(Arc::new(set))
+    }
+
+    pub(crate) fn set(&self, api: &weir_config::Api) -> Result<(), String> {
+        (self.0)(api)
+    }
+}
+
+impl std::fmt::Debug for AccessControl {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("AccessControl")
     }
 }
 
@@ -662,6 +691,7 @@ fn make_control(
         events,
         next_worker: 0,
         log: options.log.clone(),
+        access: options.access.clone(),
         trial: options.trial.clone(),
         captures: Default::default(),
         linux: LinuxSide::new(waker.clone()),

@@ -385,3 +385,97 @@ fn two_at_once_are_told_apart_and_none_is_half_done() {
     ));
     router.stop();
 }
+
+#[test]
+fn a_comment_in_the_file_does_not_drop_a_change_over_the_api() {
+    let folder = Folder::new("comment");
+    let router = folder.start(ONE);
+    let patch = InterfacePatch {
+        mtu: Edit::Set(1300),
+        ..InterfacePatch::default()
+    };
+    router.interface_patch("xe0", &patch, &caller()).unwrap();
+    router.stop();
+    let router = folder.start(&format!("# a comment\n{ONE}"));
+    assert_eq!(mtu(&router), 1300);
+    router.stop();
+    // An edit of the file counts.
+    let router = folder.start(&ONE.replace("192.0.2.1", "192.0.2.2"));
+    assert_eq!(mtu(&router), 1500);
+    router.stop();
+}
+
+#[test]
+fn a_lower_mtu_of_a_parent_is_that_of_its_sub_interfaces() {
+    let folder = Folder::new("parent");
+    let router = folder.start(
+        "interfaces: { xe0: { device: { driver: 'null' }, mtu: 9000, sub-interfaces: {
+           7: { encapsulation: { dot1q: 7, exact-match: true } },
+           8: { encapsulation: { dot1q: 8, exact-match: true }, mtu: 1280 } } } }\n",
+    );
+    let patch = InterfacePatch {
+        mtu: Edit::Set(1400),
+        ..InterfacePatch::default()
+    };
+    router.interface_patch("xe0", &patch, &caller()).unwrap();
+    let dump = router.config_dump().unwrap().yaml;
+    assert_eq!(dump.matches("mtu:").count(), 2, "{dump}");
+    let mtu_of = |name: &str| {
+        let all = router.interfaces().unwrap().interfaces;
+        all.iter().find(|it| it.name == name).unwrap().mtu
+    };
+    assert_eq!((mtu_of("xe0.7"), mtu_of("xe0.8")), (1400, 1280));
+    router.stop();
+}
+
+#[test]
+fn hashes_of_tokens_do_not_leave_the_router_and_a_dump_can_be_applied() {
+    let hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    let folder = Folder::new("hashes");
+    let api = format!(
+        "api: {{ listen: [{{ address: 127.0.0.1 }}], tokens: [{{ name: a, sha256: {hash} }}] }}\n"
+    );
+    let router = folder.start(&format!("{ONE}{api}"));
+    let dump = router.config_dump().unwrap().yaml;
+    let config = router.config().unwrap().to_string();
+    let diff = router
+        .config_diff(&DiffRequest {
+            yaml: Some(ONE.to_owned()),
+            ..DiffRequest::default()
+        })
+        .unwrap()
+        .diff;
+    let edited = dump.replace("192.0.2.1/24", "192.0.2.9/24");
+    router.config_apply(&file(&edited), &caller()).unwrap();
+    let running = router.config_history(1, None).unwrap().revisions[0].revision;
+    let kept = router.config_revision(running).unwrap().yaml;
+    for shown in [&dump, &config, &diff, &kept] {
+        assert!(shown.contains("hidden") && !shown.contains(hash), "{shown}");
+    }
+    assert_eq!(router.running().api.tokens[0].sha256.to_string(), hash);
+    // The router starts with the hash again.
+    router.stop();
+    let router = folder.start(&format!("{ONE}{api}"));
+    assert_eq!(router.running().api.tokens[0].sha256.to_string(), hash);
+    router.stop();
+}
+
+#[test]
+fn tokens_change_without_a_restart() {
+    let folder = Folder::new("tokens");
+    let router = folder.start(ONE);
+    let api = |role| {
+        let hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+        format!("{ONE}api: {{ tokens: [{{ name: a, role: {role}, sha256: {hash} }}] }}\n")
+    };
+    for role in ["admin", "read-only"] {
+        let applied = router.config_apply(&file(&api(role)), &caller()).unwrap();
+        assert!(applied.needs_restart.is_empty(), "{applied:?}");
+        assert!(applied.steps[0].text.contains("set access"), "{applied:?}");
+    }
+    // Where the API listens needs one.
+    let elsewhere = api("admin").replace("api: {", "api: { socket: /run/weir/other.sock,");
+    let applied = router.config_apply(&file(&elsewhere), &caller()).unwrap();
+    assert_eq!(applied.needs_restart, ["api"]);
+    router.stop();
+}

@@ -83,7 +83,10 @@ pub(crate) fn applied(reply: &Applied, confirm: &str, screen: &Screen) -> String
     let mut text = steps(&reply.steps, screen);
     let count = units::count(reply.steps.len() as u64, "step", "steps");
     text += &match (reply.steps.is_empty(), reply.revision) {
-        (true, _) => "nothing to do: the router is so already\n".to_owned(),
+        (true, _) if reply.needs_restart.is_empty() => {
+            "nothing to do: the router is so already\n".to_owned()
+        }
+        (true, _) => "nothing changes before a restart\n".to_owned(),
         // Revisions begin at 1.
         (false, 0) => format!("done: {count}; this router keeps no history\n"),
         (false, revision) => format!("revision {revision} runs: {count}\n"),

@@ -9,11 +9,11 @@ mod access;
 pub(crate) mod log;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use weir_api::{Router as _, ServerHandle};
+use weir_api::{Router as _, ServerControl, ServerHandle};
 use weir_config::{CheckOptions, Config, History};
-use weir_engine::{LogControl, Options, Router, Startup};
+use weir_engine::{AccessControl, LogControl, Options, Router, Startup};
 
 use crate::commands::config_file;
 use crate::failure::Failure;
@@ -53,7 +53,9 @@ impl Running {
         };
         let config = startup.config().clone();
         log.set(config.logging.level);
+        let server_control: Arc<OnceLock<ServerControl>> = Arc::default();
         let options = Options {
+            access: Some(access_control(&server_control, &socket)),
             index_file: index_file(&socket, history.as_deref()),
             config_file: Some(name),
             log: Some(LogControl::new(move |level| log.set(level))),
@@ -65,12 +67,15 @@ impl Running {
             &access::settings(&config.api, &socket),
             Arc::new(router.clone()),
         ) {
-            Ok(server) => Ok(Running {
-                router,
-                server,
-                socket,
-                file: file.to_owned(),
-            }),
+            Ok(server) => {
+                let _ = server_control.set(server.control());
+                Ok(Running {
+                    router,
+                    server,
+                    socket,
+                    file: file.to_owned(),
+                })
+            }
             Err(error) => {
                 router.stop();
                 Err(Failure::said(error))
@@ -96,6 +101,7 @@ impl Running {
         };
         match self.router.reload(&name, &text) {
             Ok(applied) => {
+                self.read_certificates();
                 let waits = if applied.needs_restart.is_empty() {
                     String::new()
                 } else {
@@ -119,11 +125,31 @@ impl Running {
         }
     }
 
+    /// Reads certificates again: their files may be newer while the configuration is the same.
+    fn read_certificates(&self) {
+        let api = self.router.running().api;
+        let settings = access::settings(&api, &self.socket);
+        if let Err(error) = self.server.control().update(&settings) {
+            tracing::error!(%error, "certificates of the API cannot be read again");
+        }
+    }
+
     /// Ends it all, in order.
     pub(crate) fn end(self) {
         self.server.stop();
         self.router.stop();
     }
+}
+
+/// Hands new tokens and certificates to the server, once there is one.
+fn access_control(server: &Arc<OnceLock<ServerControl>>, socket: &Path) -> AccessControl {
+    let (server, socket) = (Arc::clone(server), socket.to_owned());
+    AccessControl::new(move |api| match server.get() {
+        Some(server) => server
+            .update(&access::settings(api, &socket))
+            .map_err(|error| error.to_string()),
+        None => Ok(()),
+    })
 }
 
 /// The file's text and what it means; its findings go to standard error.

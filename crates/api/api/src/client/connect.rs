@@ -85,7 +85,17 @@ impl Target {
             Self::Unix(path) => Ok(Box::pin(UnixStream::connect(path).await?)),
             Self::Tcp {
                 address, tls: None, ..
-            } => Ok(Box::pin(TcpStream::connect(address).await?)),
+            } => {
+                // What is sent here can be read on the way: the token, and configurations.
+                let all: Vec<_> = tokio::net::lookup_host(address).await?.collect();
+                if let Some(far) = all.iter().find(|to| !to.ip().is_loopback()) {
+                    return Err(io::Error::other(format!(
+                        "{far} is not a loopback address, and without TLS the token could be read \
+                         on the way: give --ca FILE"
+                    )));
+                }
+                Ok(Box::pin(TcpStream::connect(all.as_slice()).await?))
+            }
             Self::Tcp {
                 address,
                 tls: Some((config, name)),

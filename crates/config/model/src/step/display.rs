@@ -283,6 +283,24 @@ impl fmt::Display for Step {
                 };
                 write!(f, "set linux: {} -> {}", names(from), names(to))
             }
+            Self::SetAccess { from, to } => {
+                let names = |api: &crate::settings::Api| {
+                    let names: Vec<&str> = api.tokens.iter().map(|it| it.name.as_str()).collect();
+                    if names.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        names.join(", ")
+                    }
+                };
+                let (old, new) = (names(from), names(to));
+                if from.tokens == to.tokens {
+                    f.write_str("set access: certificates of the API")
+                } else if old == new {
+                    write!(f, "set access: tokens {new} change")
+                } else {
+                    write!(f, "set access: tokens {old} -> {new}")
+                }
+            }
             Self::SetLogLevel { from, to } => {
                 write!(f, "set log level: {} -> {}", from.word(), to.word())
             }

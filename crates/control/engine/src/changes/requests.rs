@@ -16,6 +16,12 @@ impl Router {
         &self.0.desk
     }
 
+    /// The configuration that runs, with its credentials.
+    #[must_use]
+    pub fn running(&self) -> Config {
+        self.running_config()
+    }
+
     /// What runs.
     pub(crate) fn running_config(&self) -> Config {
         self.control().config.clone()

@@ -1,7 +1,7 @@
 //! Which configuration a router starts with, and what its history says of it.
 //!
-//! The file given at the start counts when there is no history, or when it was edited since a router
-//! took it last. Else what ran last counts: a change that came over the API survives a restart, and a
+//! The file given at the start counts when there is no history, or when its meaning was edited since a
+//! router took it last; comments do not matter. Else what ran last counts: a change that came over the API survives a restart, and a
 //! change that was not confirmed does not. The text of the file that was taken last lies beside the
 //! revisions, in `started-from`, so that "edited" means what it says.
 
@@ -79,9 +79,20 @@ impl Startup {
             tracing::warn!("changes will be refused: {error}");
         }
         let place = folder.join(STARTED_FROM);
-        let edited = std::fs::read_to_string(&place)
+        // A comment or another order of keys is no edit.
+        let before = std::fs::read_to_string(&place)
             .ok()
-            .is_none_or(|before| before != text);
+            .and_then(|before| files::examine(file, &before, true).ok());
+        let edited = before.as_ref().is_none_or(|before| before.config != config);
+        if let (true, Some(before), Some(last)) = (edited, &before, &recovered.running)
+            && last.text != before.text.as_bytes()
+        {
+            tracing::warn!(
+                "{file} was edited and counts: changes that were made without the file since it was \
+                 read are in revision {} only",
+                last.number
+            );
+        }
         let taken = Some(Taken {
             place,
             text: text.to_owned(),
