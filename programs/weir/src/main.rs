@@ -21,7 +21,7 @@ mod shell;
 mod top;
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -47,19 +47,27 @@ fn main() -> ExitCode {
     };
     ExitCode::from(if cli.command.is_some() {
         once(&cli)
-    } else if !io::stdin().is_terminal() {
+    } else if !io::stdin().is_terminal() && has_input() {
         // Commands come from a pipe or a file, one a line.
         once(&Cli {
             command: Some(Command::Exec(ExecArgs::standard_input())),
             ..cli
         })
-    } else if io::stdout().is_terminal() {
+    } else if io::stdin().is_terminal() && io::stdout().is_terminal() {
         shell::interactive(&cli)
     } else {
         // Help that a pager or a file reads is what was asked for.
         let _ = Cli::command().print_help();
         0
     })
+}
+
+/// Whether standard input has anything to read; what is looked at stays there.
+fn has_input() -> bool {
+    io::stdin()
+        .lock()
+        .fill_buf()
+        .is_ok_and(|bytes| !bytes.is_empty())
 }
 
 /// The command line.

@@ -282,7 +282,7 @@ fn a_restart_takes_what_ran_last_unless_the_file_was_edited() {
     assert!(router.config_history(10, None).unwrap().lock.is_none());
     router.stop();
     drop(router);
-    let edited = format!("# edited\n{ONE}");
+    let edited = ONE.replace("192.0.2.1", "192.0.2.2");
     let router = folder.start(&edited);
     assert_eq!(mtu(&router), 1500, "an edited file counts");
     assert!(router.reload("weir.yaml", TWO).unwrap().steps.len() >= 3);
@@ -396,6 +396,7 @@ fn a_comment_in_the_file_does_not_drop_a_change_over_the_api() {
     };
     router.interface_patch("xe0", &patch, &caller()).unwrap();
     router.stop();
+    drop(router);
     let router = folder.start(&format!("# a comment\n{ONE}"));
     assert_eq!(mtu(&router), 1300);
     router.stop();
@@ -455,6 +456,7 @@ fn hashes_of_tokens_do_not_leave_the_router_and_a_dump_can_be_applied() {
     assert_eq!(router.running().api.tokens[0].sha256.to_string(), hash);
     // The router starts with the hash again.
     router.stop();
+    drop(router);
     let router = folder.start(&format!("{ONE}{api}"));
     assert_eq!(router.running().api.tokens[0].sha256.to_string(), hash);
     router.stop();
