@@ -301,6 +301,10 @@ class Operations:
         """Edits sFlow's settings. `PATCH /v1/sflow`"""
         return self._wire.ask(types.Applied, "PATCH", "/v1/sflow", body=body)
 
+    def get_system(self) -> types.System:
+        """Whether the router does all that its configuration says, and what is wrong. `GET /v1/system`"""
+        return self._wire.ask(types.System, "GET", "/v1/system")
+
     def get_totals(self) -> types.Totals:
         """The balance of packets since start. `GET /v1/totals`"""
         return self._wire.ask(types.Totals, "GET", "/v1/totals")

@@ -85,6 +85,23 @@ Clear: TypeAlias = Literal[
 """Counters that can be set to 0."""
 
 
+Component: TypeAlias = Literal[
+    # An interface and its port.
+    "interface",
+    # The sFlow agent and its collectors.
+    "sflow",
+    # The flow exporter and its collectors.
+    "ipfix",
+    # Packet memory.
+    "buffers",
+    # Applied configurations.
+    "history",
+    # The configuration itself.
+    "config",
+]
+"""A part of the router that can have a problem."""
+
+
 ConfigEventKind: TypeAlias = Literal[
     # A change was done.
     "applied",
@@ -179,6 +196,15 @@ FindingSeverity: TypeAlias = Literal[
     "warning",
 ]
 """Whether a file is refused for a finding."""
+
+
+Health: TypeAlias = Literal[
+    # It does.
+    "ok",
+    # A part of it does not work now.
+    "degraded",
+]
+"""Whether the router does all that its configuration says."""
 
 
 IdleMode: TypeAlias = Literal[
@@ -277,6 +303,15 @@ NeighborState: TypeAlias = Literal[
     "static",
 ]
 """How well a neighbour is known."""
+
+
+ProblemSeverity: TypeAlias = Literal[
+    # Something that the configuration asks for does not work now.
+    "degraded",
+    # Something to know about.
+    "notice",
+]
+"""How bad a problem is."""
 
 
 PushMode: TypeAlias = Literal[
@@ -1964,6 +1999,23 @@ class PathReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that is wrong."""
+
+    severity: ProblemSeverity
+    """Whether something does not work now."""
+
+    component: Component
+    """Which part of the router."""
+
+    object: str
+    """Which interface, collector, pool or section of the file."""
+
+    message: str
+    """What is wrong, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pseudowire:
     """One Ethernet pseudowire."""
 
@@ -2432,6 +2484,17 @@ class SflowWorker:
 
     samples_dropped: int
     """Samples that found its ring full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """The state of the router as a whole."""
+
+    state: Health
+    """`degraded` when at least one problem is."""
+
+    problems: list[Problem]
+    """What is wrong, the worst first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

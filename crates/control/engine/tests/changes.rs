@@ -400,6 +400,7 @@ fn a_comment_in_the_file_does_not_drop_a_change_over_the_api() {
     let router = folder.start(&format!("# a comment\n{ONE}"));
     assert_eq!(mtu(&router), 1300);
     router.stop();
+    drop(router);
     // An edit of the file counts.
     let router = folder.start(&ONE.replace("192.0.2.1", "192.0.2.2"));
     assert_eq!(mtu(&router), 1500);
