@@ -155,14 +155,14 @@ impl Host {
         .any(|path| self.number(path) == Some(1))
     }
 
-    /// One feature of `ethtool -k DEVICE`.
+    /// One feature of `ethtool -k DEVICE`; `None` when it is fixed, so that nobody can change it.
     #[must_use]
     pub fn feature(&self, device: &str, name: &str) -> Option<bool> {
         let text = self.command(&format!("ethtool -k {device}"))?;
         let value = text
             .lines()
             .find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))?;
-        Some(value.trim().starts_with("on"))
+        (!value.contains("[fixed]")).then(|| value.trim().starts_with("on"))
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
         let recorded = Recorded::new(&[
             (
                 "commands/ethtool -k eth0",
-                "large-receive-offload: on [fixed]\n",
+                "large-receive-offload: on\nrx-vlan-offload: off [fixed]\n",
             ),
             ("proc/sys/kernel/osrelease", "6.1.0-13-amd64\n"),
         ]);

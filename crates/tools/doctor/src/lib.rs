@@ -107,7 +107,7 @@ pub fn examine(host: &Host, only: &[String]) -> Vec<Diagnosis> {
             })
         })
         .collect();
-    all.sort_by(|a, b| b.finding.severity.cmp(&a.finding.severity));
+    all.sort_by_key(|diagnosis| std::cmp::Reverse(diagnosis.finding.severity));
     all
 }
 

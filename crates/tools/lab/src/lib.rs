@@ -41,7 +41,7 @@ streams:
   - rate: max
     size: 68
     ethernet: {source: '02:00:00:00:00:00-02:00:00:00:ff:ff', destination: '02:01:00:00:00:00-02:01:00:00:ff:ff'}
-    vlan: {from: 1, to: 4000, random: true}
+    vlan: {id: {from: 1, to: 4000, random: true}}
     ipv4: {source: {from: 10.0.0.0, to: 10.255.255.255, random: true}, destination: {from: 48.0.0.0, to: 48.255.255.255, random: true}, ttl: 32-64, dscp: {from: 0, to: 63, random: true}}
     udp: {source: {from: 1024, to: 65535, random: true}, destination: {from: 1024, to: 65535, random: true}}
 ";

@@ -78,7 +78,7 @@ impl Test {
             }
         }
         let mut list: Vec<_> = sums.into_iter().collect();
-        list.sort_by(|a, b| b.1.cmp(&a.1));
+        list.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         list
     }
 }

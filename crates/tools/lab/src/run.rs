@@ -29,6 +29,8 @@ use crate::units::LAYER1_OVERHEAD;
 /// Packets that are written before the next look at the receivers.
 const BURST: usize = 64;
 const RECEIVE: usize = 256;
+/// Nanoseconds after the end in which late packets are still sent; at most a 200th of the run.
+const GRACE: u64 = 10_000_000;
 
 /// How a profile is to be run.
 #[derive(Clone, Debug)]
@@ -333,10 +335,16 @@ impl Loop {
                 busy |= self.receive(number, port, now)?;
                 busy |= self.send(number, port, now, ended.is_none());
             }
+            // What is late by more than the grace at the end is not sent: the load would be another one.
             let over = self.streams.iter().all(|stream| {
-                stream.schedule.is_over(now)
-                    && (stream.schedule.is_max() && now >= stream.schedule.end()
-                        || stream.written() >= stream.schedule.due(now))
+                let schedule = &stream.schedule;
+                let sent = stream.written() >= schedule.due(now);
+                schedule.is_over(now)
+                    && (sent
+                        || now
+                            >= schedule
+                                .end()
+                                .saturating_add(GRACE.min(schedule.end() / 200)))
             });
             let stopped = control.stop.load(Ordering::Relaxed);
             if ended.is_none() && (over || stopped) {

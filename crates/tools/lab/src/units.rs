@@ -22,6 +22,9 @@ pub enum Rate {
 /// Bytes on the wire beside the frame with its FCS: preamble, start delimiter, inter-frame gap.
 pub const LAYER1_OVERHEAD: f64 = 20.0;
 
+/// Makes a rate of a number.
+type Make = fn(f64) -> Rate;
+
 const RATE_HELP: &str = "a rate is a number with pps, bps, bpsL1 or %, and k, M or G before the unit: 100kpps, 1.5Mpps, 10GbpsL1, 50%, max";
 
 impl Rate {
@@ -34,7 +37,7 @@ impl Rate {
         if text == "max" {
             return Ok(Rate::Max);
         }
-        let units: [(&str, fn(f64) -> Rate); 5] = [
+        let units: [(&str, Make); 5] = [
             ("bpsl1", Rate::Layer1),
             ("bps", Rate::Layer2),
             ("pps", Rate::Packets),

@@ -12,7 +12,7 @@ pub(crate) const CHECK: Check = Check {
 
 fn run(host: &Host) -> Vec<Finding> {
     let bad = |device: &String| host.feature(device, "generic-receive-offload") == Some(false);
-    if !(host.is_router()) {
+    if !host.is_router() {
         return Vec::new();
     }
     host.hardware()

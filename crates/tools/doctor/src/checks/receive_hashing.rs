@@ -12,7 +12,7 @@ pub(crate) const CHECK: Check = Check {
 
 fn run(host: &Host) -> Vec<Finding> {
     let bad = |device: &String| host.feature(device, "receive-hashing") == Some(false);
-    if !(host.processors() > 1) {
+    if host.processors() < 2 {
         return Vec::new();
     }
     host.hardware()

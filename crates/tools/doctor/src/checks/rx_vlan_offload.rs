@@ -12,9 +12,6 @@ pub(crate) const CHECK: Check = Check {
 
 fn run(host: &Host) -> Vec<Finding> {
     let bad = |device: &String| host.feature(device, "rx-vlan-offload") == Some(true);
-    if !(true) {
-        return Vec::new();
-    }
     host.hardware()
         .into_iter()
         .filter(bad)

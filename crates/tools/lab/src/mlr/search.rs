@@ -109,7 +109,7 @@ fn check(goals: &[Goal], limits: &Limits) -> Result<(), SearchError> {
         let times = goal.initial_duration > 0.0
             && goal.initial_duration <= goal.final_duration
             && goal.final_duration <= goal.duration_sum;
-        if !ratios || !times || !(goal.width > 0.0 && goal.width < 1.0) {
+        if !(ratios && times && goal.width > 0.0 && goal.width < 1.0) {
             return wrong(
                 "a goal needs ratios from 0 to below 1, a width between 0 and 1, and initial duration <= final duration <= duration sum",
             );

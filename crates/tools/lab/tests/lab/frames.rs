@@ -197,9 +197,9 @@ streams:
     let profile = Profile::from_yaml(text).unwrap();
     let mut bytes = Vec::new();
     offline::write(&profile, &Plan::default(), u64::MAX, &mut bytes).unwrap();
-    let mut reader = weir_pcap::file::Reader::new(std::io::Cursor::new(bytes)).unwrap();
+    let reader = weir_pcap::file::Reader::new(std::io::Cursor::new(bytes)).unwrap();
     let (mut sources, mut destinations, mut ports) = (Vec::new(), Vec::new(), Vec::new());
-    while let Some(packet) = reader.next() {
+    for packet in reader {
         let data = packet.unwrap().data;
         let parsed = etherparse::SlicedPacket::from_ethernet(&data).unwrap();
         let Some(etherparse::NetSlice::Ipv4(ip)) = parsed.net else {
@@ -272,4 +272,16 @@ streams:
     ] {
         assert!(Profile::from_yaml(hostile).is_err(), "{hostile:.20}");
     }
+}
+
+/// The profile that the generator is measured with is a valid one.
+#[test]
+fn the_profile_of_all_fields_is_valid() {
+    let profile =
+        Profile::from_yaml(weir_lab::FIELDS).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let mut bytes = Vec::new();
+    assert_eq!(
+        offline::write(&profile, &Plan::default(), 50, &mut bytes).unwrap(),
+        50
+    );
 }

@@ -187,3 +187,34 @@ mod runs {
         );
     }
 }
+
+/// A port that takes fewer packets than are due: the run ends on time, and the rest is unsent.
+#[test]
+fn what_a_port_does_not_take_is_unsent() {
+    use weir_lab::profile::{Profile, Simple};
+    use weir_lab::run::{Control, Plan, run};
+    use weir_lab::units::Rate;
+
+    // Ten million packets per second are beyond what this build writes.
+    let mut rig = Rig::new("unsent", DeviceConfig::default());
+    let wanted = Simple {
+        rate: Some(Rate::Packets(1e9)),
+        ..Simple::default()
+    };
+    let plan = Plan {
+        duration: Some(Duration::from_millis(20)),
+        ..Plan::default()
+    };
+    let result = run(
+        &Profile::simple(&wanted).unwrap(),
+        &plan,
+        &mut rig.ports,
+        &rig.pool,
+        &Control::default(),
+    )
+    .unwrap();
+    rig.end();
+    let stream = &result.streams[0];
+    assert_eq!(stream.sent + stream.unsent, 20_000_000);
+    assert!(stream.unsent > 10_000_000, "{stream:?}");
+}

@@ -21,7 +21,7 @@ use crate::cli::{LabDemoArgs, SearchArgs};
 use crate::failure::Failure;
 
 /// Packets per second of the device with a known limit: few, so that a busy machine keeps up.
-const TRUE_RATE: f64 = 40_000.0;
+const TRUE_RATE: f64 = 20_000.0;
 const DELAY: Duration = Duration::from_millis(10);
 const LOSE_EVERY: u64 = 250;
 const KNOWN_SHARE: f64 = 0.25;
@@ -149,7 +149,7 @@ fn known_limit(control: &Control, report: &mut Report) -> Result<(Option<f64>, u
         ..Simple::default()
     })
     .map_err(Failure::said)?;
-    let args = patient(10.0 * TRUE_RATE, Duration::from_millis(500), 0.5);
+    let args = patient(10.0 * TRUE_RATE, Duration::from_secs(1), 1.0);
     let mut bench = Bench {
         profile: &profile,
         ports: &mut ports,
