@@ -182,7 +182,11 @@ fn config(folder: &Path, file: &str) -> Result<Config, String> {
             .join("\n")
     };
     let (mut config, _) = check(file, &text).map_err(told)?;
-    config.buffers.per_numa = config.buffers.per_numa.min(BUFFERS);
+    let buffers = config
+        .buffers
+        .per_numa
+        .map_or(BUFFERS, |it| it.min(BUFFERS));
+    config.buffers.per_numa = Some(buffers);
     Ok(config)
 }
 
