@@ -30,6 +30,15 @@ pub enum Outcome {
     Rejected(&'static str),
 }
 
+/// Units of one format that arrived, and that are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Units {
+    /// Arrived.
+    pub arrived: u64,
+    /// Lost by sequence number.
+    pub lost: u64,
+}
+
 /// Counters of one exporter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exporter {
@@ -57,10 +66,8 @@ pub struct Exporter {
     pub discards: u64,
     /// Rows whose sampling rate is unknown.
     pub unknown_rate: u64,
-    /// Units (sFlow and NetFlow 9: datagrams; IPFIX and NetFlow 5: records) that sequence numbers show as lost.
-    pub lost: u64,
-    /// Units that sequence numbers say were sent and that arrived.
-    pub arrived: u64,
+    /// What sequence numbers show, by format: its unit is the datagram (sFlow, NetFlow 9) or the record (IPFIX, NetFlow 5).
+    pub sequences: BTreeMap<String, Units>,
     /// Times that the sequence began again.
     pub restarts: u64,
     /// Sampling rates seen last, by source or selector.
@@ -76,10 +83,26 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Share of the units sent that arrived, in percent; 100 when nothing is known.
+    /// Share of the units sent that arrived, in percent, of the format with the largest loss; 100 when nothing is known.
     #[must_use]
     pub fn coverage(&self) -> f64 {
-        coverage(self.arrived, self.lost)
+        let each = self
+            .sequences
+            .values()
+            .map(|units| coverage(units.arrived, units.lost));
+        each.fold(100.0, f64::min)
+    }
+
+    /// Units lost, of all formats.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.sequences.values().map(|units| units.lost).sum()
+    }
+
+    /// Units that arrived, of all formats.
+    #[must_use]
+    pub fn arrived(&self) -> u64 {
+        self.sequences.values().map(|units| units.arrived).sum()
     }
 
     fn reason(&mut self, reason: &str) {
@@ -119,7 +142,7 @@ pub struct Minute {
     pub received: u64,
     /// Datagrams rejected.
     pub rejected: u64,
-    /// Units that arrived (see [`Exporter::arrived`]).
+    /// Units that arrived (see [`Exporter::sequences`]).
     pub arrived: u64,
     /// Units lost.
     pub lost: u64,
@@ -195,8 +218,9 @@ impl Accounts {
     /// Enters what a sequence number shows: units that arrived, and units lost (negative: late ones that arrived after all).
     pub fn sequence(&mut self, name: &str, format: &str, now: i64, arrived: u64, lost: i64) {
         let exporter = self.exporter(name);
-        exporter.arrived += arrived;
-        exporter.lost = exporter.lost.saturating_add_signed(lost);
+        let units = exporter.sequences.entry(format.to_owned()).or_default();
+        units.arrived += arrived;
+        units.lost = units.lost.saturating_add_signed(lost);
         let minute = self.minute(name, format, now);
         minute.arrived += arrived;
         minute.lost = minute.lost.saturating_add_signed(lost);

@@ -16,21 +16,22 @@ function useEvery<T>(path: string, seconds: number, fail: Fail): [T | null, stri
 }
 
 interface Counters {
-  received: number; decoded: number; partly: number; waiting: number; rejected: number; reasons: Record<string, number>; rows: number; lost: number;
-  arrived: number; unknown_rate: number; last_seen: number; formats: Record<string, number>; rates: Record<string, number>; clock_ahead: number | null;
+  received: number; decoded: number; partly: number; waiting: number; rejected: number; reasons: Record<string, number>; rows: number;
+  sequences: Record<string, { arrived: number; lost: number }>; unknown_rate: number; last_seen: number; formats: Record<string, number>; rates: Record<string, number>; clock_ahead: number | null;
 }
 interface Exporters { now: number; exporters: { address: string; name: string; coverage: number; counters: Counters; interfaces: { index: number; name: string; description: string; speed: number }[] }[] }
 
 export function ExportersPage({ fail }: { fail: Fail }) {
   const [value, error] = useEvery<Exporters>("/api/v1/exporters", 5, fail);
   if (value === null) return <p role="alert" class="error">{error}</p>;
+  const lost = (e: Exporters["exporters"][number]) => Object.values(e.counters.sequences).reduce((sum, u) => sum + u.lost, 0);
   if (value.exporters.length === 0) return <p>No exporter has sent anything yet. Point sFlow at port 6343, IPFIX at 4739, NetFlow at 2055.</p>;
   return <>{value.exporters.map((e) => <section class="card" style={{ marginBottom: "1rem" }}>
     <h2>{e.name} <span class="dim">{e.name === e.address ? "" : e.address}</span></h2>
-    <p>{Object.keys(e.counters.formats).join(", ")} · last datagram {value.now - e.counters.last_seen} s ago · <span class={e.counters.lost > 0 ? "error" : "good"}>{e.coverage.toFixed(2)} % arrived</span>
+    <p>{Object.keys(e.counters.formats).join(", ")} · last datagram {value.now - e.counters.last_seen} s ago · <span class={lost(e) > 0 ? "error" : "good"}>arrived: {Object.entries(e.counters.sequences).map(([format, u]) => `${format} ${(100 * u.arrived / Math.max(1, u.arrived + u.lost)).toFixed(2)} %`).join(", ") || "no sequence numbers"}</span>
       {e.counters.clock_ahead !== null && Math.abs(e.counters.clock_ahead) > 60 && <span class="error"> · its clock is {e.counters.clock_ahead} s ahead</span>}</p>
     <div class="scroll" tabIndex={0}><table><thead><tr>{["Received", "Decoded", "Partly", "Waiting", "Rejected", "Lost", "Rows", "Unknown rate"].map((n) => <th class="n">{n}</th>)}</tr></thead>
-      <tbody><tr>{[e.counters.received, e.counters.decoded, e.counters.partly, e.counters.waiting, e.counters.rejected, e.counters.lost, e.counters.rows, e.counters.unknown_rate].map((n) => <td class="n">{count(n)}</td>)}</tr></tbody></table></div>
+      <tbody><tr>{[e.counters.received, e.counters.decoded, e.counters.partly, e.counters.waiting, e.counters.rejected, lost(e), e.counters.rows, e.counters.unknown_rate].map((n) => <td class="n">{count(n)}</td>)}</tr></tbody></table></div>
     {Object.keys(e.counters.reasons).length > 0 && <p class="error">{Object.entries(e.counters.reasons).map(([reason, n]) => `${reason}: ${count(n)}`).join(", ")}</p>}
     {Object.keys(e.counters.rates).length > 0 && <p>Sampling: {Object.entries(e.counters.rates).map(([source, n]) => `${source} 1:${n}`).join(", ")}</p>}
     {e.interfaces.length > 0 && <p>Interfaces: {e.interfaces.slice(0, 64).map((i) => `${i.index} ${i.name}${i.speed > 0 ? ` (${rate(i.speed, "bits")})` : ""}`).join(", ")}</p>}

@@ -78,13 +78,13 @@ pub(super) async fn metrics(State(collector): State<Arc<Collector>>) -> Response
             "weir_collector_lost_total",
             "counter",
             "Units lost by sequence number.",
-            each(|e| e.lost),
+            each(|e| e.lost()),
         );
         family(
             "weir_collector_arrived_total",
             "counter",
             "Units that arrived.",
-            each(|e| e.arrived),
+            each(|e| e.arrived()),
         );
         family(
             "weir_collector_unknown_rate_total",

@@ -62,10 +62,10 @@ pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Valu
         (rejected > 0).then(|| {
             format!("{rejected} datagrams were rejected: see the reasons of each exporter")
         }),
-        (sum(|e| e.lost) > 0).then(|| {
+        (sum(|e| e.lost()) > 0).then(|| {
             format!(
                 "{} units were lost on the way by sequence numbers",
-                sum(|e| e.lost)
+                sum(|e| e.lost())
             )
         }),
         (sum(|e| e.unknown_rate) > 0).then(|| {
@@ -92,7 +92,7 @@ pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Valu
         "datagrams": {
             "received": received, "decoded": decoded, "partly": partly, "waiting": waiting, "rejected": rejected,
             "balance": received == decoded + partly + waiting + rejected,
-            "kernel_dropped": kernel, "lost": sum(|e| e.lost), "arrived": sum(|e| e.arrived),
+            "kernel_dropped": kernel, "lost": sum(|e| e.lost()), "arrived": sum(|e| e.arrived()),
         },
         "rows": sum(|e| e.rows),
         "sockets": shared.accounts.sockets,
