@@ -296,7 +296,7 @@ mod tests {
             "<svg",
             "Test &lt;script&gt;",
             "faster than A at 64",
-            "996 k",
+            "<td>0.672</td>",
             "</html>",
         ] {
             assert!(html.contains(text), "{text} is missing in {html}");
