@@ -138,10 +138,6 @@ buffers: {{ per-numa: 4096 }}
 }
 
 fn start() -> Option<Trial> {
-    if std::env::var_os("WEIR_LONG").is_none() {
-        eprintln!("skipped: waits for daemons and the kernel, WEIR_LONG=1 runs it");
-        return None;
-    }
     let Some(name) = Named::new("dp") else {
         eprintln!("skipped: named network namespaces need root and iproute2");
         return None;
