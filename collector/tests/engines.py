@@ -39,7 +39,7 @@ def check(name, engine, cases):
     for case in cases:
         total, *top = case["sql"][:2]
         column = names(total).index("value")
-        flows = names(total).index("flows")
+        flows = names(total).index("records")
         found = rows(total)
         value = sum(float(row[column]) for row in found)
         count = sum(int(row[flows]) for row in found)

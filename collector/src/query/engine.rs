@@ -620,7 +620,7 @@ fn read_cells(
     };
     let floats = |name: &str| numbers_of::<Float64Type>(batch, name, &DataType::Float64);
     let (value, variance, n) = (floats("value")?, floats("variance")?, floats("n")?);
-    let (flows, unknown) = (floats("flows")?, floats("unknown")?);
+    let (flows, unknown) = (floats("records")?, floats("unknown")?);
     let keys: Result<Vec<Vec<Value>>, _> = dimensions
         .iter()
         .map(|dimension| values(batch, dimension))

@@ -273,7 +273,7 @@ impl Plan {
 
     fn sums(&self) -> String {
         format!(
-            "SUM({}) AS value, SUM({}) AS variance, SUM(samples) AS n, SUM(flows) AS flows, \
+            "SUM({}) AS value, SUM({}) AS variance, SUM(samples) AS n, SUM(flows) AS records, \
              SUM(CASE WHEN rate = 0 THEN flows ELSE 0 END) AS unknown",
             self.metric.column(),
             self.metric.variance()
