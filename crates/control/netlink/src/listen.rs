@@ -60,7 +60,7 @@ impl Listener {
             .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes));
         set.map_err(|errno| Error::system(asked, errno))?;
         let bytes = rustix::net::sockopt::socket_recv_buffer_size(&socket).unwrap_or(0);
-        let mut listener = Listener {
+        let listener = Listener {
             socket,
             buffer: vec![0; DATAGRAM_BYTES],
             bytes,

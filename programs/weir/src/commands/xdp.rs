@@ -82,11 +82,9 @@ fn run(path: &Path, folders: &Folders, to: &mut dyn Write) -> Result<(), Failure
         .spawn(move || daemon.run(&own))
         .map_err(Failure::said)?;
     runtime.block_on(async {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => break,
-                _ = terminate.recv() => break,
-            }
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
     });
     stop.store(true, Ordering::Relaxed);
