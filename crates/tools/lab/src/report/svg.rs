@@ -119,6 +119,11 @@ pub(super) fn bars(
 pub(super) fn lines(label: &str, below: &str, series: &[(String, Vec<(f64, f64)>)]) -> String {
     let mut svg = frame(label);
     let points = || series.iter().flat_map(|(_, points)| points.iter());
+    // Without points the ends of the axes are infinite, and the loop over decades has no end.
+    if points().next().is_none() {
+        svg.push_str("</svg>");
+        return svg;
+    }
     let (least_x, most_x) = points().fold((f64::INFINITY, 0.0), |(least, most), (x, _)| {
         (f64::min(least, *x), f64::max(most, *x))
     });
