@@ -6,6 +6,7 @@ use weir_bench::{Case, Effort, Found, run_case};
 fn every_case_forwards_what_it_should() {
     let (mut names, mut promised) = (Vec::new(), Vec::new());
     for &case in Case::ALL {
+        eprintln!("{case:?}");
         let (found, _) = run_case(
             case,
             Effort {

@@ -210,6 +210,10 @@ class Operations:
             query={"bridge": bridge, "limit": limit, "after": after},
         )
 
+    def get_linux(self) -> types.Linux:
+        """The TAPs of interfaces in Linux, and what is read from the kernel. `GET /v1/linux`"""
+        return self._wire.ask(types.Linux, "GET", "/v1/linux")
+
     def get_memif(self, *, interface: str | None = None) -> types.Memifs:
         """Shared-memory connections and their peers. `GET /v1/memif`"""
         return self._wire.ask(types.Memifs, "GET", "/v1/memif", query={"interface": interface})

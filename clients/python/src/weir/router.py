@@ -141,6 +141,14 @@ class Router:
         """Shared-memory connections and their peers."""
         return self.operations.get_memif(interface=interface).ports
 
+    def show_system(self) -> types.System:
+        """What is degraded, and why."""
+        return self.operations.get_system()
+
+    def show_linux(self) -> types.Linux:
+        """Linux as the control plane: TAPs, routes that were read, packets for its services."""
+        return self.operations.get_linux()
+
     def show_acl(self, acl: str | None = None, interface: str | None = None) -> types.AclsPage:
         """Access lists: what interfaces are bound to, and what each term met."""
         return all_acls(self.operations, acl, interface)

@@ -334,6 +334,10 @@ RouteSource: TypeAlias = Literal[
     "neighbor",
     # The configuration.
     "static",
+    # FRR's zebra, by the forwarding plane manager protocol.
+    "fpm",
+    # The Linux kernel: what routing daemons and `ip route` put there.
+    "kernel",
     # Built in: what no route covers, and destinations that are never forwarded to.
     "special",
 ]
@@ -1763,6 +1767,136 @@ class LinkEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Linux:
+    """The TAPs of interfaces, and what is read from the kernel."""
+
+    interfaces: list[LinuxInterface]
+    """Interfaces that Linux has a TAP of, by name."""
+
+    audit: LinuxAudit
+    """How the routes here compare with the kernel's."""
+
+    refused: list[LinuxRefused]
+    """The last updates that were refused, the newest last."""
+
+    feed: LinuxFeed | None = None
+    """How the kernel's routes are read; absent while they are not."""
+
+    namespace: str | None = None
+    """The network namespace; the router's own when absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxAudit:
+    """How the routes here compare with the kernel's. Each time that all tables are read they are compared,
+    and differences are put right.
+    """
+
+    audits: int
+    """The number of comparisons, the first reading included."""
+
+    healed: int
+    """Routes that were missing or led elsewhere, all those of the first reading included."""
+
+    stale: int
+    """Routes that the kernel had no more."""
+
+    routes: int
+    """Routes of the kernel in the tables now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxCount:
+    """How often something was so."""
+
+    reason: str
+    """Why."""
+
+    count: int
+    """How often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxFeed:
+    """How the kernel's routes are read."""
+
+    messages: int
+    """Messages of the kernel."""
+
+    updates: int
+    """Changes of routes in them."""
+
+    applied: int
+    """Changes that were carried out."""
+
+    waiting: int
+    """Batches that wait."""
+
+    buffer_bytes: int
+    """Bytes of the socket's buffer, as the kernel counts."""
+
+    overruns: int
+    """Times that the kernel dropped messages because the buffer was full."""
+
+    resyncs: int
+    """Times that all tables of the kernel were read."""
+
+    interrupted: int
+    """Times that a table changed while it was read."""
+
+    refused: list[LinuxCount]
+    """Messages and changes that could not be carried out, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxInterface:
+    """An interface that Linux has a TAP of."""
+
+    interface: str
+    """The interface."""
+
+    name: str
+    """The name of the TAP."""
+
+    punt: list[LinuxPunt]
+    """Packets for services of Linux by class."""
+
+    index: int | None = None
+    """The index that Linux gave the TAP; absent while there is none."""
+
+    trouble: str | None = None
+    """What went wrong last, if it still does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxPunt:
+    """Packets of one class for services of Linux."""
+
+    punt_class: str
+    """`bfd`, `bgp`, `routing`, `neighbor`, `icmp` or `other`."""
+
+    limit: int
+    """Packets a second that each worker passes, at most."""
+
+    passed: int
+    """Packets that went to the TAP."""
+
+    policed: int
+    """Packets that were over the limit, and dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxRefused:
+    """An update that was refused."""
+
+    prefix: str
+    """Its destinations."""
+
+    error: str
+    """Why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
     """A line of the log."""
 
@@ -2723,20 +2857,21 @@ class WorkerRuntime:
     """Turns that had packets."""
 
     nodes: list[NodeRuntime]
-    """Where the clocks went: receive queues (`DRIVER-rx INTERFACE qN`), nodes, transmit queues (`DRIVER-tx INTERFACE qN`), and
-    `loop`, which is everything else. What was never called is left out."""
+    """Where the clocks went: receive queues (`DRIVER-rx INTERFACE qN`), nodes, transmit queues (`DRIVER-tx
+    INTERFACE qN`), and `loop`, which is everything else. What was never called is left out.
+    """
 
-    core: int | None = None
-    """The core that it is pinned to; absent when the kernel chooses."""
-
-    clocks: int = 0
-    """TSC clocks of all turns; the rows of `nodes` add up to them."""
+    busy: float = 0.0
+    """The share of time that it spent in turns with packets, from 0 to 1."""
 
     busy_clocks: int = 0
     """TSC clocks of the turns that had packets."""
 
-    busy: float = 0.0
-    """The share of time that it spent in turns with packets, from 0 to 1."""
+    clocks: int = 0
+    """TSC clocks of all turns; the rows of `nodes` add up to them."""
+
+    core: int | None = None
+    """The core that it is pinned to; absent when the kernel chooses."""
 
 
 Event: TypeAlias = CountersEvent | LogEvent | ConfigEvent | LinkEvent | LostEvent

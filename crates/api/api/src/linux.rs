@@ -41,7 +41,7 @@ pub struct LinuxInterface {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinuxPunt {
     /// `bfd`, `bgp`, `routing`, `neighbor`, `icmp` or `other`.
-    pub class: String,
+    pub punt_class: String,
     /// Packets a second that each worker passes, at most.
     pub limit: u32,
     /// Packets that went to the TAP.

@@ -48,7 +48,7 @@ impl Control {
             let of_class = |class: &HostClass| {
                 let (passed, policed) = host.counts(*class);
                 LinuxPunt {
-                    class: class.name().into(),
+                    punt_class: class.name().into(),
                     limit: class.rate(),
                     passed,
                     policed,

@@ -115,8 +115,7 @@ fn bits(text: &str) -> Result<f64, String> {
 const NDR_EXAMPLES: &str = "\
 Examples:
   sudo weir lab ndr --port eth1 --port eth2 --bidirectional --max-rate 14.88Mpps --output run.json
-  sudo weir lab ndr --port eth1,address=10.1.0.2/24,gateway=10.1.0.1 --port eth2,address=10.2.0.2/24 \\
-      --destination 10.2.0.2 --device-counters router=/run/weir/api.sock --pdr 0.005
+  sudo weir lab ndr --port eth1,address=10.1.0.2/24,gateway=10.1.0.1 --port eth2,address=10.2.0.2/24 --destination 10.2.0.2 --device-counters router=/run/weir/api.sock --pdr 0.005
   weir lab ndr --port memif:/run/a.sock --port memif:/run/b.sock --trial 5s --exceed 0.5 --sum 20s
 
 The search is MLRsearch (draft-ietf-bmwg-mlrsearch). A trial that lost packets while the generator

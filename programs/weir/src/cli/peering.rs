@@ -39,7 +39,7 @@ pub(crate) struct PeeringArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
     /// The folder with IRR and RPKI data
-    #[arg(short, long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) snapshot: PathBuf,
 }
 
@@ -59,6 +59,6 @@ pub(crate) struct PeeringTestArgs {
     #[command(flatten)]
     pub(crate) of: PeeringArgs,
     /// The file with the cases
-    #[arg(value_name = "CASES", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cases: PathBuf,
 }

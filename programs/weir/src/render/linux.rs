@@ -68,7 +68,7 @@ pub(crate) fn punt(reply: &Linux, screen: &Screen) -> String {
         for class in &it.punt {
             table.row([
                 Cell::from(harmless(&it.interface)),
-                harmless(&class.class).into(),
+                harmless(&class.punt_class).into(),
                 class.limit.to_string().into(),
                 class.passed.to_string().into(),
                 class.policed.to_string().into(),

@@ -107,6 +107,13 @@ impl Router for TestRouter {
         })
     }
 
+    fn linux(&self) -> Result<weir_api::Linux, ApiError> {
+        Ok(weir_api::Linux {
+            namespace: Some("dataplane".to_owned()),
+            ..weir_api::Linux::default()
+        })
+    }
+
     fn system(&self) -> Result<System, ApiError> {
         Ok(System::of(vec![Problem {
             severity: ProblemSeverity::Degraded,

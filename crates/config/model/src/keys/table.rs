@@ -240,7 +240,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("sflow.interfaces.*.direction", Word(&["rx", "tx", "both"]), "", "tx", "Which of its packets are sampled."),
     key("sflow.interfaces.*.osIndex", Whole(1, 1_000_000_000), "", "7", "The number of the Linux interface that it is paired with."),
 
-    key("linux", Section, "{}", "{interfaces: {xe0: {}}}", "The interfaces that Linux has a TAP of, so that its routing daemons and tools use them. What is for this router goes to the TAP, what Linux sends there leaves by the interface, and the routes of the kernel are forwarded by."),
+    key("linux", Section, "{}", "{namespace: dataplane}", "The interfaces that Linux has a TAP of, so that its routing daemons and tools use them. What is for this router goes to the TAP, what Linux sends there leaves by the interface, and the routes of the kernel are forwarded by."),
     key("linux.namespace", NamespaceName, "", "dataplane", "The network namespace of the TAPs and routes, as `ip netns` names it; the router's own when absent."),
     key("linux.interfaces", Named(Names::Interface), "{}", "{xe0: {name: e0}}", "Interfaces by name."),
     key("linux.interfaces.*", Section, "{}", "{name: e0}", "One interface."),
