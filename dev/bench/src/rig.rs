@@ -284,17 +284,20 @@ impl Rig {
         self.port = port;
         let mut caught = caught;
         let (mut count, frames) = (0, self.frames.len().max(1));
-        let mut seen = vec![0; frames];
+        // Cases that make their frames have far more than go in here.
+        let mut seen = vec![0; frames.min(TURNS * VECTOR)];
         while let Some(frame) = caught.pop() {
             let number = self.frames.number_of(&frame, count) % frames;
             (self.check)(&self.frames.get(number), &frame)
                 .map_err(|wrong| CheckError(format!("frame {number}: {wrong}")))?;
-            seen[number] += 1;
+            *seen.get_mut(number).ok_or_else(|| {
+                CheckError(format!("frame {number} came out and never went in"))
+            })? += 1;
             count += 1;
         }
         // Each frame came out as often as it went in.
         let went_in = |number: usize| (TURNS * VECTOR + frames - 1 - number) / frames;
-        if let Some(number) = (0..frames).find(|&number| seen[number] != went_in(number)) {
+        if let Some(number) = (0..seen.len()).find(|&number| seen[number] != went_in(number)) {
             let (sent, got) = (went_in(number), seen[number]);
             return Err(CheckError(format!(
                 "frame {number} went in {sent} times and came out {got} times"

@@ -119,7 +119,8 @@ pub(super) fn rx_placement(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
-pub(super) fn linux(router: &dyn Router, _: &Request) -> Text {
+pub(super) fn linux(router: &dyn Router, request: &Request) -> Text {
+    query::<NoQuery>(request)?;
     json(&router.linux()?)
 }
 
