@@ -434,14 +434,16 @@ impl Router {
         }
         let reports = {
             let mut control = self.control();
-            control.stop_workers();
+            control.drain_workers();
             control.sflow.reports.clone()
         };
         // The agent asks for a last report while it ends, which takes the lock: not under it.
         reports.set(None);
         let mut control = self.control();
+        // The last datagrams may leave through the workers, so these end after both.
         control.sflow.stop();
         control.ipfix.stop();
+        control.stop_workers();
     }
 }
 
@@ -783,7 +785,8 @@ impl Control {
 
     /// Ends the workers: first nobody takes anything in, then what is between them arrives, then
     /// they end, and their ports close.
-    fn stop_workers(&mut self) {
+    /// Workers take no more packets, and what they metered is in the rings.
+    fn drain_workers(&mut self) {
         self.cease_all_advertising();
         self.workers
             .iter_mut()
@@ -794,8 +797,10 @@ impl Control {
             });
         }
         self.flush_flows();
-        // The last records may leave through the workers.
-        self.ipfix.stop();
+    }
+
+    /// Workers send what is still to be sent, and end.
+    fn stop_workers(&mut self) {
         for _ in 0..3 {
             self.workers.iter_mut().for_each(|worker| {
                 worker.pass_a_turn();

@@ -163,8 +163,6 @@ fn the_example_of_the_readme_exports_through_the_router() {
         sflow.samples_sent > 5 && sflow.collectors.iter().all(|it| it.sent > 3)
     });
     let sflow = router.sflow().unwrap();
-    // What was handed to the worker before it stops leaves within a turn.
-    std::thread::sleep(Duration::from_millis(500));
     router.stop();
     let left = datagrams(&folder.0.join("eth1.pcap"));
     let sampled: usize = left
