@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weir_api::FlowWorker;
 use weir_config::{IpfixCollector, IpfixTransport, IpfixVersion};
 use weir_flowfmt::ipfix::Version;
-use weir_nodes::{FlowEnds, FlowWay, Tables};
+use weir_nodes::{FlowEnds, FlowPath, Tables};
 use weir_ring::Padded;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::agent::Target;
@@ -137,7 +137,7 @@ struct TablesNow<'a> {
 
 impl TablesNow<'_> {
     /// The next hop of the route, where that was resolved to the one that packets are handed to (RFC 4271, 5.1.3).
-    fn resolved(&self, way: &FlowWay) -> Option<IpAddr> {
+    fn resolved(&self, way: &FlowPath) -> Option<IpAddr> {
         let (group, adjacency) = way.path?;
         let (_, next_hop) = self
             .next_hops

@@ -11,7 +11,7 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Input;
 use weir_wire::{EtherType, EthernetHeader, lacp};
 
-use crate::{Tables, each};
+use crate::{Tables, vector_loops};
 
 pub(crate) struct BondInput;
 
@@ -44,7 +44,7 @@ impl Node<Tables> for BondInput {
             member.map_or(0, |member| member.index),
             cx.world.notes_members,
         );
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             verdicts[place] = if is_slow(packet.data()) {
                 slow = true;
                 Verdict::to(LACP_INPUT)

@@ -11,7 +11,7 @@ use weir_port::bond::{Bond, Spread};
 use weir_port::interface::Interface;
 
 use crate::bond_hash::bond_hash;
-use crate::{Tables, each};
+use crate::{Tables, vector_loops};
 
 #[derive(Default)]
 pub(crate) struct BondOutput {
@@ -41,7 +41,7 @@ impl Node<Tables> for BondOutput {
             bond: None,
             sent: Sent::default(),
         };
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             verdicts[place] = match exit.of(packet) {
                 None => Verdict::drop(DropReason::TxDown),
                 Some(bond) if bond.spread == Spread::All && bond.members.len() > 1 => {

@@ -20,7 +20,7 @@ use weir_port::interface::{Input, Interface};
 use weir_wire::EthernetHeader;
 
 use crate::bridge_domain::{BridgeDomain, Exit, Member};
-use crate::{Tables, each, ip4_straight};
+use crate::{Tables, ip4_steps, vector_loops};
 
 pub(crate) struct Bridge {
     /// Receiver and sender of each frame.
@@ -129,7 +129,7 @@ impl<'a> Known<'a> {
         domain: u16,
         number: u16,
     ) -> Option<Known<'a>> {
-        if cx.is_traced() || !ip4_straight::is_open(interface.features) {
+        if cx.is_traced() || !ip4_steps::is_open(interface.features) {
             return None;
         }
         let domain = cx.world.bridge(domain)?;
@@ -227,7 +227,7 @@ impl Bridge {
             lists: [None; 2],
         };
         let stations = &mut self.stations;
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             stations[place % VECTOR] = known.pair(packet)
         });
         let mut taken = Taken {

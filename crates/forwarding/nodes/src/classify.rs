@@ -12,8 +12,8 @@ use weir_acl::{Answer, Asker4, Cache4, Cache6, Key4, Key6, Known4, Upper, Wire4}
 use weir_buf::{Pkt, VECTOR};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol};
 
-use crate::each;
 use crate::filter::{Filter, Judgement};
+use crate::vector_loops;
 
 /// Flows that a worker remembers, in each family.
 const FLOWS: usize = 65_536;
@@ -170,7 +170,7 @@ impl Classifier {
         let count = packets.len().min(VECTOR);
         permitted.fill(true);
         (four.len, six.len) = (0, 0);
-        each::frame(&mut packets[..count], |place, packet| {
+        vector_loops::frame(&mut packets[..count], |place, packet| {
             let Some(bytes) = l3(packet).and_then(|offset| packet.data().get(offset..)) else {
                 return;
             };

@@ -7,7 +7,7 @@
 //! the frames, since touching 256 frames once more costs more than the check itself. What is in any
 //! way odd goes through ip4-input, which finds out what is wrong with it. So with IPv6.
 //!
-//! Plain IPv4 is even forwarded in this pass (`ip4_straight.rs`) and counted at ip4-lookup as well, unless something
+//! Plain IPv4 is even forwarded in this pass (`ip4_steps.rs`) and counted at ip4-lookup as well, unless something
 //! lies in between. While packets are followed each node does its own work, so that a trace shows it.
 //!
 //! So are packets of known flows behind access lists, labelled packets in their usual roles, frames between known stations
@@ -15,14 +15,14 @@
 //! an interface that has sub-interfaces are looked at one by one: what carries their tags is theirs from here on, loses the
 //! tags and is taken in as interface-input would. One look a vector tells whether there are any.
 
-mod bridged;
+mod acl_path;
+mod bridge_path;
 mod classes;
-mod crossed;
+mod cross_connect_path;
 mod forwarded;
-mod labelled;
-mod left;
-mod listed;
-mod shared;
+mod ip_path;
+mod mpls_path;
+mod sub_interfaces;
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
@@ -31,22 +31,22 @@ use weir_port::sub_interface::{TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
 
-use self::bridged::bridged;
+use self::acl_path::{acl_steps, listed};
+use self::bridge_path::bridged;
 use self::classes::{Class, Classifier};
-use self::forwarded::{forwarded, forwarded6, straight};
-use self::labelled::labelled;
-use self::listed::{listed, listed_straight};
-pub(crate) use self::shared::share_of;
-use self::shared::shared;
+use self::ip_path::{fast_path4, forwarded, forwarded6};
+use self::mpls_path::labelled;
+pub(crate) use self::sub_interfaces::share_of;
+use self::sub_interfaces::shared;
 use crate::bridge::Known;
 use crate::classify::Flows;
 use crate::interface_input::{
     ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, MPLS_INPUT, NEXTS,
     past_lists,
 };
-use crate::ip6_straight::Straight6;
+use crate::ip6_steps::Ip6Steps;
 use crate::tagging::change_tags;
-use crate::{Tables, each, ip4_input, ip6_input};
+use crate::{Tables, ip4_input, ip6_input, vector_loops};
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
@@ -178,9 +178,9 @@ impl Paths {
         verdicts: &mut [Verdict],
     ) -> (Outcome, Census) {
         match class {
-            Class::Ip4 => match straight(cx, interface) {
+            Class::Ip4 => match fast_path4(cx, interface) {
                 Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
-                None if let Some(by) = listed_straight(cx, interface) => {
+                None if let Some(by) = acl_steps(cx, interface) => {
                     listed(cx, &mut self.flows, by, interface, packets, verdicts)
                 }
                 None => {
@@ -189,9 +189,9 @@ impl Paths {
                     routed(interface, IP4_LOOKUP, plain, packets, verdicts)
                 }
             },
-            Class::Ip6 => match Straight6::of(cx, interface) {
-                Some((straight, fib)) => {
-                    forwarded6(cx, straight, fib, interface, packets, verdicts)
+            Class::Ip6 => match Ip6Steps::of(cx, interface) {
+                Some((fast_path4, fib)) => {
+                    forwarded6(cx, fast_path4, fib, interface, packets, verdicts)
                 }
                 None => {
                     let station = Station::new(interface.mac);
@@ -231,7 +231,7 @@ impl Census {
     fn of(packets: &mut [Pkt]) -> Census {
         let (mut bytes, mut longest, mut shortest, mut group, mut flags) =
             (0, 0, usize::MAX, 0, Flags::NONE);
-        each::frame(packets, |_, packet| {
+        vector_loops::frame(packets, |_, packet| {
             let len = packet.len();
             bytes += len as u64;
             longest = longest.max(len);
@@ -351,7 +351,7 @@ pub(crate) fn tags_room(frame: &[u8]) -> usize {
 }
 
 /// A routed interface. What `is_plain` is validated by that, with the check of ip4-input or ip6-input, while the
-/// header is at hand, and goes straight to the look-up, as one vector when there is nothing else.
+/// header is at hand, and goes fast_path4 to the look-up, as one vector when there is nothing else.
 #[inline(always)]
 fn routed(
     interface: &Interface,
@@ -363,7 +363,7 @@ fn routed(
     let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
     let onward = past_lists(interface, Verdict::to(look_up));
     verdicts.fill(onward);
-    each::frame(packets, |place, packet| {
+    vector_loops::frame(packets, |place, packet| {
         let len = packet.len();
         if is_plain(packet) {
             plain_bytes += len as u64;

@@ -15,7 +15,7 @@ use weir_port::sub_interface::TagChange;
 
 use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one, share_of};
 use crate::tagging::{change_tags, note_priority};
-use crate::{Tables, each};
+use crate::{Tables, vector_loops};
 
 pub(crate) struct InterfaceInput;
 
@@ -120,7 +120,7 @@ impl Node<Tables> for InterfaceInput {
         verdicts: &mut [Verdict],
     ) -> Outcome {
         let (mut own, mut theirs) = (Intake::new(cx), Intake::new(cx));
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             packet.clear_flags(STALE);
             if packet.data().first().is_some_and(|first| first & 1 != 0) {
                 Census::default().take(packet);

@@ -17,7 +17,7 @@ use weir_wire::Ipv4Header;
 use crate::icmp4_error::{
     NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain,
 };
-use crate::{Tables, each, flow_hash4, ip4_rewrite, mpls};
+use crate::{Tables, flow_hash4, ip4_rewrite, mpls, vector_loops};
 
 pub(crate) struct Ip4Lookup {
     destinations: Box<[u32; VECTOR]>,
@@ -61,14 +61,14 @@ impl Node<Tables> for Ip4Lookup {
             _ => None,
         };
         match small {
-            Some(fib) => each::frame(packets, |place, packet| {
+            Some(fib) => vector_loops::frame(packets, |place, packet| {
                 let group = fib.lookup(destination_of(packet));
                 pass_on(nexthops, &mut exits, verdicts, place, packet, group);
             }),
             None => {
                 self.look_up(cx.world, packets);
                 let groups = &self.groups;
-                each::frame(packets, |place, packet| {
+                vector_loops::frame(packets, |place, packet| {
                     pass_on(
                         nexthops,
                         &mut exits,

@@ -3,7 +3,7 @@
 //! As ip4-lookup: a plain packet for a neighbour that is known is rewritten in the same pass and leaves
 //! from here; ip6-rewrite gets all else. A table that stays in the cache is asked packet by packet; a larger one
 //! for the whole vector at once, level by level, so that the loads of 256 packets overlap. With a small table
-//! most never come here: eth-input does it all in its own pass (`ip6_straight.rs`).
+//! most never come here: eth-input does it all in its own pass (`ip6_steps.rs`).
 //!
 //! A packet from a link-local address reaches own addresses only: it must not leave its link (RFC 4291
 //! section 2.5.6).
@@ -19,7 +19,7 @@ use crate::icmp6_error::{
     BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain,
 };
 use crate::ip4_lookup::Exits;
-use crate::{Tables, each, flow_hash6, ip6_rewrite, mpls};
+use crate::{Tables, flow_hash6, ip6_rewrite, mpls, vector_loops};
 
 pub(crate) struct Ip6Lookup {
     destinations: Box<[u128; VECTOR]>,
@@ -63,7 +63,7 @@ impl Node<Tables> for Ip6Lookup {
             _ => None,
         };
         match small {
-            Some(fib) => each::frame(packets, |place, packet| {
+            Some(fib) => vector_loops::frame(packets, |place, packet| {
                 let destination = destination_of(packet);
                 let group = fib.lookup((destination >> 64) as u64, destination as u64);
                 pass_on(nexthops, &mut exits, verdicts, place, packet, group);
@@ -71,7 +71,7 @@ impl Node<Tables> for Ip6Lookup {
             None => {
                 self.look_up(cx.world, packets);
                 let groups = &self.groups;
-                each::frame(packets, |place, packet| {
+                vector_loops::frame(packets, |place, packet| {
                     pass_on(
                         nexthops,
                         &mut exits,

@@ -42,7 +42,7 @@
 //!
 //! Plain IPv4 goes from eth-input straight to ip4-lookup: ip4-input's check is made on the way. Only
 //! what is odd (options, chains, anything wrong) passes through ip4-input itself.
-//! Mostly it even leaves from eth-input, all in one pass (`ip4_straight.rs`). So does plain IPv6, but for that.
+//! Mostly it even leaves from eth-input, all in one pass (`ip4_steps.rs`). So does plain IPv6, but for that.
 //!
 //! What leaves by a sub-interface, from whichever node, passes sub-interface-output, which puts the tags
 //! on, and leaves by the parent. What comes in by one is told apart by its tags and taken in at
@@ -76,12 +76,12 @@ mod bridge_domain;
 mod bvi_input;
 mod bvi_output;
 mod classify;
-mod each;
 mod ecn;
 mod eth_input;
 mod filter;
 mod flow_hash;
-mod flow_way;
+mod flow_path;
+mod forwarding_path;
 mod icmp4_error;
 mod icmp6_error;
 mod icmp_limit;
@@ -92,7 +92,7 @@ mod ip4_input;
 mod ip4_local;
 mod ip4_lookup;
 mod ip4_rewrite;
-mod ip4_straight;
+mod ip4_steps;
 mod ip4_urpf;
 mod ip6_glean;
 mod ip6_input;
@@ -100,7 +100,7 @@ mod ip6_local;
 mod ip6_lookup;
 mod ip6_options;
 mod ip6_rewrite;
-mod ip6_straight;
+mod ip6_steps;
 mod ip6_urpf;
 mod lacp_input;
 mod linux_punt;
@@ -114,9 +114,9 @@ mod recent;
 mod sub_interface_output;
 mod tables;
 mod tagging;
+mod vector_loops;
 mod vxlan_input;
 mod vxlan_output;
-mod way;
 
 pub use arp_termination::Hosts;
 pub use bridge_domain::{
@@ -124,13 +124,13 @@ pub use bridge_domain::{
 };
 pub use filter::{Filter, FilterCounters, FilterList};
 pub use flow_hash::{flow_hash4, flow_hash6};
-pub use flow_way::{FlowEnds, FlowWay};
+pub use flow_path::{FlowEnds, FlowPath};
+pub use forwarding_path::{ForwardingPath, Hop, LabelStack, OuterTag};
 pub use icmp_limit::IcmpLimit;
 pub use ip4_glean::hold_key;
 pub use mpls::flow_hash_mpls;
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
-pub use way::{ForwardingPath, Hop, LabelStack, OuterTag};
 
 use weir_graph::GraphBuilder;
 

@@ -15,7 +15,7 @@ use crate::eth_input::{Census, ETHERNET};
 use crate::interface_input::{Intake, NEXTS, STALE};
 use crate::ip4_lookup::Exits;
 use crate::tagging::{change_tags, note_priority};
-use crate::{Tables, each, ip4_straight};
+use crate::{Tables, ip4_steps, vector_loops};
 
 pub(crate) struct PseudowireInput;
 
@@ -51,7 +51,7 @@ impl Node<Tables> for PseudowireInput {
     ) -> Outcome {
         let (mut intake, mut exits) = (Intake::new(cx), Exits::default());
         let tables = cx.world;
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             packet.clear_flags(STALE);
             let verdict = match open(tables, packet) {
                 Ok(()) => {
@@ -181,7 +181,7 @@ impl<'a> Outlet<'a> {
         self.open = self
             .tables
             .interface(index)
-            .filter(|interface| ip4_straight::is_open(interface.features))
+            .filter(|interface| ip4_steps::is_open(interface.features))
             .and_then(|interface| {
                 let (Input::CrossConnect(out), Some(pseudowire)) =
                     (interface.input, &interface.pseudowire)

@@ -26,7 +26,7 @@ use crate::mpls::{Fields, entropy, write_entries};
 use crate::pseudowire_input::CONTROL_WORD;
 use crate::recent::{self, Recent};
 use crate::tagging::change_tags;
-use crate::{Event, Tables, each, hold_key, ip4_glean, ip6_glean};
+use crate::{Event, Tables, hold_key, ip4_glean, ip6_glean, vector_loops};
 
 pub(crate) struct PseudowireOutput {
     asked: Recent,
@@ -79,7 +79,7 @@ impl Node<Tables> for PseudowireOutput {
         };
         let mut exits = Exits::default();
         verdicts.fill(Verdict::OUT);
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             if let Some(interface) = exit.leave_usual(packet) {
                 return exits.note(interface);
             }

@@ -11,7 +11,7 @@ use weir_port::interface::Interface;
 
 use crate::eth_input::{ETHERNET, tag_room};
 use crate::tagging::change_tags;
-use crate::{Tables, each};
+use crate::{Tables, vector_loops};
 
 pub(crate) struct SubInterfaceOutput;
 
@@ -45,7 +45,7 @@ impl Node<Tables> for SubInterfaceOutput {
             sent: Sent::default(),
         };
         let (mut all, mut any, mut odd) = (u32::MAX, 0, false);
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             verdicts[place] = match exit.leave(packet) {
                 Ok(parent) => {
                     (all, any) = (all & parent, any | parent);

@@ -12,7 +12,7 @@ use weir_wire::checksum::{pseudo4, pseudo6};
 use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader, VxlanHeader};
 
 use crate::ecn::{self, ECN};
-use crate::{Tables, each, ip4_input, packet_sum};
+use crate::{Tables, ip4_input, packet_sum, vector_loops};
 
 pub(crate) struct VxlanInput;
 
@@ -41,7 +41,7 @@ impl Node<Tables> for VxlanInput {
         verdicts: &mut [Verdict],
     ) -> Outcome {
         let mut odd = false;
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             verdicts[place] = match unwrap(cx.world, packet) {
                 Ok(()) => Verdict::to(INTERFACE_INPUT),
                 Err(reason) => {

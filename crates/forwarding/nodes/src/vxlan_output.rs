@@ -22,7 +22,7 @@ use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader};
 use crate::bond_hash::bond_hash;
 use crate::eth_input::{ETHERNET, tags_room};
 use crate::interface_input::STALE;
-use crate::{Tables, each, packet_sum};
+use crate::{Tables, packet_sum, vector_loops};
 
 pub(crate) struct VxlanOutput;
 
@@ -57,7 +57,7 @@ impl Node<Tables> for VxlanOutput {
             tunnel: None,
             sent: Sent::default(),
         };
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             verdicts[place] = exit.leave(packet).unwrap_or_else(Verdict::drop);
         });
         exit.finish();

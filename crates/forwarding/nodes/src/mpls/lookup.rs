@@ -27,7 +27,7 @@ use super::{
 use super::{write_entries, write_ethernet};
 use crate::eth_input::ETHERNET;
 use crate::ip4_lookup::Exits;
-use crate::{Tables, each, ip4_input, ip4_rewrite};
+use crate::{Tables, ip4_input, ip4_rewrite, vector_loops};
 
 pub(crate) struct MplsLookup;
 
@@ -83,7 +83,7 @@ impl Node<Tables> for MplsLookup {
         };
         verdicts.fill(Verdict::OUT);
         let (mut exits, mut looked_up) = (Exits::default(), 0);
-        each::frame(packets, |place, packet| {
+        vector_loops::frame(packets, |place, packet| {
             if let Some(interface) = exchange(lfib, nexthops, packet) {
                 return exits.note(interface);
             }

@@ -11,7 +11,7 @@ mod hash;
 mod input;
 mod lookup;
 mod push;
-mod straight;
+mod steps;
 
 pub use hash::flow_hash_mpls;
 
@@ -22,7 +22,7 @@ pub(crate) use hash::entropy;
 pub(crate) use input::MplsInput;
 pub(crate) use lookup::MplsLookup;
 pub(crate) use push::{MplsPush, one4, plain4, plain6};
-pub(crate) use straight::MplsStraight;
+pub(crate) use steps::MplsSteps;
 
 use weir_buf::Pkt;
 use weir_fib::{Adjacency, Labelled};

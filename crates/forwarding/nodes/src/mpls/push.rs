@@ -13,7 +13,7 @@ use weir_wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, Fields, entropy, write_entries, write_ethernet};
 use crate::eth_input::ETHERNET;
 use crate::ip4_rewrite::hop_taken;
-use crate::ip4_straight::Plain;
+use crate::ip4_steps::Plain;
 use crate::{Tables, flow_hash4};
 
 pub(crate) struct MplsPush;

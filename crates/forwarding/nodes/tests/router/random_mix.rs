@@ -10,10 +10,10 @@ use weir_graph::Graph;
 use weir_nodes::{IcmpLimit, Tables};
 use weir_wire::build::{self, Ends};
 
+use crate::fast_path::counted_alike;
 use crate::hostile::{self, finish, mended};
 use crate::ip6::udp6;
 use crate::mpls::under;
-use crate::one_pass::counted_alike;
 use crate::pseudowire;
 use crate::rig::*;
 

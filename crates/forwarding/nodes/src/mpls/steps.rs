@@ -13,7 +13,7 @@ use weir_port::interface::Interface;
 
 use super::lookup::{SHORTEST, pop_last, swap};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, LABEL_SHIFT, TTL};
-use crate::ip4_straight::{self, Header, PLAIN};
+use crate::ip4_steps::{self, Header, PLAIN};
 use crate::pseudowire_input::Outlet;
 use crate::{Tables, ip4_rewrite};
 
@@ -27,7 +27,7 @@ enum End {
 }
 
 /// What a pass looks labels up in, and what became of the packets.
-pub(crate) struct MplsStraight<'a> {
+pub(crate) struct MplsSteps<'a> {
     lfib: &'a Lfib,
     nexthops: NexthopView<'a>,
     /// The first table, if it is that of the interface and its lookups are short.
@@ -40,12 +40,12 @@ pub(crate) struct MplsStraight<'a> {
     pub(crate) popped: usize,
 }
 
-impl<'a> MplsStraight<'a> {
+impl<'a> MplsSteps<'a> {
     /// For packets of an interface.
-    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface) -> MplsStraight<'a> {
+    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface) -> MplsSteps<'a> {
         let tables = cx.world;
         let first = tables.fib4.first().filter(|_| interface.table == 0);
-        MplsStraight {
+        MplsSteps {
             lfib: &tables.lfib,
             nexthops: tables.nexthops.view(),
             fib: first.and_then(|fib| fib.small()),
@@ -125,7 +125,7 @@ impl<'a> MplsStraight<'a> {
         let interface = ip4_rewrite::head(neighbor, plain.whole, hops, frame)?;
         let _ = packet.pull_front(ENTRY);
         self.popped += 1;
-        Some(ip4_straight::leave(packet, len, plain.whole, interface))
+        Some(ip4_steps::leave(packet, len, plain.whole, interface))
     }
 
     /// Frames that came out of pseudowires; all are counted then.

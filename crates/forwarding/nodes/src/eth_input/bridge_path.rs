@@ -7,10 +7,10 @@ use weir_fib::Key;
 use weir_graph::{Cx, Outcome, Verdict};
 
 use super::Census;
-use super::left::Left;
+use super::forwarded::Forwarded;
 use crate::bridge::Known;
 use crate::interface_input::BRIDGE;
-use crate::{Tables, each};
+use crate::{Tables, vector_loops};
 
 /// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
 #[inline(never)]
@@ -22,11 +22,11 @@ pub(super) fn bridged(
 ) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
     let mut odd = Census::default();
-    let Across { left, .. } = each::foreseen(
+    let Across { left, .. } = vector_loops::foreseen(
         packets,
         Across {
             known,
-            left: Left::default(),
+            left: Forwarded::default(),
             odd: &mut odd,
             verdicts,
         },
@@ -46,12 +46,12 @@ pub(super) fn bridged(
 /// The pass over frames between stations.
 struct Across<'a> {
     known: Known<'a>,
-    left: Left,
+    left: Forwarded,
     odd: &'a mut Census,
     verdicts: &'a mut [Verdict],
 }
 
-impl each::Foresight for Across<'_> {
+impl vector_loops::Foresight for Across<'_> {
     /// Receiver and sender.
     type Asked = (Key, Key);
 

@@ -1,4 +1,4 @@
-//! Labelled packets in eth-input's pass: what is usual leaves from here (`mpls/straight.rs`), all else goes to mpls-lookup or, when
+//! Labelled packets in eth-input's pass: what is usual leaves from here (`mpls/steps.rs`), all else goes to mpls-lookup or, when
 //! it is odd, to mpls-input. While packets are followed everything does.
 
 use std::hint::cold_path;
@@ -7,11 +7,11 @@ use weir_buf::Pkt;
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
-use super::left::Left;
+use super::forwarded::Forwarded;
 use super::{Census, ETHERNET, Station, route};
 use crate::interface_input::{IP4_LOOKUP, MPLS_LOOKUP, PSEUDOWIRE_INPUT};
-use crate::mpls::MplsStraight;
-use crate::{Tables, each};
+use crate::mpls::MplsSteps;
+use crate::{Tables, vector_loops};
 
 /// An interface with MPLS and a vector of labelled packets.
 #[inline(never)]
@@ -31,19 +31,19 @@ pub(super) fn labelled(
         return (Outcome::Each, odd);
     }
     verdicts.fill(Verdict::OUT);
-    let straight = MplsStraight::of(cx, interface);
+    let steps = MplsSteps::of(cx, interface);
     let pass = Labelled {
         station,
-        straight,
+        steps,
         interface,
-        left: Left::default(),
+        left: Forwarded::default(),
         odd: &mut odd,
         verdicts,
     };
-    let Labelled { straight, left, .. } = each::work_apart(packets, pass);
+    let Labelled { steps, left, .. } = vector_loops::work_apart(packets, pass);
     cx.did_for(MPLS_LOOKUP, packets.len() - left.stayed);
-    cx.did_for(IP4_LOOKUP, straight.popped);
-    cx.did_for(PSEUDOWIRE_INPUT, straight.finish());
+    cx.did_for(IP4_LOOKUP, steps.popped);
+    cx.did_for(PSEUDOWIRE_INPUT, steps.finish());
     let mut exits = left.exits;
     exits.odd = left.stayed > 0;
     (
@@ -58,19 +58,19 @@ pub(super) fn labelled(
 /// The pass.
 struct Labelled<'a> {
     station: Station,
-    straight: MplsStraight<'a>,
+    steps: MplsSteps<'a>,
     interface: &'a Interface,
-    left: Left,
+    left: Forwarded,
     odd: &'a mut Census,
     verdicts: &'a mut [Verdict],
 }
 
-impl each::Work for Labelled<'_> {
+impl vector_loops::Work for Labelled<'_> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt) {
         let len = packet.len();
         if plain_mpls(self.station, packet)
-            && let Some(out) = self.straight.forward(packet)
+            && let Some(out) = self.steps.forward(packet)
         {
             self.left.bytes += len as u64;
             return self.left.exits.note(out);

@@ -44,7 +44,7 @@ pub struct FlowEnds {
 
 /// Where it went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowWay {
+pub struct FlowPath {
     /// The table that routed it.
     pub table: u32,
     /// Bits of the prefixes that cover its source and its destination.
@@ -58,13 +58,13 @@ pub struct FlowWay {
 impl Tables {
     /// Where a flow went.
     #[must_use]
-    pub fn way_of_flow(&self, flow: &FlowEnds) -> FlowWay {
+    pub fn way_of_flow(&self, flow: &FlowEnds) -> FlowPath {
         let Some(here) = self.interface(self.taker(flow)) else {
-            return FlowWay::default();
+            return FlowPath::default();
         };
-        let way = FlowWay {
+        let way = FlowPath {
             table: here.table,
-            ..FlowWay::default()
+            ..FlowPath::default()
         };
         let Some((source, destination)) = flow.ends.filter(|_| here.input == Input::Routed) else {
             return way;
@@ -73,7 +73,7 @@ impl Tables {
             self.below(flow, top, here.table)
         }) {
             Below::Table(table) => self.routed(flow, table, (source, destination), way),
-            Below::Path(number) => FlowWay {
+            Below::Path(number) => FlowPath {
                 next: self.next_hop(number, flow).filter(|_| flow.output != 0),
                 ..way
             },
@@ -108,8 +108,8 @@ impl Tables {
         flow: &FlowEnds,
         table: u32,
         ends: (IpAddr, IpAddr),
-        mut way: FlowWay,
-    ) -> FlowWay {
+        mut way: FlowPath,
+    ) -> FlowPath {
         let (table, mut is_known) = (table as usize, true);
         let (group, number) = match ends {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {

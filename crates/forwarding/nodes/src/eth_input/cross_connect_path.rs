@@ -2,7 +2,7 @@
 //! the far side's takes its place, and the frame leaves by the far side's parent. Nothing of it moves.
 //!
 //! Only what is usual on both sides: each has one tag that its frames lose on the way in and get on the way out, and
-//! nothing lies in between. All else goes the way of other sub-interfaces (`shared.rs`). A trunk has many of them, so
+//! nothing lies in between. All else goes the way of other sub-interfaces (`sub_interfaces.rs`). A trunk has many of them, so
 //! what is known of a few is kept for the frames of the vector that follow.
 
 use std::hint::cold_path;
@@ -14,11 +14,11 @@ use weir_port::sub_interface::{SubInterface, TagStack};
 use weir_wire::EtherType;
 use weir_wire::vlan::{TAG_AT, TAG_LEN};
 
-use super::shared::{Sorter, TAGGED, share_of};
+use super::sub_interfaces::{Sorter, TAGGED, share_of};
 use super::{Census, ETHERNET};
 use crate::interface_input::SUB_INTERFACE_OUTPUT;
 use crate::ip4_lookup::Exits;
-use crate::{Tables, each, ip4_straight};
+use crate::{Tables, ip4_steps, vector_loops};
 
 /// The bits of a tag that stay on the way across, the priority (IEEE 802.1Q clause 6.9.3), and those that tell nothing about whose
 /// the frame is: these and the drop eligibility. Tags are read as words in little-endian order.
@@ -48,7 +48,7 @@ impl<'a> Crossing<'a> {
     fn of(tables: &'a Tables, index: u32, packet: &Pkt) -> Option<Crossing<'a>> {
         let interface = tables
             .interface(index)
-            .filter(|interface| ip4_straight::is_open(interface.features))?;
+            .filter(|interface| ip4_steps::is_open(interface.features))?;
         let Input::CrossConnect(out) = interface.input else {
             return None;
         };
@@ -225,7 +225,7 @@ pub(super) fn crossed(
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
-    let pass = each::work_apart(
+    let pass = vector_loops::work_apart(
         packets,
         Crossed {
             crossings,
@@ -255,7 +255,7 @@ struct Crossed<'a> {
     verdicts: &'a mut [Verdict],
 }
 
-impl each::Work for Crossed<'_> {
+impl vector_loops::Work for Crossed<'_> {
     #[inline(always)]
     fn one(&mut self, place: usize, packet: &mut Pkt) {
         if let Some(out) = self.crossings.take(packet) {

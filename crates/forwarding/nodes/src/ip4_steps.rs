@@ -3,7 +3,7 @@
 //! Not a node. eth-input uses it on a routed interface when nothing lies between these nodes and nobody follows
 //! packets: a pass over 256 frames costs more than any of the steps, and what one pass leaves in the handles for the
 //! next costs again. With a large table a lookup waits for memory; then the packets take their steps in blocks by
-//! turns (`each::staged`), so that some are examined and some rewritten while others' entries come. It takes a packet only if every rule is met;
+//! turns (`vector_loops::staged`), so that some are examined and some rewritten while others' entries come. It takes a packet only if every rule is met;
 //! otherwise the packet is unchanged and goes its way through the nodes, which find out what is odd.
 
 use weir_acl::Wire4;
@@ -33,7 +33,7 @@ pub(crate) fn is_open_but_for_lists(features: Features) -> bool {
 
 /// What a pass over one interface's packets compares with, and where they may leave.
 #[derive(Clone, Copy)]
-pub(crate) struct Straight<'a> {
+pub(crate) struct Ip4Steps<'a> {
     /// The station's address as the upper six bytes of a word.
     station: u64,
     nexthops: NexthopView<'a>,
@@ -132,13 +132,13 @@ pub(crate) struct Way {
     first: u32,
 }
 
-impl<'a> Straight<'a> {
+impl<'a> Ip4Steps<'a> {
     #[inline(always)]
     pub(crate) fn new(
         MacAddr([a, b, c, d, e, f]): MacAddr,
         nexthops: NexthopView<'a>,
-    ) -> Straight<'a> {
-        Straight {
+    ) -> Ip4Steps<'a> {
+        Ip4Steps {
             station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
             nexthops,
         }
@@ -164,7 +164,7 @@ impl<'a> Straight<'a> {
         Some(leave(packet, len, plain.whole, interface))
     }
 
-    /// What [`Straight::forward`] with a full table reads, which follows soon.
+    /// What [`Ip4Steps::forward`] with a full table reads, which follows soon.
     #[inline(always)]
     pub(crate) fn ask(fib: FullFib4<'_>, packet: &Pkt) {
         if let Some(frame) = packet.data().first_chunk::<PLAIN>() {
@@ -184,7 +184,7 @@ impl<'a> Straight<'a> {
         }
     }
 
-    /// The same as [`Straight::forward`] with a large table, in steps between which other packets have theirs: first, …
+    /// The same as [`Ip4Steps::forward`] with a large table, in steps between which other packets have theirs: first, …
     #[inline(always)]
     pub(crate) fn first(self, fib: LargeFib4<'_>, packet: &Pkt) -> Way {
         let frame = packet.data().first_chunk::<PLAIN>();
@@ -270,7 +270,7 @@ impl<'a> Straight<'a> {
         Some(found)
     }
 
-    /// The key of a packet that [`Straight::key`] has one of, if it is from one host to another.
+    /// The key of a packet that [`Ip4Steps::key`] has one of, if it is from one host to another.
     pub(crate) fn key_of_host(self, packet: &mut Pkt) -> Option<Wire4> {
         let (key, _) = self.key(packet, &mut 0)?;
         let header = Header::read(packet.data().first_chunk()?);

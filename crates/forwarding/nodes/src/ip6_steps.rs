@@ -1,6 +1,6 @@
 //! Plain IPv6 in one pass: the rules of eth-input, ip6-input, ip6-lookup and ip6-rewrite while a header is at hand.
 //!
-//! Not a node; as `ip4_straight.rs`, used under the same conditions and with large tables in the same way. It takes a
+//! Not a node; as `ip4_steps.rs`, used under the same conditions and with large tables in the same way. It takes a
 //! packet only if every rule is met; otherwise the packet is unchanged and goes its way through the nodes, which find
 //! out what is odd.
 
@@ -13,7 +13,7 @@ use weir_graph::Cx;
 use weir_port::interface::Interface;
 use weir_wire::{EthernetHeader, Ipv6Header, MacAddr};
 
-use crate::{Tables, ip4_straight, ip6_input, ip6_rewrite};
+use crate::{Tables, ip4_steps, ip6_input, ip6_rewrite};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = EthernetHeader::LEN;
@@ -22,7 +22,7 @@ const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
 
 /// What a pass over one interface's packets compares with and looks up in.
 #[derive(Clone, Copy)]
-pub(crate) struct Straight6<'a> {
+pub(crate) struct Ip6Steps<'a> {
     /// The station's address as the upper six bytes of a word.
     station: u64,
     nexthops: NexthopView<'a>,
@@ -32,15 +32,15 @@ pub(crate) struct Straight6<'a> {
 const IP6_PLAIN: u32 = 0x60_dd86;
 const IP6_MASK: u32 = 0xf0_ffff;
 
-impl<'a> Straight6<'a> {
+impl<'a> Ip6Steps<'a> {
     /// What plain IPv6 of an interface is forwarded with in one pass, if it can be.
     #[inline(always)]
     pub(crate) fn of(
         cx: &Cx<'a, Tables>,
         interface: &Interface,
-    ) -> Option<(Straight6<'a>, &'a Fib6)> {
+    ) -> Option<(Ip6Steps<'a>, &'a Fib6)> {
         if cx.is_traced()
-            || !ip4_straight::is_open(interface.features)
+            || !ip4_steps::is_open(interface.features)
             || interface.addresses6.is_empty()
         {
             return None;
@@ -48,7 +48,7 @@ impl<'a> Straight6<'a> {
         let MacAddr([a, b, c, d, e, f]) = interface.mac;
         let fib = cx.world.fib6.get(interface.table as usize)?;
         Some((
-            Straight6 {
+            Ip6Steps {
                 station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
                 nexthops: cx.world.nexthops.view(),
             },

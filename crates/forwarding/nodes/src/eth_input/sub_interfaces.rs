@@ -7,10 +7,10 @@ use weir_port::sub_interface::SubInterfaces;
 use weir_wire::EtherType;
 use weir_wire::vlan::{Outer, TAG_LEN};
 
-use super::crossed::{Crossings, crossed};
+use super::cross_connect_path::{Crossings, crossed};
 use super::{Census, ETHERNET};
 use crate::interface_input::Intake;
-use crate::{Tables, each};
+use crate::{Tables, vector_loops};
 
 /// The pass over a vector.
 #[inline(always)]
@@ -30,7 +30,7 @@ pub(super) fn shared(
     if let Some(crossings) = Crossings::of(cx, &sorter, packets) {
         return crossed(cx, crossings, sorter, packets, verdicts);
     }
-    each::frame(packets, |place, packet| {
+    vector_loops::frame(packets, |place, packet| {
         verdicts[place] = sorter.sort(packet)
     });
     (Outcome::Each, sorter.finish())

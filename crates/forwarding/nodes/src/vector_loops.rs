@@ -406,7 +406,7 @@ impl<T: Threefold> weir_cpu::CodedTask for Three<'_, T> {
             }
             let last = block((end - 1).saturating_sub(1), count);
             let (packets, ways) = (&mut packets[last.clone()], &ways[ways_of(&last)]);
-            // A chain of loads for each, short enough for many to be under way: it would hold up what is longer. Frames have been
+            // A chain of loads for vector_loops, short enough for many to be under way: it would hold up what is longer. Frames have been
             // pushed out of the nearest cache by now, and their addresses out of the first translations.
             for (end, (packet, way)) in ends.iter_mut().zip(packets.iter().zip(ways)) {
                 packet.prefetch();

@@ -18,20 +18,20 @@ use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
 use super::Census;
-use super::left::Left;
+use super::forwarded::Forwarded;
 use crate::classify::{Flows, Unknown};
 use crate::filter::{Filter, Hits};
 use crate::interface_input::{ACL_INPUT, IP4_LOOKUP};
-use crate::ip4_straight::{self, Straight, Table};
-use crate::{Tables, each};
+use crate::ip4_steps::{self, Ip4Steps, Table};
+use crate::{Tables, vector_loops};
 
 /// The lists that packets are held against in this pass, and the table by which they are forwarded, if that can be.
 #[inline(always)]
-pub(super) fn listed_straight<'w>(
+pub(super) fn acl_steps<'w>(
     cx: &Cx<'w, Tables>,
     interface: &Interface,
 ) -> Option<(&'w Filter, &'w Fib4)> {
-    if cx.is_traced() || !ip4_straight::is_open_but_for_lists(interface.features) {
+    if cx.is_traced() || !ip4_steps::is_open_but_for_lists(interface.features) {
         return None;
     }
     let filter = cx.world.entry(interface.index)?.acl_input.as_ref()?;
@@ -48,12 +48,12 @@ pub(super) fn listed(
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let straight = Straight::new(interface.mac, cx.world.nexthops.view());
+    let steps = Ip4Steps::new(interface.mac, cx.world.nexthops.view());
     verdicts.fill(Verdict::OUT);
     let flows = flows.get_or_insert_with(|| Flows::new(cx.worker));
     let mut odd = Census::default();
     let pass = Pass {
-        straight,
+        steps,
         filter,
         hits: filter.hits(cx.worker),
         interface,
@@ -79,7 +79,7 @@ pub(super) fn listed(
 /// What packets are held against and forwarded by.
 #[derive(Clone, Copy)]
 struct Pass<'a> {
-    straight: Straight<'a>,
+    steps: Ip4Steps<'a>,
     filter: &'a Filter,
     hits: &'a [Hits],
     interface: &'a Interface,
@@ -94,7 +94,7 @@ impl Pass<'_> {
         packets: &mut [Pkt],
         odd: &mut Census,
         verdicts: &mut [Verdict],
-    ) -> Left {
+    ) -> Forwarded {
         let (asker, unknown) = flows.begin(self.filter);
         // Higher numbers are no answers.
         let hits = self.hits.get(..Asker4::OTHER as usize).unwrap_or(self.hits);
@@ -104,7 +104,7 @@ impl Pass<'_> {
             asker,
             hits,
             unknown,
-            left: Left::default(),
+            left: Forwarded::default(),
             padding: 0,
             odd,
             verdicts,
@@ -115,7 +115,7 @@ impl Pass<'_> {
             odd,
             verdicts,
             ..
-        } = each::paired(packets, steps);
+        } = vector_loops::paired(packets, steps);
         left.bytes += padding;
         if flows.has_unknown() {
             self.late(fib, flows, packets, &mut left, odd, verdicts);
@@ -130,7 +130,7 @@ impl Pass<'_> {
         fib: impl Table,
         flows: &mut Flows,
         packets: &mut [Pkt],
-        left: &mut Left,
+        left: &mut Forwarded,
         odd: &mut Census,
         verdicts: &mut [Verdict],
     ) {
@@ -141,7 +141,7 @@ impl Pass<'_> {
             let destination = key.destination().to_bits();
             let (len, group) = (packet.len(), fib.last(destination, fib.first(destination)));
             let out = if judgement.permits() {
-                self.straight.leave::<true>(group, len, packet)
+                self.steps.leave::<true>(group, len, packet)
             } else {
                 None
             };
@@ -161,20 +161,20 @@ struct Listed<'a, 'v, T> {
     /// What the terms that can be answers of known flows met.
     hits: &'a [Hits],
     unknown: Unknown<'a>,
-    left: Left,
+    left: Forwarded,
     /// Bytes that Ethernet padded.
     padding: u64,
     odd: &'v mut Census,
     verdicts: &'v mut [Verdict],
 }
 
-impl<T: Table> each::Paired for Listed<'_, '_, T> {
+impl<T: Table> vector_loops::Paired for Listed<'_, '_, T> {
     /// What tells the place of the flow's answer, and the first step of the lookup.
     type Between = (Asked4, T::Between);
 
     #[inline(always)]
     fn first<C: Code>(&mut self, code: C, packet: &mut Pkt) -> Self::Between {
-        match self.pass.straight.key(packet, &mut self.padding) {
+        match self.pass.steps.key(packet, &mut self.padding) {
             Some((key, destination)) => (self.asker.ask(code, key), self.fib.first(destination)),
             None => {
                 cold_path();
@@ -194,8 +194,8 @@ impl<T: Table> each::Paired for Listed<'_, '_, T> {
         let answer = self.asker.known(code, asked);
         let len = packet.len();
         if let Some(hits) = answer.and_then(|term| self.hits.get(term as usize))
-            && let group = self.fib.last(ip4_straight::destination(packet), first)
-            && let Some(out) = self.pass.straight.leave::<true>(group, len, packet)
+            && let group = self.fib.last(ip4_steps::destination(packet), first)
+            && let Some(out) = self.pass.steps.leave::<true>(group, len, packet)
         {
             hits.count(len);
             self.left.bytes += len as u64;
@@ -205,7 +205,7 @@ impl<T: Table> each::Paired for Listed<'_, '_, T> {
         if answer.is_none()
             && self
                 .pass
-                .straight
+                .steps
                 .key_of_host(packet)
                 .is_some_and(|key| self.unknown.note(place, key))
         {
