@@ -666,6 +666,7 @@ impl Control {
                     attached.peer = opened.peer.map(Peer::new);
                 }
                 self.attach(name, port, &wanted.rx_queue_workers);
+                self.reopened.insert(name.to_owned());
                 Ok(())
             }
             Ok(None) => Ok(()),

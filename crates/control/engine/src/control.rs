@@ -240,6 +240,8 @@ pub(crate) struct Control {
     pub(crate) access: Option<AccessControl>,
     pub(crate) captures: Captures,
     pub(crate) linux: LinuxSide,
+    /// Interfaces whose ports were opened again since link events were last handled.
+    pub(crate) reopened: BTreeSet<String>,
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,

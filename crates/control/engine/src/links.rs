@@ -87,12 +87,16 @@ impl LinkEvents {
 }
 
 impl Control {
-    /// Looks at the ports whose devices changed.
+    /// Updates the ports whose devices changed. Called after each read of events, also when there were none.
+    ///
+    /// Events of a port that was reopened since the last call describe its device before that, so they do not
+    /// count as a loss of the link.
     pub(crate) fn links_changed(&mut self, changed: &Changed) {
+        let reopened = std::mem::take(&mut self.reopened);
         let device = |name: &String| {
             let wanted = self.config.interfaces.get(name)?;
             let was_down = *changed.get(wanted.device.as_ref()?.linux_name()?)?;
-            Some((name.clone(), was_down))
+            Some((name.clone(), was_down && !reopened.contains(name)))
         };
         let concerned: Vec<(String, bool)> = self.interfaces.keys().filter_map(device).collect();
         if concerned.is_empty() {

@@ -405,10 +405,11 @@ impl Router {
                 );
             }
             self.0.waker.is_awake();
-            if let Some(changed) = links.as_mut().map(LinkEvents::read)
-                && !changed.is_empty()
-            {
-                self.control().links_changed(&changed);
+            if let Some(links) = &mut links {
+                // The lock is held while events are read: no port is opened between reading and handling them.
+                let mut control = self.control();
+                let changed = links.read();
+                control.links_changed(&changed);
             }
             self.watch_deadline();
             self.control().round();
@@ -697,6 +698,7 @@ fn make_control(
         trial: options.trial.clone(),
         captures: Default::default(),
         linux: LinuxSide::new(waker.clone()),
+        reopened: std::collections::BTreeSet::new(),
         due: Due::default(),
         tolerant: false,
         fail_at: None,
