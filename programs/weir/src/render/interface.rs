@@ -11,6 +11,8 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
     if reply.interfaces.is_empty() {
         return "no interfaces\n".to_owned();
     }
+    // A column of zeros is the first to go on a narrow terminal; losses are among the last.
+    let lost = reply.interfaces.iter().any(|it| it.rx_errors > 0);
     let mut table = Table::new([
         Column::long("Interface"),
         Column::number("Idx").spare(4),
@@ -19,7 +21,7 @@ pub(crate) fn list(reply: &Interfaces, screen: &Screen) -> String {
         Column::number("MTU").spare(5),
         Column::number("RX packets"),
         Column::number("RX bytes").spare(2),
-        Column::number("RX lost").spare(1),
+        Column::number("RX lost").spare(if lost { 1 } else { 7 }),
         Column::number("TX packets"),
         Column::number("TX bytes").spare(3),
         Column::number("Drops"),
