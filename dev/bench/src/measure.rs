@@ -12,11 +12,12 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_buf::{PoolError, VECTOR};
+use weir_buf::PoolError;
 use weir_fib::FibError;
 use weir_telemetry::sampler::SampleSource;
 
 use crate::case::{Case, Kind, Limit};
+use crate::metered;
 use crate::paired;
 use crate::report::{CaseResult, Found};
 use crate::rig::{CheckError, Rig};
@@ -155,10 +156,11 @@ pub fn run_untimed(case: Case, turns: usize) -> Result<Option<usize>, BenchError
     let mut scene = Scene::new(20).map_err(BenchError::Fib)?;
     set(&mut scene);
     let (mut rig, _samples) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
+    let _records = metered::attach(&mut rig, scene.telemetry);
     (0..turns).for_each(|_| {
         rig.turn(false);
     });
-    Ok(Some(turns * VECTOR))
+    Ok(Some(turns * rig.size()))
 }
 
 /// Off and at every rate.
@@ -174,6 +176,8 @@ fn packets(
     let mut scene = Scene::new(effort.thinned).map_err(BenchError::Fib)?;
     set(&mut scene);
     let (mut rig, source) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
+    let records = metered::attach(&mut rig, scene.telemetry);
+    let sampled = effort.sampled && scene.telemetry.sampling == 0;
     progress(&format!("{name}: checking frames and counters"));
     rig.check().map_err(BenchError::Check)?;
     let hugepages = rig.hugepages;
@@ -182,8 +186,12 @@ fn packets(
         AtomicU64::new(0),
         source.counters.clone(),
     );
-    let ready = Barrier::new(2);
+    let (ready, exported) = (Barrier::new(2), AtomicU64::new(0));
     let results = std::thread::scope(|scope| {
+        let _exporter = records.map(|records| {
+            let (stop, exported) = (&stop, &exported);
+            scope.spawn(move || metered::drain(records, stop, exported))
+        });
         let reader = scope.spawn(|| {
             tie(&cores, false);
             ready.wait();
@@ -192,7 +200,7 @@ fn packets(
         // It begins on the core that this thread is tied to, and under a real-time scheduler it would never get to run there.
         ready.wait();
         let (mut off, mut results) = (Off::default(), Vec::new());
-        for (rate, at_most, promised) in RATES.into_iter().filter(|_| effort.sampled) {
+        for (rate, at_most, promised) in RATES.into_iter().filter(|_| sampled) {
             let promised = promised.contains(&name);
             progress(&format!("{name}: off"));
             off.portion(&mut rig, effort);

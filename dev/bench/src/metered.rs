@@ -25,7 +25,7 @@ use crate::measure::{BenchError, Effort, quantile, round};
 use crate::paired;
 use crate::report::Found;
 use crate::rig::Rig;
-use crate::scene::{Frames, IN, Scene, forwarded4, udp4_flow};
+use crate::scene::{Frames, IN, Scene, Telemetry, forwarded4, udp4_flow};
 
 /// Flows that the table holds: what is usual.
 const TABLE: usize = 1 << 20;
@@ -129,20 +129,9 @@ fn run(
     let (mut rig, _samples) = Rig::new(&mut scene, 7).map_err(BenchError::Pool)?;
     progress(&format!("{name}: checking frames and counters"));
     rig.check().map_err(BenchError::Check)?;
-    let (table, ring) = Table::new(
-        Settings {
-            flows: TABLE / effort.thinned,
-            ..Settings::default()
-        },
-        42,
-    );
+    let (table, ring) = table(TABLE / effort.thinned);
     let counts = table.counts().clone();
-    let elements = RecordSet::new(["5-tuple"]).unwrap_or_else(|error| unreachable!("{error}"));
-    let plan = MeterPlan {
-        rx: [(IN, Selection::new(elements.elements(), 0, false))].into(),
-        ..MeterPlan::default()
-    };
-    rig.meter(plan, table);
+    rig.meter(plan(), table);
     let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
     let hugepages = rig.hugepages;
     let mut result = std::thread::scope(|scope| {
@@ -163,6 +152,36 @@ fn run(
     (result.name, result.flows, result.tap_clocks_target) = (name, flows, target);
     (result.resident, result.unexported) = (counts.resident.get(), counts.unexported.get());
     Ok((Found::Metered(result), hugepages))
+}
+
+/// An empty table, and the ring into which it exports.
+fn table(flows: usize) -> (Table, Records) {
+    let settings = Settings {
+        flows,
+        ..Settings::default()
+    };
+    Table::new(settings, 42)
+}
+
+/// The set `5-tuple` for what the first port receives.
+fn plan() -> MeterPlan {
+    let elements = RecordSet::new(["5-tuple"]).unwrap_or_else(|error| unreachable!("{error}"));
+    MeterPlan {
+        rx: [(IN, Selection::new(elements.elements(), 0, false))].into(),
+        ..MeterPlan::default()
+    }
+}
+
+/// Starts the sampler and the meter that belong to a case; returns the meter's ring.
+pub(crate) fn attach(rig: &mut Rig, telemetry: Telemetry) -> Option<Records> {
+    if telemetry.sampling != 0 {
+        rig.sample(telemetry.sampling);
+    }
+    telemetry.metered.then(|| {
+        let (table, ring) = table(TABLE);
+        rig.meter(plan(), table);
+        ring
+    })
 }
 
 /// Blocks with and without take turns for so many portions of time at least.
@@ -251,7 +270,7 @@ fn frames(flows: u64) -> Frames {
 /// How long the reader rests, as the exporter does.
 const REST: Duration = Duration::from_millis(1);
 
-fn drain(mut ring: Records, stop: &AtomicBool, taken: &AtomicU64) {
+pub(crate) fn drain(mut ring: Records, stop: &AtomicBool, taken: &AtomicU64) {
     loop {
         let ended = stop.load(Ordering::Acquire);
         let mut count = 0;

@@ -164,7 +164,7 @@ pub(crate) fn slice(rig: &mut Rig, turns: usize, with: bool, interrupted: u64) -
             longest = longest.max(clocks);
         }
         if longest <= interrupted || played == MOST_PLAYED {
-            return (sum as f64 / (turns * VECTOR) as f64, played as u64 - 1);
+            return (sum as f64 / (turns * rig.size()) as f64, played as u64 - 1);
         }
     }
     (0.0, 0)

@@ -7,13 +7,14 @@ use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, PoolError, VECTOR, Ve
 use weir_graph::{Env, Graph, WorkerCounters};
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
+use weir_port::interface::Kind;
 use weir_port::null::NullTx;
 use weir_ring::spsc::{self, Consumer, Producer};
 use weir_telemetry::flows::Table;
 use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
 use weir_telemetry::sampler::{RING, SampleSource, Sampler, Settings};
 
-use crate::scene::{BESIDE, Check, Frames, IN, OUT, Scene};
+use crate::scene::{Check, Frames, IN, Scene, Telemetry};
 
 /// Buffers that circulate.
 const CIRCULATING: usize = 16_384;
@@ -42,9 +43,18 @@ pub(crate) struct Rig {
     off: Tables,
     on: Tables,
     events: (Producer<Event>, Consumer<Event>),
-    port: PortTx,
-    beside: PortTx,
+    /// Transmit queues by interface.
+    ports: Vec<PortTx>,
     entry: usize,
+    /// Packets of a vector.
+    size: usize,
+    /// Ports that receive in turn, and whose turn it is.
+    inputs: Vec<u32>,
+    next_input: usize,
+    telemetry: Telemetry,
+    egress: Option<fn(&[u8]) -> u32>,
+    copies: fn(&[u8]) -> usize,
+    is_originated: fn(&[u8]) -> bool,
     stage: usize,
     vector: Vector,
     now: u64,
@@ -92,10 +102,12 @@ impl Rig {
             graph.find(names::PORT_TX).unwrap_or(0),
         );
         let counters = graph.counters();
-        let port = PortTx {
-            interface: OUT,
-            queue: Box::new(NullTx),
-        };
+        let ports = (0..off.interfaces.len() as u32)
+            .map(|interface| PortTx {
+                interface,
+                queue: Box::new(NullTx),
+            })
+            .collect();
         let hugepages = pool.on_hugepages();
         let rig = Rig {
             graph,
@@ -111,12 +123,15 @@ impl Rig {
             off,
             on,
             events: spsc::ring(64),
-            port,
-            beside: PortTx {
-                interface: BESIDE,
-                queue: Box::new(NullTx),
-            },
+            ports,
             entry,
+            size: scene.vector,
+            inputs: scene.inputs.clone(),
+            next_input: 0,
+            telemetry: scene.telemetry,
+            egress: scene.egress,
+            copies: scene.copies,
+            is_originated: scene.is_originated,
             stage,
             vector: Vector::with_capacity(2 * VECTOR),
             now: 0,
@@ -128,9 +143,16 @@ impl Rig {
         Ok((rig, source))
     }
 
-    /// Fills the vector with the next 256 frames. Not measured.
+    /// Packets of a vector.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Fills the vector with the next frames. Not measured.
     fn input(&mut self) {
-        for _ in 0..VECTOR {
+        while self.events.1.pop().is_some() {}
+        self.next_input = (self.next_input + 1) % self.inputs.len().max(1);
+        for _ in 0..self.size {
             if let Some(packet) = self.cache.alloc() {
                 self.ring.push_back(packet);
             }
@@ -152,7 +174,12 @@ impl Rig {
     /// One turn; returns the clocks of everything but the input.
     pub(crate) fn turn(&mut self, sampled: bool) -> u64 {
         self.input();
-        self.measured_turn(sampled)
+        self.measured_turn(sampled | self.is_observed())
+    }
+
+    /// Whether sampling or metering belong to the case.
+    fn is_observed(&self) -> bool {
+        self.telemetry.sampling != 0 || self.telemetry.metered
     }
 
     /// One turn by other tables than the scene's, which may send by [`BESIDE`], too.
@@ -170,11 +197,7 @@ impl Rig {
             .inhale(&mut env, self.entry, IN, &mut self.vector);
         self.graph.run(&mut env);
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
-            let port = if interface == BESIDE {
-                &mut self.beside
-            } else {
-                &mut self.port
-            };
+            let port = &mut self.ports[interface as usize];
             transmit(&mut self.graph, &mut env, self.stage, 0, port, &mut packets);
             self.graph.recycle(interface, packets);
         }
@@ -192,9 +215,10 @@ impl Rig {
             events: &mut self.events.0,
             event_sent: false,
         };
+        let input = self.inputs[self.next_input];
         let began = weir_cpu::tsc();
         self.graph
-            .inhale(&mut env, self.entry, IN, &mut self.vector);
+            .inhale(&mut env, self.entry, input, &mut self.vector);
         self.graph.run(&mut env);
         let transmitting = weir_cpu::tsc();
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
@@ -204,7 +228,7 @@ impl Rig {
                 &mut env,
                 self.stage,
                 0,
-                &mut self.port,
+                &mut self.ports[interface as usize],
                 &mut packets,
             );
             self.graph.recycle(interface, packets);
@@ -220,6 +244,7 @@ impl Rig {
 
     /// Sets how often to sample; the taps take note.
     pub(crate) fn sample(&mut self, rate: u32) {
+        let rate = rate.max(self.telemetry.sampling);
         self.settings.set(rate, 128);
         self.tick();
     }
@@ -242,7 +267,7 @@ impl Rig {
             .filter(|entry| entry.interface.rx_taps != 0)
         {
             let mut metered = Entry::clone(entry);
-            metered.interface.rx_taps = 2;
+            metered.interface.rx_taps = if self.telemetry.metered { 3 } else { 2 };
             *entry = Arc::new(metered);
         }
     }
@@ -255,7 +280,7 @@ impl Rig {
     /// Clocks a packet over `turns` turns.
     pub(crate) fn block(&mut self, turns: usize, sampled: bool) -> f64 {
         let clocks: u64 = (0..turns).map(|_| self.turn(sampled)).sum();
-        clocks as f64 / (turns * VECTOR) as f64
+        clocks as f64 / (turns * self.size) as f64
     }
 
     /// Clocks so far by node.
@@ -266,89 +291,126 @@ impl Rig {
             .collect()
     }
 
-    /// Runs untimed and looks at every frame that comes out and at the counters.
+    /// Runs untimed and compares every frame that leaves, and the counters, with what is expected.
     pub(crate) fn check(&mut self) -> Result<(), CheckError> {
         const TURNS: usize = 300;
-        let (catcher, caught) = Catcher::new();
-        let port = std::mem::replace(
-            &mut self.port,
-            PortTx {
-                interface: OUT,
-                queue: Box::new(catcher),
-            },
-        );
-        self.next_frame = 0;
+        let caught = Caught::default();
+        let before: Vec<PortTx> = (0..self.ports.len() as u32)
+            .map(|interface| PortTx {
+                interface,
+                queue: Box::new(Catcher {
+                    interface,
+                    caught: caught.clone(),
+                }),
+            })
+            .collect();
+        let before = std::mem::replace(&mut self.ports, before);
+        (self.next_frame, self.next_input) = (0, 0);
         for _ in 0..TURNS {
             self.turn(false);
         }
-        self.port = port;
-        let mut caught = caught;
-        let (mut count, frames) = (0, self.frames.len().max(1));
+        self.ports = before;
+        let frames = self.frames.len().max(1);
+        let received = TURNS * self.size;
         // Cases that make their frames have far more than go in here.
-        let mut seen = vec![0; frames.min(TURNS * VECTOR)];
-        while let Some(frame) = caught.pop() {
+        let mut seen = vec![0; frames.min(received)];
+        let (mut count, mut originated) = (0, 0);
+        let caught = std::mem::take(&mut *caught.lock());
+        for (interface, frame) in caught {
+            if (self.is_originated)(&frame) {
+                originated += 1;
+                continue;
+            }
             let number = self.frames.number_of(&frame, count) % frames;
-            (self.check)(&self.frames.get(number), &frame)
+            let sent = self.frames.get(number);
+            let egress = self.egress.map_or(interface, |egress| egress(&sent));
+            if egress != interface {
+                return Err(CheckError(format!(
+                    "frame {number} left by port {interface} instead of {egress}"
+                )));
+            }
+            (self.check)(&sent, &frame)
                 .map_err(|wrong| CheckError(format!("frame {number}: {wrong}")))?;
             *seen.get_mut(number).ok_or_else(|| {
                 CheckError(format!("frame {number} came out and never went in"))
             })? += 1;
             count += 1;
         }
-        // Each frame came out as often as it went in.
-        let went_in = |number: usize| (TURNS * VECTOR + frames - 1 - number) / frames;
-        if let Some(number) = (0..seen.len()).find(|&number| seen[number] != went_in(number)) {
-            let (sent, got) = (went_in(number), seen[number]);
-            return Err(CheckError(format!(
-                "frame {number} went in {sent} times and came out {got} times"
-            )));
+        // Of each frame as many copies left as should.
+        let mut wanted = 0;
+        for (number, &got) in seen.iter().enumerate() {
+            let times = (received + frames - 1 - number) / frames;
+            let sent = times * (self.copies)(&self.frames.get(number));
+            wanted += sent;
+            if sent != got {
+                return Err(CheckError(format!(
+                    "frame {number} was received {times} times and left {got} times instead of {sent}"
+                )));
+            }
         }
+        self.check_counters(received as u64, wanted as u64, originated)
+    }
+
+    /// What counters say of the untimed run: packets received, sent on, and made by the router.
+    fn check_counters(&self, received: u64, sent: u64, originated: u64) -> Result<(), CheckError> {
         let totals = &self.counters.totals;
         let (input, output, dropped) = (
             totals.input.get(),
             totals.output.get(),
             totals.dropped.get(),
         );
-        let tx = self
-            .off
-            .interface(OUT)
-            .map(|out| out.counters.tx())
-            .unwrap_or_default();
-        let rx = self
-            .off
-            .interface(IN)
-            .map(|out| out.counters.rx())
-            .unwrap_or_default();
-        if count != TURNS * VECTOR
-            || input != output
-            || dropped != 0
-            || tx.packets != output
-            || rx.packets != input
-            || rx.unicast != input
+        let ports: Vec<_> = (1..self.off.interfaces.len() as u32)
+            .filter_map(|index| self.off.interface(index))
+            .filter(|port| port.kind == Kind::Port)
+            .collect();
+        let rx: Vec<_> = ports.iter().map(|port| port.counters.rx()).collect();
+        let tx: Vec<_> = ports.iter().map(|port| port.counters.tx()).collect();
+        let plain = sent == received && originated == 0;
+        if input != received
+            || output != sent + originated
+            || plain && dropped != 0
+            || rx.iter().map(|rx| rx.packets).sum::<u64>() != received
+            || plain && rx.iter().map(|rx| rx.unicast).sum::<u64>() != received
+            || tx.iter().map(|tx| tx.packets).sum::<u64>() != output
         {
             return Err(CheckError(format!(
-                "{count} frames came out; counters: in {input}, out {output}, dropped {dropped}, {rx:?}, {tx:?}"
+                "received {received}, expected to leave {sent}, originated {originated}; \
+                 counters: in {input}, out {output}, dropped {dropped}, {rx:?}, {tx:?}"
             )));
         }
         Ok(())
     }
 }
 
-/// Keeps what is sent.
-struct Catcher(Producer<Box<[u8]>>);
+/// Frames that were sent, with the interface.
+#[derive(Clone, Default)]
+struct Caught(Arc<std::sync::Mutex<Vec<Sent>>>);
 
-impl Catcher {
-    fn new() -> (Catcher, Consumer<Box<[u8]>>) {
-        let (producer, consumer) = spsc::ring(1 << 17);
-        (Catcher(producer), consumer)
+/// The interface that a frame left by, and the frame.
+type Sent = (u32, Box<[u8]>);
+
+impl Caught {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Sent>> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Keeps what is sent.
+struct Catcher {
+    interface: u32,
+    caught: Caught,
 }
 
 impl TxQueue for Catcher {
     fn send(&mut self, from: &mut Vector, cache: &mut PktCache) -> usize {
         let count = from.len();
+        let mut caught = self.caught.lock();
         for packet in from.drain() {
-            let _ = self.0.push(packet.data().into());
+            let mut whole = vec![0; packet.total_len()];
+            packet.copy_out(0, &mut whole);
+            caught.push((self.interface, whole.into()));
             cache.free(packet);
         }
         count

@@ -12,7 +12,8 @@ use weir_fib::{
     Adjacency, Fib4Writer, Fib6Writer, FibError, Group, NeighborState, NexthopTable, Path,
 };
 use weir_nodes::{Entry, IcmpLimit, Tables};
-use weir_port::interface::{Interface, InterfaceCounters, Kind};
+use weir_port::interface::{Input, Interface, InterfaceCounters, Kind, Output};
+use weir_port::sub_interface::{Encapsulation, SubInterface, SubInterfaces};
 use weir_ring::qsbr::Domain;
 use weir_wire::{Ipv4Header, MacAddr, build, checksum};
 
@@ -44,6 +45,10 @@ pub(crate) struct Frames {
     made: Option<(usize, Own)>,
     /// Whether the last four bytes of each frame are its number, since the router changes the order between classes.
     pub(crate) numbered: bool,
+    /// Lengths of frames of which only the beginning is kept, so that reading them leaves the caches to the tables.
+    lengths: Vec<usize>,
+    /// Reads a frame's number from what came out, where it is not in the last four bytes.
+    pub(crate) number: Option<fn(&[u8]) -> usize>,
 }
 
 impl Frames {
@@ -77,8 +82,17 @@ impl Frames {
         self.ends.push(self.bytes.len());
     }
 
+    /// Adds a frame of `length` bytes that begins with `head`. The rest is whatever the buffer held before.
+    pub(crate) fn push_head(&mut self, head: &[u8], length: usize) {
+        self.push(head);
+        self.lengths.push(length);
+    }
+
     /// The number of a frame that came out, which is the `count`th.
     pub(crate) fn number_of(&self, frame: &[u8], count: usize) -> usize {
+        if let Some(number) = self.number {
+            return number(frame);
+        }
         match frame.last_chunk() {
             Some(number) if self.numbered => u32::from_be_bytes(*number) as usize,
             _ => count,
@@ -102,7 +116,9 @@ impl Frames {
     pub(crate) fn fill(&self, n: usize, packet: &mut Pkt) -> bool {
         let n = n % self.len().max(1);
         let Some((_, own)) = &self.made else {
-            return packet.fill(self.stored(n));
+            let length = self.lengths.get(n).copied();
+            return packet.fill(self.stored(n))
+                && length.is_none_or(|length| packet.set_len(length));
         };
         let filled = packet.fill(&self.bytes);
         own(n, packet.data_mut());
@@ -121,6 +137,15 @@ impl Frames {
     }
 }
 
+/// What observes packets all the time in a case.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Telemetry {
+    /// sFlow's sampling rate; 0 for none.
+    pub(crate) sampling: u32,
+    /// Whether flows are metered.
+    pub(crate) metered: bool,
+}
+
 /// A router that is not running yet.
 pub(crate) struct Scene {
     /// What nodes read; routes and next hops are put in at the end.
@@ -137,6 +162,18 @@ pub(crate) struct Scene {
     pub(crate) fib6: Fib6Writer,
     /// Neighbours and groups.
     pub(crate) nexthops: NexthopTable,
+    /// Packets of a vector.
+    pub(crate) vector: usize,
+    /// Ports that receive in turn, a vector each.
+    pub(crate) inputs: Vec<u32>,
+    /// The port by which a frame must leave, where the check of the frame does not show it.
+    pub(crate) egress: Option<fn(&[u8]) -> u32>,
+    /// Copies of a frame that must leave.
+    pub(crate) copies: fn(&[u8]) -> usize,
+    /// Whether the router made a frame itself: an ICMP error or an answer.
+    pub(crate) is_originated: fn(&[u8]) -> bool,
+    /// Sampling rate and flow meter that belong to the case and are on all the time.
+    pub(crate) telemetry: Telemetry,
     /// One in so many prefixes of a full table is enough: 1 when measuring.
     pub(crate) thinned: usize,
     /// The readers of the tables.
@@ -156,6 +193,12 @@ impl Scene {
             frames: Frames::default(),
             check: Box::new(|_, _| Err("the case has no check".into())),
             sampled: IN,
+            vector: weir_buf::VECTOR,
+            inputs: vec![IN],
+            egress: None,
+            copies: |_| 1,
+            is_originated: |_| false,
+            telemetry: Telemetry::default(),
             fib4: Fib4Writer::new(&domain)?,
             fib6: Fib6Writer::new(&domain)?,
             nexthops: NexthopTable::new(),
@@ -167,6 +210,55 @@ impl Scene {
             scene.tables.interfaces.push(Some(Arc::new(entry)));
         }
         Ok(scene)
+    }
+
+    /// Adds a port with this number, which is not in use.
+    pub(crate) fn add_port(&mut self, index: u32) {
+        let map = weir_nodes::graph(IcmpLimit::default()).drop_map();
+        let entry = Entry::new(port(index), [map.counters()].into());
+        let interfaces = &mut self.tables.interfaces;
+        interfaces.resize(interfaces.len().max(index as usize + 1), None);
+        interfaces[index as usize] = Some(Arc::new(entry));
+    }
+
+    /// Adds a VLAN sub-interface behind all others; returns its number. It shares the drop counters of its port.
+    pub(crate) fn add_vlan(&mut self, parent: u32, vlan: u16, input: Input) -> u32 {
+        let index = self.tables.interfaces.len() as u32;
+        let encapsulation = Encapsulation {
+            service: false,
+            outer: vlan,
+            inner: None,
+            exact: true,
+        };
+        let interface = Interface {
+            input,
+            parent: Some(parent),
+            output: Output::SubInterface,
+            sub_interface: Some(SubInterface::new(parent, encapsulation)),
+            can_send: true,
+            ..Interface::at_rest(
+                index,
+                format!("port{parent}.{vlan}").into(),
+                Kind::SubInterface,
+                OURS,
+                Arc::new(InterfaceCounters::new(1)),
+            )
+        };
+        let drops = self.entry(parent).drops.clone();
+        let entry = Entry::new(interface, drops);
+        self.tables.interfaces.push(Some(Arc::new(entry)));
+        let mut here: Vec<(Encapsulation, u32)> = Vec::new();
+        for (index, entry) in (0..).zip(&self.tables.interfaces) {
+            let sub = entry
+                .as_ref()
+                .and_then(|entry| entry.interface.sub_interface.as_ref());
+            here.extend(
+                sub.filter(|sub| sub.parent == parent)
+                    .map(|sub| (sub.encapsulation, index)),
+            );
+        }
+        self.interface(parent).sub_interfaces = Some(Arc::new(SubInterfaces::new(&here)));
+        index
     }
 
     /// An interface, to change.
@@ -187,17 +279,20 @@ impl Scene {
 
     /// So many static neighbours behind [`OUT`], 02:00:00:00:01:01 and so on; the group of each.
     pub(crate) fn neighbors(&mut self, count: u8) -> Vec<u32> {
-        let mut groups = Vec::new();
-        for neighbor in 1..=count {
-            let adjacency =
-                Adjacency::neighbor(OUT, Ipv4Addr::new(10, 2, 0, neighbor).into(), 1500, OURS.0);
-            adjacency.set_neighbor(NeighborState::Static, [2, 0, 0, 0, 1, neighbor]);
-            let number = self.nexthops.add_adjacency(adjacency);
-            let group =
-                Group::new([Path::to(number)]).and_then(|group| self.nexthops.acquire(group));
-            groups.push(group.expect("a group of one path to a neighbour"));
-        }
-        groups
+        (1..=count)
+            .map(|neighbor| self.neighbor(neighbor, OUT))
+            .collect()
+    }
+
+    /// The group of a static neighbour 02:00:00:00:01:`number` behind a port.
+    pub(crate) fn neighbor(&mut self, number: u8, port: u32) -> u32 {
+        let address = Ipv4Addr::new(10, 2, 0, number).into();
+        let adjacency = Adjacency::neighbor(port, address, 1500, OURS.0);
+        adjacency.set_neighbor(NeighborState::Static, [2, 0, 0, 0, 1, number]);
+        let adjacency = self.nexthops.add_adjacency(adjacency);
+        Group::new([Path::to(adjacency)])
+            .and_then(|group| self.nexthops.acquire(group))
+            .expect("a group of one path to a neighbour")
     }
 
     /// The same group as `group`, as whoever adds a route asks for it: one more user.
@@ -240,7 +335,7 @@ impl Scene {
         let (off, mut on) = (self.tables.clone(), self.tables.clone());
         if let Some(Some(entry)) = on.interfaces.get_mut(self.sampled as usize) {
             let mut sampled = Entry::clone(entry);
-            sampled.interface.rx_taps = 1;
+            sampled.interface.rx_taps = if self.telemetry.metered { 3 } else { 1 };
             *entry = Arc::new(sampled);
         }
         [off, on]

@@ -17,7 +17,8 @@ pub(super) const CASE: Case = Case {
     },
 };
 
-const FLOWS: u32 = 65_536;
+/// Flows, each with a source and a destination of its own.
+pub(super) const FLOWS: u32 = 65_536;
 
 /// Also what cases start from that add something to plain forwarding.
 pub(crate) fn set(scene: &mut Scene) {

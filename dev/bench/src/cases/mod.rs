@@ -5,6 +5,7 @@ mod bridge;
 mod failover;
 mod fib_load;
 mod generate;
+mod internet;
 pub(crate) mod ip4;
 pub(crate) mod ip4_full;
 mod ip6;
@@ -15,6 +16,7 @@ mod l2xc;
 mod l2xc_beside;
 mod mix;
 mod mpls;
+mod vectors;
 mod vlan;
 
 use crate::case::Case;
@@ -33,7 +35,17 @@ pub(crate) const ALL: &[Case] = &[
     mix::MIX_2,
     mix::MIX_25,
     mix::MIX_50,
+    internet::INTERNET,
+    internet::EDGE,
+    vectors::ONE,
+    vectors::FOUR,
+    vectors::SIXTEEN,
+    vectors::SIXTY_FOUR,
+    vectors::PORTS,
+    vectors::IFINDEX,
     bridge::CASE,
+    bridge::TAGGED,
+    bridge::MIX,
     vlan::CASE,
     acl::THOUSAND,
     acl::TEN_THOUSAND,

@@ -1,15 +1,11 @@
 //! `vlan-xc`: frames of one VLAN of a port leave as those of another VLAN of another port: two sub-interfaces, cross
 //! connected. 64k flows in shuffled order, as in `ip4`.
 
-use std::sync::Arc;
-
-use weir_nodes::Entry;
-use weir_port::interface::{Input, Interface, InterfaceCounters, Kind as InterfaceKind, Output};
-use weir_port::sub_interface::{Encapsulation, SubInterface, SubInterfaces};
+use weir_port::interface::Input;
 use weir_wire::build;
 
 use crate::case::{Case, Kind, Limit};
-use crate::scene::{FRAME, IN, OURS, OUT, Scene, udp4};
+use crate::scene::{FRAME, IN, OUT, Scene, udp4};
 
 pub(super) const CASE: Case = Case {
     name: "vlan-xc",
@@ -26,41 +22,8 @@ const VLANS: [u16; 2] = [100, 200];
 
 fn set(scene: &mut Scene) {
     let first = scene.tables.interfaces.len() as u32;
-    for (number, (parent, vlan)) in [IN, OUT].into_iter().zip(VLANS).enumerate() {
-        let encapsulation = Encapsulation {
-            service: false,
-            outer: vlan,
-            inner: None,
-            exact: true,
-        };
-        let index = first + number as u32;
-        let name = format!("port{parent}.{vlan}").into();
-        let interface = Interface {
-            input: Input::CrossConnect(first + 1 - number as u32),
-            parent: Some(parent),
-            output: Output::SubInterface,
-            sub_interface: Some(SubInterface::new(parent, encapsulation)),
-            can_send: true,
-            ..Interface::at_rest(
-                index,
-                name,
-                InterfaceKind::SubInterface,
-                OURS,
-                Arc::new(InterfaceCounters::new(1)),
-            )
-        };
-        let drops = scene
-            .tables
-            .entry(parent)
-            .map(|entry| entry.drops.clone())
-            .unwrap_or_else(|| [].into());
-        scene
-            .tables
-            .interfaces
-            .push(Some(Arc::new(Entry::new(interface, drops))));
-        scene.interface(parent).sub_interfaces =
-            Some(Arc::new(SubInterfaces::new(&[(encapsulation, index)])));
-    }
+    scene.add_vlan(IN, VLANS[0], Input::CrossConnect(first + 1));
+    scene.add_vlan(OUT, VLANS[1], Input::CrossConnect(first));
     for number in 0..FLOWS {
         let flow = number.wrapping_mul(40_503) % FLOWS;
         scene
