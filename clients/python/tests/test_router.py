@@ -206,6 +206,13 @@ class Looking(RouterTest):
         self.router.trace.clear()
         self.assertEqual(self.router.trace.show().packets, [])
 
+    def test_why(self) -> None:
+        why = self.router.why("192.0.2.1", "240.0.0.1", protocol="tcp", port=443, interface="source")
+        self.assertEqual((why.outcome, why.interface), ("dropped", "source"))
+        self.assertTrue(why.reason and why.meaning and why.steps)
+        with self.assertRaises(weir.Refused):
+            self.router.why("192.0.2.1", "2001:db8::1", interface="source")
+
     def test_captures(self) -> None:
         # Section header, interfaces, packets, statistics: the blocks of pcapng.
         with self.router.capture(rx=True, interface="source", packets=3) as capture:

@@ -18,6 +18,7 @@ mod peering;
 mod sflow_decode;
 mod show;
 mod values;
+mod why;
 mod xdp;
 
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ pub(crate) use peering::*;
 pub(crate) use sflow_decode::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
+pub(crate) use why::*;
 pub(crate) use xdp::*;
 
 use crate::bench::AfxdpArgs;
@@ -52,6 +54,7 @@ Examples:
   weir sh err                          what does not, and why: words may be shortened
   weir trace add any 10                follow the next ten packets …
   weir trace show                      … through the graph
+  weir why 192.0.2.7 198.51.100.9      what would happen to this packet
 
 Exit codes:
   0  done
@@ -98,6 +101,9 @@ pub(crate) enum Command {
     /// Follow single packets through a running router's graph
     #[command(after_help = TRACE_EXAMPLES, disable_help_subcommand = true)]
     Trace(TraceArgs),
+    /// What a running router would do with a packet, and why
+    #[command(after_help = WHY_EXAMPLES)]
+    Why(WhyArgs),
     /// Capture what a running router receives, sends and drops, for tshark and Wireshark
     #[command(subcommand, after_help = PCAP_EXAMPLES, disable_help_subcommand = true)]
     Pcap(PcapCommand),

@@ -10,7 +10,7 @@ use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 use crate::cli::{
     ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show,
     ShowArgs, ShowIp, ShowLinux, ShowMpls, ShowRouteArgs, ShowSflowArgs, ShowVxlan, TraceAddArgs,
-    TraceCommand, TraceShowArgs, Where,
+    TraceCommand, TraceShowArgs, Where, WhyArgs,
 };
 use crate::commands::{events, monitor};
 use crate::failure::{Failure, USAGE};
@@ -435,6 +435,17 @@ pub(crate) fn trace(
         TraceCommand::Show(args) => show_trace(&client, args, &mut output),
         TraceCommand::Clear => trace_clear(&client, json, output.to),
     }
+}
+
+/// `weir why`.
+pub(crate) fn why(
+    args: &WhyArgs,
+    at: &Where,
+    json: bool,
+    to: &mut dyn Write,
+) -> Result<(), Failure> {
+    let reply = at.client()?.why(&args.request())?;
+    Output::new(json, to).put(&reply, render::why::why)
 }
 
 fn trace_clear(client: &Client, json: bool, to: &mut dyn Write) -> Result<(), Failure> {

@@ -44,6 +44,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Show(args) => client::show(args, at, json, to),
         Command::Clear(args) => client::clear(args.what, at, json, to),
         Command::Trace(args) => client::trace(&args.what, at, json, to),
+        Command::Why(args) => client::why(args, at, json, to),
         Command::Pcap(what) => commands::pcap::execute(what, at, json, to),
         Command::Monitor(what) => commands::monitor::execute(what, at, json, to),
         Command::Top(args) => top::execute(args, at, json, to),

@@ -332,3 +332,25 @@ class Operations:
     def get_vxlan_tunnels(self, *, interface: str | None = None) -> types.VxlanTunnels:
         """VXLAN tunnels, and where they lead. `GET /v1/vxlan-tunnels`"""
         return self._wire.ask(types.VxlanTunnels, "GET", "/v1/vxlan-tunnels", query={"interface": interface})
+
+    def get_why(
+        self,
+        *,
+        source: str | None = None,
+        destination: str | None = None,
+        protocol: list[Literal["udp", "tcp", "icmp"]] | None = None,
+        source_port: int | None = None,
+        destination_port: int | None = None,
+        interface: str | None = None,
+        length: int | None = None,
+        ttl: int | None = None,
+        dont_fragment: bool | None = None,
+    ) -> types.Why:
+        """What the router would do with a packet, and why. Nothing is sent, counted or learnt. `GET /v1/why`
+        """
+        return self._wire.ask(
+            types.Why,
+            "GET",
+            "/v1/why",
+            query={"source": source, "destination": destination, "protocol": protocol, "source_port": source_port, "destination_port": destination_port, "interface": interface, "length": length, "ttl": ttl, "dont_fragment": dont_fragment},
+        )

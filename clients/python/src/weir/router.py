@@ -173,6 +173,32 @@ class Router:
         """The balance of packets since the router started."""
         return self.operations.get_totals()
 
+    def why(
+        self,
+        source: str,
+        destination: str,
+        *,
+        protocol: Literal["udp", "tcp", "icmp"] = "udp",
+        port: int | None = None,
+        source_port: int | None = None,
+        interface: str | None = None,
+        length: int | None = None,
+        ttl: int | None = None,
+        dont_fragment: bool = False,
+    ) -> types.Why:
+        """What the router would do with a packet, and why. Nothing is sent, counted or learnt."""
+        return self.operations.get_why(
+            source=source,
+            destination=destination,
+            protocol=[protocol],
+            destination_port=port,
+            source_port=source_port,
+            interface=interface,
+            length=length,
+            ttl=ttl,
+            dont_fragment=dont_fragment,
+        )
+
     def clear_interfaces(self) -> None:
         """Sets the counters of interfaces to 0."""
         self.operations.post_clear_interfaces()

@@ -425,6 +425,19 @@ UpDown: TypeAlias = Literal[
 """Up or down."""
 
 
+WhyOutcome: TypeAlias = Literal[
+    # It is sent on.
+    "forwarded",
+    # It is dropped.
+    "dropped",
+    # It waits until its neighbor's MAC address is known.
+    "held",
+    # The router or its host takes it.
+    "received",
+]
+"""What becomes of a packet."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclBinding:
     """Lists that the packets of an interface pass in one direction."""
@@ -2838,6 +2851,99 @@ class VxlanTunnels:
 
     tunnels: list[VxlanTunnel]
     """The tunnels, in the order of their interfaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """What the router does with the packet."""
+
+    interface: str
+    """The interface on which it is received."""
+
+    interface_from_route: bool
+    """Whether the interface follows from the route to the source, since none was given."""
+
+    outcome: WhyOutcome
+    """What becomes of it."""
+
+    acl_terms: list[WhyTerm]
+    """The terms of access lists that decide about it, in the order in which they are applied."""
+
+    frames: list[WhyFrame]
+    """Frames that leave: the packet or its fragments, or the router's answer."""
+
+    metered: bool
+    """Whether flows of the interface are metered for IPFIX."""
+
+    steps: list[TraceStep]
+    """The nodes that it visits, in order."""
+
+    meaning: str | None = None
+    """The same in a sentence."""
+
+    reason: str | None = None
+    """Why it is dropped, by name."""
+
+    route: Route | None = None
+    """The route to its destination; absent without one."""
+
+    sampling_rate: int | None = None
+    """One in how many packets of the interface is sampled by sFlow; absent when none is."""
+
+    source_route: Route | None = None
+    """The route to its source, which the reverse path check uses."""
+
+    urpf: str | None = None
+    """The reverse path check of the interface."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyFrame:
+    """A frame that leaves the router."""
+
+    interface: str
+    """The interface by which it leaves."""
+
+    source_mac: str
+    """Its source MAC address."""
+
+    destination_mac: str
+    """Its destination MAC address."""
+
+    vlans: list[int]
+    """Its VLAN identifiers, the outermost first."""
+
+    labels: list[int]
+    """Its MPLS labels, the outermost first."""
+
+    length: int
+    """Its length in bytes without FCS."""
+
+    mtu: int
+    """The longest packet that the interface sends, in bytes from the IP header on."""
+
+    originated: bool
+    """Whether the router made it, for example an ICMP error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyTerm:
+    """A term of an access list that a packet matches."""
+
+    interface: str
+    """The interface."""
+
+    direction: str
+    """`input` or `output`."""
+
+    acl: str
+    """The list."""
+
+    term: int
+    """The number of the term in its list, from 1."""
+
+    action: str
+    """`permit` or `deny`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,7 @@ mod tls;
 mod trace;
 mod version;
 mod vxlan;
+mod why;
 
 pub use acl::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, AclTermKey, Acls};
 pub use bond::{Bond, BondMember, Bonds, LacpEnd, LacpPort};
@@ -124,3 +125,4 @@ pub use time::{NotATime, Timestamp};
 pub use trace::{Trace, TraceFilter, TraceRequest, TraceStep, TracedPacket};
 pub use version::Version;
 pub use vxlan::{VxlanTunnel, VxlanTunnels};
+pub use why::{Why, WhyFrame, WhyOutcome, WhyProtocol, WhyRequest, WhyTerm};

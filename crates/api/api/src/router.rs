@@ -13,7 +13,7 @@ use crate::{
     EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib,
     L2fibQuery, Linux, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
     RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
-    Trace, TraceRequest, Version, VxlanTunnels,
+    Trace, TraceRequest, Version, VxlanTunnels, Why, WhyRequest,
 };
 
 /// A router as the API sees it.
@@ -148,6 +148,12 @@ pub trait Router: Send + Sync + 'static {
     /// Flows that are under way. An interface that does not exist is the caller's to refuse.
     fn flows_where(&self, _query: &crate::FlowQuery) -> Result<crate::Flows, ApiError> {
         Err(ApiError::not_available("flows"))
+    }
+
+    /// What would become of a packet. Nothing is sent, counted or learnt.
+    fn why(&self, request: &WhyRequest) -> Result<Why, ApiError> {
+        let _ = request;
+        Err(ApiError::not_available("what would become of a packet"))
     }
 
     /// What traces recorded.

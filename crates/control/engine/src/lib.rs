@@ -54,6 +54,7 @@ mod trial;
 mod tunnels;
 mod views;
 mod waker;
+mod why;
 mod work;
 mod worker;
 

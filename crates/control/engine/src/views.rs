@@ -471,6 +471,10 @@ impl weir_api::Router for Router {
         }))
     }
 
+    fn why(&self, request: &weir_api::WhyRequest) -> Reply<weir_api::Why> {
+        self.control().why(request)
+    }
+
     fn trace_add(&self, request: &weir_api::TraceRequest) -> Reply<()> {
         let mut control = self.control();
         let node = match &request.node {

@@ -160,6 +160,22 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("BITS", Source::Nothing, "bits per second, as 10G"),
     kind("COUNT", Source::Nothing, "how many"),
     kind("N", Source::Nothing, "a number"),
+    kind(
+        "SOURCE_IP",
+        Source::Nothing,
+        "the address that a packet comes from",
+    ),
+    kind(
+        "DESTINATION_IP",
+        Source::Nothing,
+        "the address that a packet goes to",
+    ),
+    kind("HOPS", Source::Nothing, "a number of hops, 0 to 255"),
+    kind(
+        "UDP|TCP|ICMP",
+        Source::Nothing,
+        "the protocol of a packet: `udp`, `tcp` or `icmp`",
+    ),
     kind("BYTES", Source::Nothing, "a number of bytes"),
     kind("STATE", Source::Nothing, "one of the words that are listed"),
     kind("TOPIC", Source::Nothing, "one of the words that are listed"),

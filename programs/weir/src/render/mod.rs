@@ -26,6 +26,7 @@ pub(crate) mod trace;
 pub(crate) mod units;
 pub(crate) mod version;
 pub(crate) mod vxlan;
+pub(crate) mod why;
 
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,7 @@ use crate::{
     ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
     InterfacePatch, Interfaces, L2fib, Linux, Memifs, MplsFib, Neighbors, Page, Pseudowires,
     RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
-    Trace, TraceRequest, Version, VxlanTunnels,
+    Trace, TraceRequest, Version, VxlanTunnels, Why, WhyProtocol, WhyRequest,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -410,6 +410,37 @@ impl Client {
     /// See [`ClientError`].
     pub fn sflow(&self) -> Result<Sflow, ClientError> {
         self.read("/v1/sflow", &[])
+    }
+
+    /// What the router would do with a packet.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn why(&self, request: &WhyRequest) -> Result<Why, ClientError> {
+        let protocol = match request.protocol {
+            WhyProtocol::Udp => "udp",
+            WhyProtocol::Tcp => "tcp",
+            WhyProtocol::Icmp => "icmp",
+        };
+        let numbers = [
+            ("source", request.source.to_string()),
+            ("destination", request.destination.to_string()),
+            ("source_port", request.source_port.to_string()),
+            ("destination_port", request.destination_port.to_string()),
+            ("length", request.length.to_string()),
+            ("ttl", request.ttl.to_string()),
+            ("dont_fragment", request.dont_fragment.to_string()),
+        ];
+        let mut query = vec![
+            ("protocol", Some(protocol)),
+            ("interface", request.interface.as_deref()),
+        ];
+        query.extend(
+            numbers
+                .iter()
+                .map(|(key, value)| (*key, Some(value.as_str()))),
+        );
+        self.read("/v1/why", &query)
     }
 
     /// What traces recorded.

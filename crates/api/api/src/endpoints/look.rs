@@ -14,7 +14,7 @@ use crate::endpoints::parameters::{
 use crate::{
     AclQuery, AclTermKey, AdjacencyQuery, ApiError, Destinations, DropCounter, ErrorCode, Errors,
     InterfaceQuery, L2fibKey, L2fibQuery, NeighborKey, NeighborQuery, Page, RouteKey, RouteQuery,
-    Router,
+    Router, WhyRequest,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
@@ -370,6 +370,11 @@ pub(super) fn flows(router: &dyn Router, request: &Request) -> Text {
 pub(super) fn sflow(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     json(&router.sflow()?)
+}
+
+pub(super) fn why(router: &dyn Router, request: &Request) -> Text {
+    let asked: WhyRequest = query(request)?;
+    json(&router.why(&asked)?)
 }
 
 pub(super) fn trace(router: &dyn Router, request: &Request) -> Text {

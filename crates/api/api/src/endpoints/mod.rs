@@ -23,7 +23,7 @@ use crate::{
     ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
     Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Memifs, MplsFib, Neighbors, Page,
     Pseudowires, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow,
-    SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels,
+    SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why,
 };
 use crate::{Flows, Ipfix};
 
@@ -421,6 +421,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get::<Flows>("/v1/flows", "Flows that are under way.", look::flows)
         .query(parameters::FLOWS)
         .errors(&[NotFound, NotAvailable]),
+    get::<Why>(
+        "/v1/why",
+        "What the router would do with a packet, and why. Nothing is sent, counted or learnt.",
+        look::why,
+    )
+    .query(parameters::WHY)
+    .errors(&[NotFound, NotAvailable]),
     get::<Trace>(
         "/v1/trace",
         "Armed traces and recorded packets.",

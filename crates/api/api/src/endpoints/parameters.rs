@@ -136,6 +136,43 @@ pub(super) const ROUTES: &[Parameter] = &[
     LIMIT,
     AFTER,
 ];
+pub(super) const WHY: &[Parameter] = &[
+    text("source", "Its source address; required."),
+    text("destination", "Its destination address; required."),
+    Parameter {
+        name: "protocol",
+        sentence: "Its protocol; UDP when absent.",
+        kind: ParameterKind::Words(&["udp", "tcp", "icmp"]),
+    },
+    number(
+        "source_port",
+        "Its source port, or the identifier of an echo request.",
+        (0, 65_535),
+        Some(49_152),
+    ),
+    number(
+        "destination_port",
+        "Its destination port, or the sequence number of an echo request.",
+        (0, 65_535),
+        Some(33_434),
+    ),
+    text(
+        "interface",
+        "The interface on which it is received; that of the route to its source when absent.",
+    ),
+    number(
+        "length",
+        "Its length in bytes, from the IP header on.",
+        (48, 9000),
+        Some(100),
+    ),
+    number("ttl", "Its time to live or hop limit.", (0, 255), Some(64)),
+    Parameter {
+        name: "dont_fragment",
+        sentence: "Whether IPv4 forbids to fragment it.",
+        kind: ParameterKind::Switch,
+    },
+];
 pub(super) const FLOWS: &[Parameter] = &[
     text(
         "prefix",
