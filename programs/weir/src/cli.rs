@@ -193,9 +193,9 @@ The scripts ask `weir` itself for each word, so that names of interfaces, nodes 
 completed from the running router.";
 
 const EXEC_NOTES: &str = "\
-A line is a command as in the shell, shortened words included. Blank lines, what follows a # at the
-beginning of a word, and VPP's comment { … } are skipped. The first command that fails ends it, told
-with its line, and its exit code is the whole's.
+A line is a command as in the shell, with shortened words and filters (`| match PATTERN`, `| count`).
+Blank lines, what follows a # at the beginning of a word, and VPP's comment { … } are skipped. The first
+command that fails ends it; its line is printed, and its exit code is returned.
 
 Examples:
   weir exec morning.weir

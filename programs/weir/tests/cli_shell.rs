@@ -121,8 +121,13 @@ struct Terminal {
 
 impl Terminal {
     fn open(place: &Place, socket: &Path) -> Self {
+        Self::open_with(place, socket, 40, "cat")
+    }
+
+    /// A terminal of so many rows, with this pager.
+    fn open_with(place: &Place, socket: &Path, rows: u16, pager: &str) -> Self {
         let line = format!(
-            "stty cols 100 rows 40; exec {WEIR} --socket {}",
+            "stty cols 100 rows {rows}; exec {WEIR} --socket {}",
             socket.display()
         );
         let mut script = Command::new("script");
@@ -130,6 +135,7 @@ impl Terminal {
             .args(["-qefc", &line, "/dev/null"])
             .env("TERM", "xterm")
             .env("HOME", &place.folder)
+            .env("PAGER", pager)
             .env("NO_COLOR", "1");
         script
             .env_remove("XDG_STATE_HOME")
@@ -335,6 +341,37 @@ fn words_may_be_shortened() {
         terminal.expect(wanted);
         terminal.prompt();
     }
+}
+
+#[test]
+fn output_is_filtered_and_paged() {
+    let (place, router, mut terminal) = shell();
+    for (line, wanted) in [
+        ("sh int | match wan | count", "Count: 1 lines"),
+        ("sh int | except lan | last 1", "wan "),
+        ("sh ver | json | match version", "\"version\":"),
+        ("sh int | grep x", "not by `grep`"),
+        ("| count", "a command is missing"),
+    ] {
+        terminal.press(&format!("{line}\r"));
+        terminal.expect(&format!("{line}\n"));
+        terminal.expect(wanted);
+        terminal.prompt();
+    }
+    drop(terminal);
+    let mut terminal = Terminal::open_with(&place, &place.socket(), 3, "sed s/^/paged:/");
+    terminal.press("show interface\r");
+    terminal.expect("paged:");
+    terminal.prompt();
+    terminal.press("show interface | no-more\r");
+    let before = terminal.expect("to the world");
+    assert!(!before.contains("paged:"), "{before}");
+    terminal.prompt();
+    // What fits the terminal is not paged.
+    terminal.press("show interface | count\r");
+    let before = terminal.expect("Count: ");
+    assert!(!before.contains("paged:"), "{before}");
+    drop((terminal, router));
 }
 
 #[test]

@@ -100,7 +100,9 @@ const HEAD: &str = "\
 <!-- Written from the table of commands of the crate `weir`; `UPDATE_GOLDEN=1 cargo test -p weir --bin weir` rewrites it. -->
 
 `weir` alone, on a terminal, opens a shell: the same commands without the `weir`, Tab for words and names,
-`?` for what may follow, `quit` to leave. Everywhere words may be shortened as long as they are clear
+`?` for what may follow, `quit` to leave. Behind a command the shell and `weir exec` take filters: `| match PATTERN`,
+`| except PATTERN`, `| last N`, `| count`, `| json`. Output that is longer than the terminal goes through `$PAGER` or
+`less`; `| no-more` prevents that. Everywhere words may be shortened as long as they are clear
 (`weir sh int`), and `--json` prints JSON instead of text for people. `weir completions` and `weir man` write
 what this page has for bash, zsh, fish and man.
 ";

@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use super::objects::Objects;
+use super::pipes::{self, Filtered, Pipe};
 use super::{Meaning, NotUnderstood, interpret, shell_tree, split};
 use crate::cli::{Cli, Command, ExecArgs, Where};
 use crate::dispatch;
@@ -47,11 +48,12 @@ pub(crate) fn execute(
         in_comment: false,
     };
     let mut first_failure = None;
-    while let Some(words) = script.next_command()? {
+    while let Some((words, pipes)) = script.next_command()? {
+        let json = json || pipes::is_json(&pipes);
         let outcome = match interpret(&tree, words, &objects, at, json) {
             Ok(Meaning::Quit) => break,
             Ok(Meaning::Help) => Ok(()),
-            Ok(Meaning::Command(cli)) => one(*cli, args.depth, to),
+            Ok(Meaning::Command(cli)) => one(*cli, args.depth, &pipes, to),
             Err(trouble) => Err(not_understood(&trouble)),
         };
         match outcome {
@@ -71,11 +73,17 @@ pub(crate) fn execute(
     first_failure.map_or(Ok(()), |code| Err(Failure::Told(code)))
 }
 
-fn one(mut cli: Cli, depth: u8, to: &mut dyn Write) -> Result<(), Failure> {
+fn one(mut cli: Cli, depth: u8, pipes: &[Pipe], to: &mut dyn Write) -> Result<(), Failure> {
     if let Some(Command::Exec(inner)) = &mut cli.command {
         inner.depth = depth + 1;
     }
-    dispatch::execute(&cli, to)
+    if !pipes::filters(pipes) {
+        return dispatch::execute(&cli, to);
+    }
+    let mut filtered = Filtered::new(pipes, to);
+    let outcome = dispatch::execute(&cli, &mut filtered);
+    let ended = filtered.end().map_err(Failure::from);
+    outcome.and(ended)
 }
 
 fn not_understood(trouble: &NotUnderstood) -> Failure {
@@ -108,16 +116,17 @@ struct Script {
 }
 
 impl Script {
-    /// The words of the next line that has a command.
-    fn next_command(&mut self) -> Result<Option<Vec<String>>, Failure> {
+    /// The words of the next line that has a command, and the filters on its output.
+    fn next_command(&mut self) -> Result<Option<(Vec<String>, Vec<Pipe>)>, Failure> {
         while let Some(line) = self.next_line()? {
-            let text = self.without_comment(&line);
-            let split = split::split(text.trim());
+            let text = self.without_comment(&line).trim();
+            let split = split::split(text);
             if split.end == split::End::Open {
                 return Err(self.wrong("quotes that nobody closed, or a lone backslash at the end"));
             }
             if !split.words.is_empty() {
-                return Ok(Some(split.words));
+                let apart = pipes::apart(text, split);
+                return apart.map(Some).map_err(|what| self.wrong(&what));
             }
         }
         if self.in_comment {

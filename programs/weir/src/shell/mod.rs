@@ -16,6 +16,8 @@ mod editor;
 pub(crate) mod exec;
 mod help;
 mod objects;
+mod pager;
+mod pipes;
 pub(crate) mod split;
 mod suggest;
 mod tree;
@@ -26,8 +28,8 @@ mod tests;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -40,6 +42,7 @@ use crate::failure::{Failure, USAGE};
 use crate::render::Screen;
 use editor::{Editor, Typed};
 use objects::Objects;
+use pipes::{Filtered, Pipe};
 pub(crate) use tree::takes_value;
 use tree::{Ambiguous, Position};
 
@@ -206,12 +209,21 @@ impl Shell {
             Failure::said("quotes that nobody closed, or a lone backslash at the end").tell("weir");
             return Ok(true);
         }
-        match interpret(&self.tree, split.words, &self.objects, &self.at, self.json) {
+        let (words, pipes) = match pipes::apart(line, split) {
+            Ok(apart) => apart,
+            Err(what) => {
+                Failure::Coded(USAGE, what).tell("weir");
+                return Ok(true);
+            }
+        };
+        let json = self.json || pipes::is_json(&pipes);
+        match interpret(&self.tree, words, &self.objects, &self.at, json) {
             Ok(Meaning::Quit) => return Ok(false),
-            Ok(Meaning::Help) => io::stdout().write_all(
-                help::help(&self.tree, "", &self.objects, &Screen::of_stdout()).as_bytes(),
-            )?,
-            Ok(Meaning::Command(cli)) => self.interrupts.run(*cli),
+            Ok(Meaning::Help) => {
+                let help = help::help(&self.tree, "", &self.objects, &Screen::of_stdout());
+                write!(io::stdout(), "{help}{}", pipes::HELP)?;
+            }
+            Ok(Meaning::Command(cli)) => self.interrupts.run(*cli, &pipes),
             Err(NotUnderstood::Ambiguous(ambiguous)) => {
                 Failure::Coded(USAGE, ambiguous.to_string()).tell("weir")
             }
@@ -271,15 +283,26 @@ fn interpret(
 }
 
 impl Interrupts {
-    /// Does a command until it ends or Ctrl-C is pressed.
-    fn run(&mut self, cli: Cli) {
+    /// Does a command until it ends or Ctrl-C is pressed. Long output goes through a pager.
+    fn run(&mut self, cli: Cli, pipes: &[Pipe]) {
         let given_up = Arc::new(AtomicBool::new(false));
         let (end, mut ended) = tokio::sync::oneshot::channel();
-        let mut output = BufWriter::new(Output {
+        let is_paged = pager::is_wanted(&cli, pipes);
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let output = Output {
             given_up: Arc::clone(&given_up),
-        });
+            kept: is_paged.then(|| Arc::clone(&kept)),
+        };
+        let pipes = pipes.to_vec();
         let work = move || {
-            let outcome = dispatch::execute(&cli, &mut output);
+            let mut output = BufWriter::new(output);
+            let outcome = if pipes::filters(&pipes) {
+                let mut filtered = Filtered::new(&pipes, &mut output);
+                let outcome = dispatch::execute(&cli, &mut filtered);
+                outcome.and(filtered.end().map_err(Failure::from))
+            } else {
+                dispatch::execute(&cli, &mut output)
+            };
             let flushed = output.flush().map_err(Failure::from);
             let _ = output.into_parts();
             // Nobody waits any more: nobody is to be told.
@@ -298,6 +321,12 @@ impl Interrupts {
                 _ = interrupt.recv() => tokio::time::timeout(GRACE, &mut ended).await.ok(),
             }
         });
+        if outcome.is_some() && is_paged {
+            let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+            if let Err(error) = pager::show(&kept) {
+                Failure::said(error).tell("weir");
+            }
+        }
         match outcome {
             None => {
                 given_up.store(true, Ordering::Release);
@@ -315,15 +344,28 @@ impl Interrupts {
 /// Standard output, until nobody waits for the command any more.
 struct Output {
     given_up: Arc<AtomicBool>,
+    /// Where output is kept for a pager.
+    kept: Option<Arc<Mutex<Vec<u8>>>>,
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.given_up.load(Ordering::Acquire) {
-            Err(ErrorKind::BrokenPipe.into())
-        } else {
-            io::stdout().write(bytes)
+            return Err(ErrorKind::BrokenPipe.into());
         }
+        let Some(kept) = &self.kept else {
+            return io::stdout().write(bytes);
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() + bytes.len() > pager::MOST {
+            // Too long to keep: it goes to the terminal as it comes.
+            io::stdout().write_all(&std::mem::take(&mut *kept))?;
+            drop(kept);
+            self.kept = None;
+            return io::stdout().write(bytes);
+        }
+        kept.extend_from_slice(bytes);
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
