@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use super::objects::Objects;
-use super::pipes::{self, Filtered, Pipe};
+use super::pipes::{self, Filtered, Pipe, Piped};
 use super::{Meaning, NotUnderstood, interpret, shell_tree, split};
 use crate::cli::{Cli, Command, ExecArgs, Where};
 use crate::dispatch;
@@ -117,7 +117,7 @@ struct Script {
 
 impl Script {
     /// The words of the next line that has a command, and the filters on its output.
-    fn next_command(&mut self) -> Result<Option<(Vec<String>, Vec<Pipe>)>, Failure> {
+    fn next_command(&mut self) -> Result<Option<Piped>, Failure> {
         while let Some(line) = self.next_line()? {
             let text = self.without_comment(&line).trim();
             let split = split::split(text);

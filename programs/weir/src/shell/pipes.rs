@@ -25,6 +25,9 @@ pub(crate) enum Pipe {
     NoMore,
 }
 
+/// A command's words, and the filters on its output.
+pub(crate) type Piped = (Vec<String>, Vec<Pipe>);
+
 /// The words of the help.
 pub(crate) const HELP: &str = "\
 Behind a command:
@@ -37,7 +40,7 @@ Behind a command:
 ";
 
 /// The words of the command, and the filters behind it. `line` is what was split.
-pub(crate) fn apart(line: &str, split: Split) -> Result<(Vec<String>, Vec<Pipe>), String> {
+pub(crate) fn apart(line: &str, split: Split) -> Result<Piped, String> {
     let Split { words, starts, .. } = split;
     let is_bar = |place: &usize| {
         words.get(*place).is_some_and(|word| word == "|")
