@@ -65,6 +65,16 @@ fn the_demo_shows_flows_and_drops_and_ends_with_q() {
     ] {
         wait_for(part);
     }
+    // Enter: the tables behind the selected flow, and what becomes of a packet of it.
+    child.0.stdin.as_mut().unwrap().write_all(b"\r").unwrap();
+    for part in [
+        "route      ",
+        "adjacency",
+        "verdict    ",
+        "ACL      none applies",
+    ] {
+        wait_for(part);
+    }
     child.0.stdin.as_mut().unwrap().write_all(b"q").unwrap();
     wait_for("packets came in");
     assert!(child.0.wait().unwrap().success());

@@ -8,7 +8,7 @@ use weir_engine::Router;
 use crate::demo::collector::{Collector, FlowCollector};
 use crate::demo::stage::{BROKEN_NEXT_HOP, BROKEN_PREFIX};
 use crate::demo::summary::{expected_error, true_packets};
-use crate::top::{Lookup, Reading, Source, local_reading};
+use crate::top::{Lookup, Reading, Source, local_reading, packet_of};
 
 /// Reads the demo's router.
 pub(crate) struct DemoSource {
@@ -39,6 +39,9 @@ impl Source for DemoSource {
         Ok(Lookup {
             routes: self.router.routes_where(&routes).map_err(said)?.routes,
             neighbors,
+            why: packet_of(flow)
+                .and_then(|packet| self.router.why(&packet).ok())
+                .map(Box::new),
         })
     }
 

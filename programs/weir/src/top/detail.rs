@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use weir_api::Adjacency;
+use weir_api::{Adjacency, Why, WhyOutcome};
 
 use super::draw::{destination, protocol, source};
 use super::reading::Lookup;
@@ -37,7 +37,12 @@ pub(crate) fn lines(flow: &FlowRate, lookup: &Result<Lookup, String>) -> Vec<Str
     ];
     match lookup {
         Err(error) => lines.push(format!("the tables could not be read: {error}")),
-        Ok(lookup) => tables(lookup, it.next_hop.as_ref(), &mut lines),
+        Ok(lookup) => {
+            tables(lookup, it.next_hop.as_ref(), &mut lines);
+            if let Some(why) = &lookup.why {
+                verdict(why, &mut lines);
+            }
+        }
     }
     lines
 }
@@ -83,6 +88,30 @@ fn tables(lookup: &Lookup, next_hop: Option<&std::net::IpAddr>, lines: &mut Vec<
             or_dash(neighbor.mac.as_ref()),
             neighbor.state
         ));
+    }
+}
+
+/// What becomes of a packet of the flow now, and the access-list terms that decide.
+fn verdict(why: &Why, lines: &mut Vec<String>) {
+    let word = match why.outcome {
+        WhyOutcome::Forwarded => "forwarded",
+        WhyOutcome::Dropped => "dropped",
+        WhyOutcome::Held => "held",
+        WhyOutcome::Received => "received",
+    };
+    let reason = why
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(": {reason}"));
+    lines.push(format!("verdict    {word}{reason}"));
+    for term in &why.acl_terms {
+        lines.push(format!(
+            "  ACL      {} term {} on {} {}: {}",
+            term.acl, term.term, term.interface, term.direction, term.action
+        ));
+    }
+    if why.acl_terms.is_empty() {
+        lines.push("  ACL      none applies".to_owned());
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State) {
 const HELP: [&str; 8] = [
     "Tab, Shift-Tab   next table, table before",
     "Up, Down, j, k   select a row",
-    "Enter            route, adjacency and neighbour of the selected flow",
+    "Enter            route, adjacency, neighbour and ACL verdict of a flow",
     "b, p             sort flows by bits or packets a second",
     "Space            pause and continue",
     "h, ?             these keys",

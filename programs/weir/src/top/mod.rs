@@ -16,7 +16,7 @@ mod state;
 mod tests;
 
 pub(crate) use plain::lines;
-pub(crate) use reading::{Lookup, Reading, Source, local_reading};
+pub(crate) use reading::{Lookup, Reading, Source, local_reading, packet_of};
 pub(crate) use screen::run;
 pub(crate) use state::State;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use weir_api::{
     Client, ClientError, DropCounter, FlowEntry, FlowMeasure, FlowQuery, Interface, Neighbor,
-    Route, Router, Runtime, Totals, Version,
+    Route, Router, Runtime, Totals, Version, Why, WhyProtocol, WhyRequest,
 };
 
 /// Flows that one reading takes. Rates are ranked among these.
@@ -38,6 +38,26 @@ pub(crate) struct Lookup {
     pub(crate) routes: Vec<Route>,
     /// Neighbours on the interface by which the flow leaves.
     pub(crate) neighbors: Vec<Neighbor>,
+    /// What the router would do with a packet of the flow now.
+    pub(crate) why: Option<Box<Why>>,
+}
+
+/// A packet of a flow, for the question what becomes of it. `None` for protocols that cannot be asked for.
+pub(crate) fn packet_of(flow: &FlowEntry) -> Option<WhyRequest> {
+    let protocol = match flow.protocol? {
+        6 => WhyProtocol::Tcp,
+        17 => WhyProtocol::Udp,
+        1 | 58 => WhyProtocol::Icmp,
+        _ => return None,
+    };
+    let request = WhyRequest::new(flow.source.parse().ok()?, flow.destination.parse().ok()?);
+    Some(WhyRequest {
+        protocol,
+        source_port: flow.source_port.unwrap_or_default(),
+        destination_port: flow.destination_port.unwrap_or_default(),
+        interface: flow.input.clone(),
+        ..request
+    })
 }
 
 /// A router that can be read.
@@ -115,6 +135,10 @@ impl Source for RemoteSource {
                 Some(output) => self.client.neighbors(Some(output)).map_err(said)?.neighbors,
                 None => Vec::new(),
             },
+            // An older router, or an interface that receives nothing by itself: the rest is shown all the same.
+            why: packet_of(flow)
+                .and_then(|packet| self.client.why(&packet).ok())
+                .map(Box::new),
         })
     }
 }
