@@ -1,7 +1,10 @@
 //! Frames written out by hand, and the payloads in them; and every cut of each.
 
 use proptest::prelude::*;
-use weir_flowfmt::sflow::capture::{ETHERNET, LINUX_SLL, LINUX_SLL2, RAW, datagrams, udp_payload};
+use weir_flowfmt::sflow::capture::{
+    ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, LOOP, NULL, RAW, UdpReader, cut_datagram,
+    datagrams, udp_payload,
+};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -17,6 +20,105 @@ const V4_OPTIONS: &str = "4600 0024 0000 2000 40 11 0000 c0000201 c6336402 01010
 const V6: &str =
     "60000000 000c 11 40 20010db8000000000000000000000001 20010db8000000000000000000000002";
 const MACS: &str = "020000000002 020000000001";
+
+/// A header of IPv4 with this protocol, from 203.0.113.1 to 203.0.113.2; its length is left to the sender's hardware.
+fn outer(protocol: u8) -> String {
+    format!("4500 0000 0000 4000 40 {protocol:02x} 0000 cb007101 cb007102")
+}
+
+/// A fragment of IPv4 with this identification and word of flags and offset, and padding of Ethernet.
+fn fragment4(id: u16, word: u16, octets: &[u8]) -> Vec<u8> {
+    let mut frame = hex(&format!("{MACS} 0800 {V4}"));
+    frame[16..18].copy_from_slice(&(20 + octets.len() as u16).to_be_bytes());
+    frame[18..20].copy_from_slice(&id.to_be_bytes());
+    frame[20..22].copy_from_slice(&word.to_be_bytes());
+    frame.extend(octets);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// A UDP datagram of so many octets.
+fn long_datagram(octets: usize) -> Vec<u8> {
+    let mut datagram = hex("1389 18c7 0000 0000");
+    datagram.extend((8..octets).map(|place| place as u8));
+    datagram[4..6].copy_from_slice(&(octets as u16).to_be_bytes());
+    datagram
+}
+
+#[test]
+fn fragments_are_put_together() {
+    let datagram = long_datagram(1500);
+    let parts = [(0x2000, 0..600), (0x2000, 600..1200), (0, 1200..1500)];
+    let frames: Vec<Vec<u8>> = parts
+        .iter()
+        .map(|(flags, part)| fragment4(7, flags | (part.start / 8) as u16, &datagram[part.clone()]))
+        .collect();
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]] {
+        let mut reader = UdpReader::new();
+        for (turn, place) in order.iter().enumerate() {
+            // Of another packet, and the same one again.
+            assert_eq!(
+                reader.read(9, ETHERNET, &fragment4(8, 0x2001, &[1; 16])),
+                None
+            );
+            let found = reader.read(turn as u64, ETHERNET, &frames[*place]);
+            let found = found.map(|found| found.payload.to_vec());
+            assert_eq!(
+                found,
+                (turn == 2).then(|| datagram[8..].to_vec()),
+                "{order:?}"
+            );
+            if turn < 2 {
+                assert_eq!(reader.read(9, ETHERNET, &frames[*place]), None);
+            }
+        }
+        assert_eq!(reader.finish(), (Vec::new(), 1));
+    }
+    // IPv6, from the fragment header on.
+    let frame6 = |word: u16, octets: &[u8]| {
+        let mut frame = hex(&V6.replacen("11 40", "2c 40", 1));
+        frame[4..6].copy_from_slice(&(8 + octets.len() as u16).to_be_bytes());
+        frame.extend([17, 0]);
+        frame.extend(word.to_be_bytes());
+        frame.extend([0, 0, 0, 9]);
+        [&frame, octets].concat()
+    };
+    let mut reader = UdpReader::new();
+    assert_eq!(reader.read(1, RAW, &frame6(600, &datagram[600..])), None);
+    let first = frame6(1, &datagram[..600]);
+    let found = reader.read(2, RAW, &first).unwrap();
+    assert_eq!(found.payload, &datagram[8..]);
+    assert_eq!(found.source.to_string(), "[2001:db8::1]:5001");
+    assert_eq!(reader.finish(), (Vec::new(), 0));
+}
+
+/// What does not become whole is reported, and the number of packets that wait is bounded.
+#[test]
+fn fragments_that_do_not_become_whole() {
+    let datagram = long_datagram(1500);
+    let mut reader = UdpReader::new();
+    assert_eq!(
+        reader.read(3, ETHERNET, &fragment4(1, 0x2000, &datagram[..800])),
+        None
+    );
+    let (cut, lost) = reader.finish();
+    let [(3, octets, ends)] = cut.as_slice() else {
+        panic!("{cut:?}")
+    };
+    assert_eq!(lost, 0);
+    assert_eq!(
+        cut_datagram(octets, *ends).unwrap().payload,
+        &datagram[8..800]
+    );
+    for id in 0..1000 {
+        assert_eq!(
+            reader.read(3, ETHERNET, &fragment4(id, 0x2000, &datagram[..800])),
+            None
+        );
+    }
+    let (cut, lost) = reader.finish();
+    assert_eq!((cut.len(), lost), (64, 936));
+}
 
 #[test]
 fn every_link_type_and_header_gives_the_payload() {
@@ -52,6 +154,31 @@ fn every_link_type_and_header_gives_the_payload() {
         ),
         (RAW, format!("{V4} {UDP}"), v4),
         (RAW, format!("{V6} {UDP}"), v6),
+        (IPV4, format!("{V4} {UDP}"), v4),
+        (IPV6, format!("{V6} {UDP}"), v6),
+        (NULL, format!("02000000 {V4} {UDP}"), v4),
+        (LOOP, format!("00000018 {V6} {UDP}"), v6),
+        // GRE with key and sequence number; Ethernet in GRE; IPv6 in IPv4; IPv4 in IPv6 in GRE.
+        (
+            RAW,
+            format!("{} 3000 0800 00000007 00000001 {V4} {UDP}", outer(47)),
+            v4,
+        ),
+        (
+            RAW,
+            format!("{} 0000 6558 {MACS} 8100 0007 86dd {V6} {UDP}", outer(47)),
+            v6,
+        ),
+        (RAW, format!("{} {V6} {UDP}", outer(41)), v6),
+        (
+            RAW,
+            format!(
+                "{} 0000 86dd {} {V4} {UDP}",
+                outer(47),
+                V6.replacen("000c 11", "0020 04", 1)
+            ),
+            v4,
+        ),
     ];
     for (link_type, text, addresses) in frames {
         let mut frame = hex(&text);
@@ -126,10 +253,14 @@ fn what_is_no_udp_gives_nothing() {
 
 proptest! {
     #[test]
-    fn anything_is_survived(link_type in prop::sample::select(vec![ETHERNET, LINUX_SLL, LINUX_SLL2, RAW]), head in prop::sample::select(vec![String::new(), V6.replacen("11 40", "00 40", 1), V4.to_owned(), format!("{MACS} 86dd {}", V6.replacen("11 40", "33 40", 1))]), tail in proptest::collection::vec(any::<u8>(), 0..120)) {
+    fn anything_is_survived(link_type in prop::sample::select(vec![ETHERNET, LINUX_SLL, LINUX_SLL2, RAW, NULL, LOOP, IPV4, IPV6]), head in prop::sample::select(vec![String::new(), V6.replacen("11 40", "00 40", 1), V4.to_owned(), format!("{MACS} 86dd {}", V6.replacen("11 40", "33 40", 1))]), tail in proptest::collection::vec(any::<u8>(), 0..120)) {
         let mut frame = hex(&head);
         frame.extend_from_slice(&tail);
         let _ = udp_payload(link_type, &frame);
+        let mut reader = UdpReader::new();
+        let _ = reader.read(1, link_type, &frame);
+        let _ = reader.read(2, link_type, &frame);
+        let _ = reader.finish();
     }
 }
 

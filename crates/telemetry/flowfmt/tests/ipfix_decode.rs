@@ -391,9 +391,16 @@ fn what_lies_is_told_with_its_place() {
             ipfix(0, &[(3, &[1, 0, 0, 1, 0, 2, 0, 4, 0, 1])]),
             "20 10 Scopes(256, 2, 1)",
         ),
+        // A record of 16 octets, and eight that are neither a record nor padding.
         (
-            ipfix(0, &[(2, TEMPLATE), (256, &[17, 0, 53, 9])]),
-            "39 1 Padding { template: 256, left: 1 }",
+            ipfix(
+                0,
+                &[
+                    (2, &[1, 0, 0, 1, 0, 27, 0, 16]),
+                    (256, &[&[9; 16][..], &[0, 0, 0, 0, 0, 0, 0, 1]].concat()),
+                ],
+            ),
+            "48 8 Padding { template: 256, left: 8 }",
         ),
         (
             ipfix(0, &[(2, &[1, 0, 0, 1, 0, 82, 255, 255]), (256, &[2, 65])]),
@@ -625,5 +632,21 @@ proptest! {
         let mut collector = Collector::new();
         collector.read(exporter(), &message, &mut |item| if let Item::Undecoded(what) = item { assert!(what.offset + what.octets <= length) });
         collector.finish(&mut |_| {});
+    }
+}
+
+/// RFC 7011, 3.3.1: padding should be zero. What is not is ignored as well.
+#[test]
+fn padding_of_any_value_is_ignored() {
+    for padding in 0..8 {
+        let records = [&[9; 16][..], &[0xaa; 7][..padding]].concat();
+        let message = ipfix(0, &[(2, &[1, 0, 0, 1, 0, 27, 0, 16]), (256, &records)]);
+        let mut collector = Collector::new();
+        let lines = told(&mut collector, &message);
+        assert_eq!(
+            (collector.totals().records, collector.totals().undecoded),
+            (1, 0),
+            "{lines:?}"
+        );
     }
 }

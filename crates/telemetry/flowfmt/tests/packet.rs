@@ -179,3 +179,24 @@ proptest! {
         decode(protocol, &tail);
     }
 }
+
+/// A header of IP that says of itself that it is none.
+#[test]
+fn what_is_no_ip_is_not_decoded_as_ip() {
+    for (protocol, header) in [
+        (11, IPV4_UDP.replacen("45", "44", 1)),
+        (11, IPV4_UDP.replacen("45", "65", 1)),
+        (
+            1,
+            format!("{MACS} 0800 {}", IPV4_UDP.replacen("45", "40", 1)),
+        ),
+        (12, IPV6.replacen("6b", "4b", 1)),
+        (12, IPV4_UDP.to_owned() + &"00".repeat(20)),
+    ] {
+        let packet = decode(protocol, &hex(&header));
+        assert!(
+            packet.ip.is_none() && packet.transport.is_none(),
+            "{header}"
+        );
+    }
+}

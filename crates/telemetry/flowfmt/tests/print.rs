@@ -76,6 +76,7 @@ fn same(printed: &str, expected: &str) {
 fn each_record_is_what_sflowtool_prints() {
     let columns: Vec<String> = COLUMNS.split(',').map(str::to_owned).collect();
     let formats = [
+        (Format::Line, include_str!("sflowtool/records.line.txt")),
         (Format::Text, include_str!("sflowtool/records.txt")),
         (Format::Json, include_str!("sflowtool/records.json.txt")),
         (
@@ -101,6 +102,24 @@ fn each_record_is_what_sflowtool_prints() {
         &print(Format::PrettyJson, &last).0,
         include_str!("sflowtool/pretty.txt"),
     );
+}
+
+/// Counters 0:2200 in full, and strings that are empty.
+#[test]
+fn empty_strings_and_old_counters_are_what_sflowtool_prints() {
+    let formats = [
+        (Format::Text, include_str!("sflowtool/more.txt")),
+        (Format::Json, include_str!("sflowtool/more.json.txt")),
+    ];
+    for (format, expected) in formats {
+        let mut printed = String::new();
+        for datagram in include_str!("sflowtool/more.hex").lines().map(hex) {
+            let (output, error) = print(format, &datagram);
+            assert_eq!(error, None, "{output}");
+            printed += &output;
+        }
+        same(&printed, expected);
+    }
 }
 
 const COLUMNS: &str = "srcIP,dstIP,inputPort,ifName,nextHop,in_vlan,unixSecondsUTC,agent,discardReason,\

@@ -1,16 +1,26 @@
 //! UDP payloads out of captured frames, so that recorded sFlow can be decoded.
 //!
-//! Reads Ethernet, Linux "cooked" captures (versions 1 and 2, what capturing on `any` gives) and bare
-//! IP; VLAN tags; IPv4 with options; IPv6 with extension headers. Later fragments have no UDP header
-//! and give nothing, a first fragment gives what it has. A frame that was cut when captured gives the
-//! payload that is left of it: it is the decoder's to say what is missing.
+//! Reads Ethernet, Linux "cooked" captures (versions 1 and 2, what capturing on `any` gives), BSD loopback and bare
+//! IP; VLAN tags; IPv4 with options; IPv6 with extension headers; IP and Ethernet in GRE, IP in IP.
+//! [`udp_payload`] keeps nothing between frames: later fragments have no UDP header and give nothing, a first fragment
+//! gives what it has. A [`UdpReader`] puts fragments together. A frame that was cut when captured gives the
+//! payload that is left of it: the decoder reports what is missing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::decode::Datagram;
+pub use super::fragments::{CutDatagram, UdpReader, cut_datagram};
 
 /// `LINKTYPE_ETHERNET`: frames from the destination MAC on.
 pub const ETHERNET: u32 = 1;
+/// `LINKTYPE_NULL`: BSD loopback, an address family of four octets before the IP header.
+pub const NULL: u32 = 0;
+/// `LINKTYPE_LOOP`: the same of OpenBSD.
+pub const LOOP: u32 = 108;
+/// `LINKTYPE_IPV4` and `LINKTYPE_IPV6`: packets from the IP header on.
+pub const IPV4: u32 = 228;
+/// See [`IPV4`].
+pub const IPV6: u32 = 229;
 /// `LINKTYPE_RAW`: packets from the IP header on.
 pub const RAW: u32 = 101;
 /// `LINKTYPE_LINUX_SLL`: Linux cooked capture.
@@ -20,6 +30,8 @@ pub const LINUX_SLL2: u32 = 276;
 
 /// IPv6 extension headers looked behind before giving up.
 const MAX_EXTENSIONS: usize = 16;
+/// Tunnel headers in front of the packet that is looked for.
+const MAX_TUNNELS: usize = 4;
 
 /// A UDP datagram found in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +47,72 @@ pub struct UdpPayload<'a> {
 /// The UDP datagram in a frame of this link type (as numbered in capture files), if there is one.
 #[must_use]
 pub fn udp_payload(link_type: u32, frame: &[u8]) -> Option<UdpPayload<'_>> {
-    match link_type {
+    transport(link_type, frame)?.udp()
+}
+
+/// What an IP packet carries, behind tunnel headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transport<'a> {
+    pub(super) source: IpAddr,
+    pub(super) destination: IpAddr,
+    pub(super) protocol: u8,
+    /// Identification, offset in octets, and whether more follows; `None` of whole packets.
+    pub(super) fragment: Option<(u32, usize, bool)>,
+    pub(super) octets: &'a [u8],
+}
+
+impl<'a> Transport<'a> {
+    fn udp(&self) -> Option<UdpPayload<'a>> {
+        let is_first = self.fragment.is_none_or(|(_, offset, _)| offset == 0);
+        (is_first && self.protocol == 17)
+            .then(|| udp(self.source, self.destination, self.octets))?
+    }
+}
+
+/// The packet in a frame, behind tunnel headers.
+pub(super) fn transport(link_type: u32, frame: &[u8]) -> Option<Transport<'_>> {
+    let mut found = match link_type {
         ETHERNET => tagged(word(frame, 12)?, frame.get(14..)?),
         // Protocol in the last two of 16 octets, or in the first two of 20.
         LINUX_SLL => tagged(word(frame, 14)?, frame.get(16..)?),
         LINUX_SLL2 => tagged(word(frame, 0)?, frame.get(20..)?),
-        RAW => match frame.first()? >> 4 {
-            4 => ipv4(frame),
-            6 => ipv6(frame),
-            _ => None,
-        },
+        NULL | LOOP => ip(frame.get(4..)?),
+        RAW | IPV4 | IPV6 => ip(frame),
+        _ => None,
+    }?;
+    for _ in 0..MAX_TUNNELS {
+        if found.fragment.is_some() {
+            break;
+        }
+        found = match found.protocol {
+            4 | 41 => ip(found.octets)?,
+            47 => gre(found.octets)?,
+            _ => break,
+        };
+    }
+    Some(found)
+}
+
+/// What GRE carries (RFC 2784, RFC 2890): IP, or Ethernet.
+fn gre(packet: &[u8]) -> Option<Transport<'_>> {
+    let (flags, protocol) = (word(packet, 0)?, word(packet, 2)?);
+    // Version 0; checksum, key and sequence number of four octets each.
+    let options = [0x8000, 0x2000, 0x1000];
+    let length = 4 + 4 * options.iter().filter(|bit| flags & **bit != 0).count();
+    if flags & 7 != 0 {
+        return None;
+    }
+    let inner = packet.get(length..)?;
+    match protocol {
+        0x6558 => tagged(word(inner, 12)?, inner.get(14..)?),
+        _ => tagged(protocol, inner),
+    }
+}
+
+fn ip(packet: &[u8]) -> Option<Transport<'_>> {
+    match packet.first()? >> 4 {
+        4 => ipv4(packet),
+        6 => ipv6(packet),
         _ => None,
     }
 }
@@ -82,7 +150,7 @@ fn next_datagram(payload: &[u8]) -> Option<usize> {
     follows.then_some(end)
 }
 
-fn tagged(mut ether_type: u16, mut rest: &[u8]) -> Option<UdpPayload<'_>> {
+fn tagged(mut ether_type: u16, mut rest: &[u8]) -> Option<Transport<'_>> {
     // Each turn takes four octets away.
     while matches!(ether_type, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300) {
         ether_type = word(rest, 2)?;
@@ -95,48 +163,83 @@ fn tagged(mut ether_type: u16, mut rest: &[u8]) -> Option<UdpPayload<'_>> {
     }
 }
 
-fn ipv4(packet: &[u8]) -> Option<UdpPayload<'_>> {
+fn ipv4(packet: &[u8]) -> Option<Transport<'_>> {
     let first = *packet.first()?;
     let header_len = usize::from(first & 0x0f) * 4;
     if first >> 4 != 4 || header_len < 20 {
         return None;
     }
-    let source = Ipv4Addr::from(array::<4>(packet, 12)?);
-    let destination = Ipv4Addr::from(array::<4>(packet, 16)?);
-    let later_fragment = word(packet, 6)? & 0x1fff != 0;
-    let protocol = *packet.get(9)?;
-    if later_fragment || protocol != 17 {
-        return None;
-    }
-    udp(source.into(), destination.into(), packet.get(header_len..)?)
+    let (total, fragment) = (usize::from(word(packet, 2)?), word(packet, 6)?);
+    let (offset, has_more) = (usize::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
+    let payload = packet.get(header_len..)?;
+    // What is behind is the Ethernet's padding. A length of 0 is one that the sender's hardware had to fill in.
+    let octets = total
+        .checked_sub(header_len)
+        .and_then(|length| payload.get(..length))
+        .unwrap_or(payload);
+    Some(Transport {
+        source: Ipv4Addr::from(array::<4>(packet, 12)?).into(),
+        destination: Ipv4Addr::from(array::<4>(packet, 16)?).into(),
+        protocol: *packet.get(9)?,
+        fragment: (offset > 0 || has_more).then_some((
+            u32::from(word(packet, 4)?),
+            offset,
+            has_more,
+        )),
+        octets,
+    })
 }
 
-fn ipv6(packet: &[u8]) -> Option<UdpPayload<'_>> {
+fn ipv6(packet: &[u8]) -> Option<Transport<'_>> {
     if packet.first()? >> 4 != 6 {
         return None;
     }
     let source = Ipv6Addr::from(array::<16>(packet, 8)?);
     let destination = Ipv6Addr::from(array::<16>(packet, 24)?);
     let mut next = *packet.get(6)?;
-    let mut rest = packet.get(40..)?;
+    let length = usize::from(word(packet, 4)?);
+    let payload = packet.get(40..)?;
+    let mut rest = payload;
+    let mut fragment = None;
     for _ in 0..MAX_EXTENSIONS {
+        // What follows the header of a later fragment is the middle of the packet.
+        let is_later = fragment.is_some_and(|(_, offset, _): (u32, usize, bool)| offset > 0);
         let len = match next {
-            17 => return udp(source.into(), destination.into(), rest),
+            _ if is_later => 0,
             0 | 43 | 60 => (usize::from(*rest.get(1)?) + 1) * 8,
-            // RFC 8200, 4.5: a fragment that is not the first.
-            44 if word(rest, 2)? >> 3 != 0 => return None,
-            44 => 8,
+            // RFC 8200, 4.5.
+            44 => {
+                let field = word(rest, 2)?;
+                let (offset, has_more) = (usize::from(field & 0xfff8), field & 1 != 0);
+                let id = u32::from_be_bytes(array(rest, 4)?);
+                fragment = (offset > 0 || has_more).then_some((id, offset, has_more));
+                8
+            }
             // RFC 4302, 2.2: in units of four octets, minus two.
             51 => (usize::from(*rest.get(1)?) + 2) * 4,
-            _ => return None,
+            _ => 0,
         };
+        if len == 0 {
+            // The Ethernet's padding is no part of a fragment. A length that ends before is none.
+            let end = (rest.len() + length).checked_sub(payload.len());
+            if let Some(end) = end.filter(|end| fragment.is_some() && *end > 0) {
+                rest = rest.get(..end).unwrap_or(rest);
+            }
+            return Some(Transport {
+                source: source.into(),
+                destination: destination.into(),
+                protocol: next,
+                fragment,
+                octets: rest,
+            });
+        }
         next = *rest.first()?;
         rest = rest.get(len..)?;
     }
     None
 }
 
-fn udp(source: IpAddr, destination: IpAddr, datagram: &[u8]) -> Option<UdpPayload<'_>> {
+pub(super) fn udp(source: IpAddr, destination: IpAddr, datagram: &[u8]) -> Option<UdpPayload<'_>> {
     let length = usize::from(word(datagram, 4)?);
     let rest = datagram.get(8..)?;
     let payload = match length {

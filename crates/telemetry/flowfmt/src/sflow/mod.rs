@@ -22,6 +22,7 @@ pub mod capture;
 mod cursor;
 pub mod decode;
 pub mod encode;
+mod fragments;
 pub mod ledger;
 mod model;
 pub mod packet;

@@ -333,6 +333,10 @@ impl Packet {
             protocol,
             ..,
         ] = header;
+        // RFC 791, 3.1: five words at least.
+        if first >> 4 != 4 || first & 0x0f < 5 {
+            return;
+        }
         let (Some(source), Some(destination)) = (array::<4>(&header, 12), array::<4>(&header, 16))
         else {
             return;
@@ -375,6 +379,9 @@ impl Packet {
             return;
         };
         let first = u32::from_be_bytes([b0, b1, b2, b3]);
+        if first >> 28 != 6 {
+            return;
+        }
         let mut ip = Ipv6 {
             source: source.into(),
             destination: destination.into(),

@@ -7,6 +7,9 @@ use super::super::{FIRST_DATA_SET, Version};
 use super::message::{long, word};
 use super::{Collector, Header, Item, MOST_EMPTY_FIELDS, Problem, Record, Session};
 
+/// Octets that align a set to eight.
+const MOST_PADDING: usize = 7;
+
 /// Reads field specifiers one after the other.
 struct Specifiers<'a> {
     octets: &'a [u8],
@@ -219,10 +222,11 @@ impl Collector {
             &mut self.totals.records
         };
         *counter += u64::from(count);
-        // RFC 7011, 3.3.1: padding is zero, and shorter than any record.
+        // RFC 7011, 3.3.1: padding is shorter than any record, and should be zero. Some exporters leave what was in their buffer, up
+        // to the next four or eight octets. More than that is what a template does not say.
         let (left, id) = (rest.len(), template.id);
         let cut = left >= least;
-        if cut || rest.iter().any(|octet| *octet != 0) {
+        if cut || left > MOST_PADDING && rest.iter().any(|octet| *octet != 0) {
             let why = if cut {
                 Problem::ShortRecord { template: id, left }
             } else {

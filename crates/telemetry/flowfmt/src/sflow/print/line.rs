@@ -7,6 +7,9 @@
 //! letter, so the IP length of a packet that is not IPv4 still counts its Ethernet header. The VLANs are those of record
 //! 0:1001; without one the input VLAN is the header's.
 //!
+//! Records that have fields instead of a header (0:2 to 0:4, 0:1021 to 0:1026, 0:2100, 0:2101) fill the columns that they
+//! have values for; of several records the last one counts, as with sflowtool.
+//!
 //! `CNTR`: agent, then the 19 fields of counter record 0:1 in the order of the wire.
 //!
 //! A damaged sample has no line: half a line would be a lie.
@@ -16,9 +19,10 @@ use std::net::IpAddr;
 
 use super::Damage;
 use super::show::{Address, Mac};
-use crate::sflow::decode::{CounterRecord, Datagram, FlowRecord, Sample};
+use crate::sflow::decode::{CounterRecord, Datagram, FlowRecord, Opaque, Sample};
 use crate::sflow::packet::{Ip, Packet, Transport};
-use crate::sflow::{ExtendedSwitch, FlowSample, InterfaceCounters, RawHeader};
+use crate::sflow::structure::Value;
+use crate::sflow::{ExtendedSwitch, FlowSample, InterfaceCounters, records};
 
 pub(super) fn print(
     writer: &mut impl Write,
@@ -28,14 +32,14 @@ pub(super) fn print(
     for sample in datagram.samples() {
         match damage.sound(sample) {
             Some(Sample::Flow(_, fixed, mut records)) => {
-                let found = records.try_fold((None, None), |(raw, switch), record| {
-                    match damage.sound(record)? {
-                        FlowRecord::RawHeader(raw) => Some((Some(raw), switch)),
-                        other => Some((raw, ExtendedSwitch::of(&other).or(switch))),
-                    }
+                let mut columns = Columns::default();
+                let found = records.try_fold(None, |switch, record| {
+                    let record = damage.sound(record)?;
+                    columns.take(&record);
+                    Some(ExtendedSwitch::of(&record).or(switch))
                 });
-                if let Some((raw, switch)) = found {
-                    flow(writer, datagram, &fixed, raw.as_ref(), switch.as_ref())?;
+                if let Some(switch) = found {
+                    flow(writer, datagram, &fixed, &columns, switch.as_ref())?;
                 }
             }
             Some(Sample::Counters(_, _, mut records)) => {
@@ -59,26 +63,27 @@ pub(super) fn print(
 #[derive(Default)]
 struct Columns {
     macs: ([u8; 6], [u8; 6]),
-    ether_type: u16,
+    ether_type: u32,
     vlan: u16,
     addresses: (Option<IpAddr>, Option<IpAddr>),
-    protocol: u8,
-    tos: u8,
+    protocol: u32,
+    tos: u32,
     ttl: u8,
-    ports: (u16, u16),
-    tcp_flags: u8,
+    ports: (u32, u32),
+    tcp_flags: u32,
     ipv4_offset: usize,
+    frame_length: u32,
+    stripped: u32,
 }
 
 fn flow(
     writer: &mut impl Write,
     datagram: &Datagram<'_>,
     sample: &FlowSample,
-    raw: Option<&RawHeader<'_>>,
+    columns: &Columns,
     switch: Option<&ExtendedSwitch>,
 ) -> io::Result<()> {
-    let columns = raw.map_or_else(Columns::default, |raw| Columns::new(&Packet::decode(raw)));
-    let (frame_length, stripped) = raw.map_or((0, 0), |raw| (raw.frame_length, raw.stripped));
+    let (frame_length, stripped) = (columns.frame_length, columns.stripped);
     let ip_length = i64::from(frame_length) - i64::from(stripped) - columns.ipv4_offset as i64;
     write!(
         writer,
@@ -131,44 +136,99 @@ fn counters_line(
 }
 
 impl Columns {
-    fn new(packet: &Packet) -> Columns {
-        let mut columns = Columns::default();
+    /// What a record says.
+    fn take(&mut self, record: &FlowRecord<'_>) {
+        match record {
+            FlowRecord::RawHeader(raw) => {
+                (self.frame_length, self.stripped) = (raw.frame_length, raw.stripped);
+                self.take_packet(&Packet::decode(raw));
+            }
+            FlowRecord::Other(opaque) if opaque.format.enterprise == 0 => self.take_fields(opaque),
+            FlowRecord::Other(_) => {}
+        }
+    }
+
+    /// Records with fields.
+    fn take_fields(&mut self, opaque: &Opaque<'_>) {
+        let read = records::flow_record(opaque.format).map(|structure| structure.read(opaque));
+        let Some(Ok(values)) = read else { return };
+        let number = |value: &Value<'_>| value.number().unwrap_or(0) as u32;
+        match (opaque.format.format, values.as_slice()) {
+            (2 | 1021 | 1022, [_, Value::Mac(source), Value::Mac(destination), kind]) => {
+                self.macs = (*source, *destination);
+                self.ether_type = number(kind);
+            }
+            (
+                format @ (3 | 4 | 1023..=1026),
+                [
+                    length,
+                    protocol,
+                    Value::Address(source),
+                    Value::Address(destination),
+                    source_port,
+                    destination_port,
+                    flags,
+                    class,
+                ],
+            ) => {
+                self.frame_length = number(length);
+                self.addresses = (*source, *destination);
+                self.protocol = number(protocol);
+                self.ports = (number(source_port), number(destination_port));
+                if self.protocol == 6 {
+                    self.tcp_flags = number(flags);
+                }
+                // The priority of IPv6 is no type of service to sflowtool.
+                if matches!(format, 3 | 1023 | 1024) {
+                    self.tos = number(class);
+                }
+            }
+            (2100 | 2101, [_, Value::Address(source), Value::Address(destination), ..]) => {
+                self.addresses = (*source, *destination);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_packet(&mut self, packet: &Packet) {
         if let Some(ethernet) = &packet.ethernet {
-            columns.macs = (ethernet.source, ethernet.destination);
-            columns.ether_type = ethernet.ether_type.unwrap_or(0);
+            self.macs = (ethernet.source, ethernet.destination);
+            self.ether_type = ethernet.ether_type.unwrap_or(0).into();
             // The innermost tag.
-            columns.vlan = ethernet.tags().last().map_or(0, |tag| tag & 0x0fff);
+            self.vlan = ethernet.tags().last().map_or(0, |tag| tag & 0x0fff);
         }
         match &packet.ip {
             Some(Ip::V4(ip)) => {
-                columns.addresses = (Some(ip.source.into()), Some(ip.destination.into()));
-                (columns.protocol, columns.tos, columns.ttl) = (ip.protocol, ip.tos, ip.ttl);
-                columns.ipv4_offset = packet.ip_offset.unwrap_or(0);
+                self.addresses = (Some(ip.source.into()), Some(ip.destination.into()));
+                (self.protocol, self.tos, self.ttl) = (ip.protocol.into(), ip.tos.into(), ip.ttl);
+                self.ipv4_offset = packet.ip_offset.unwrap_or(0);
             }
             Some(Ip::V6(ip)) => {
-                columns.addresses = (Some(ip.source.into()), Some(ip.destination.into()));
-                (columns.protocol, columns.tos, columns.ttl) =
-                    (ip.protocol.unwrap_or(0), ip.traffic_class, ip.hop_limit);
+                self.addresses = (Some(ip.source.into()), Some(ip.destination.into()));
+                (self.protocol, self.tos, self.ttl) = (
+                    ip.protocol.unwrap_or(0).into(),
+                    ip.traffic_class.into(),
+                    ip.hop_limit,
+                );
             }
             None => {}
         }
         match packet.transport {
-            Some(Transport::Icmp { kind, code }) => columns.ports = (kind.into(), code.into()),
+            Some(Transport::Icmp { kind, code }) => self.ports = (kind.into(), code.into()),
             Some(Transport::Udp {
                 source,
                 destination,
                 ..
-            }) => columns.ports = (source, destination),
+            }) => self.ports = (source.into(), destination.into()),
             Some(Transport::Tcp {
                 source,
                 destination,
                 flags,
             }) => {
-                columns.ports = (source, destination);
-                columns.tcp_flags = flags.unwrap_or(0);
+                self.ports = (source.into(), destination.into());
+                self.tcp_flags = flags.unwrap_or(0).into();
             }
             None => {}
         }
-        columns
     }
 }

@@ -130,6 +130,10 @@ fn field(sink: &mut impl Sink, name: &str, kind: Kind, value: &Value<'_>) -> io:
             None => sink.field(name, value),
         },
         (Kind::Id64, Value::U64(value)) => sink.field(name, format_args!("{value:016x}")),
+        // Of strings without any octet sflowtool prints the names of these only.
+        (Kind::Text, Value::Octets([])) if matches!(name, "src_user" | "dst_user" | "url") => {
+            sink.foreign(name, "")
+        }
         (Kind::Text, Value::Octets([]))
         | (Kind::Rest, Value::Octets([]))
         | (_, Value::Absent | Value::Words([])) => Ok(()),

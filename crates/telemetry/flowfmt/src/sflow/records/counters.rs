@@ -79,7 +79,11 @@ Structure::new(0, 2106, fields![U64: "heap_mem_initial" "heap_mem_used" "heap_me
         "classes_unloaded" "compilation_mS" "threads_live" "threads_daemon" "threads_started" "fds_open" "fds_max"]).grown(2),
 Structure::new(0, 2200, fields![U32: "memcache_uptime" "memcache_rusage_user" "memcache_rusage_system" "memcache_curr_connections"
         "memcache_total_connections" "memcache_connection_structures" "memcache_cmd_get" "memcache_cmd_set" "memcache_cmd_flush"
-        "memcache_get_hits"; Rest: "memcache_rest"]),
+        "memcache_get_hits" "memcache_get_misses" "memcache_delete_misses" "memcache_delete_hits" "memcache_incr_misses"
+        "memcache_incr_hits" "memcache_decr_misses" "memcache_decr_hits" "memcache_cas_misses" "memcache_cas_hits"
+        "memcache_cas_badval" "memcache_auth_cmds" "memcache_auth_errors"; U64: "memcache_bytes_read" "memcache_bytes_written"; U32:
+        "memcache_limit_maxbytes" "memcache_accepting_conns" "memcache_listen_disabled_num" "memcache_threads" "memcache_conn_yields";
+        U64: "memcache_bytes"; U32: "memcache_curr_items" "memcache_total_items" "memcache_evictions"]),
 Structure::new(0, 2201, fields![U32: "http_method_option_count" "http_method_get_count" "http_method_head_count"
         "http_method_post_count" "http_method_put_count" "http_method_delete_count" "http_method_trace_count"
         "http_methd_connect_count" "http_method_other_count" "http_status_1XX_count" "http_status_2XX_count"
