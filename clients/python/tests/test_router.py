@@ -206,6 +206,11 @@ class Looking(RouterTest):
         self.router.trace.clear()
         self.assertEqual(self.router.trace.show().packets, [])
 
+    def test_log(self) -> None:
+        lines = self.router.show_log(level="info")
+        self.assertTrue(any("configuration" in line.message for line in lines), lines)
+        self.assertEqual(self.router.show_log(level="error"), [])
+
     def test_why(self) -> None:
         why = self.router.why("192.0.2.1", "240.0.0.1", protocol="tcp", port=443, interface="source")
         self.assertEqual((why.outcome, why.interface), ("dropped", "source"))

@@ -106,6 +106,10 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             };
             output.put(&client.linux()?, render)
         }
+        Show::Log(args) => output.put(
+            &client.log(args.limit, args.level.as_deref())?,
+            render::event::log,
+        ),
         Show::Bond(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::bonds),
         Show::Lacp(of) => output.put(&client.bonds(of.interface.as_deref())?, render::bond::lacp),
         Show::Vxlan(ShowVxlan::Tunnel(of)) => output.put(

@@ -214,6 +214,15 @@ class Operations:
         """The TAPs of interfaces in Linux, and what is read from the kernel. `GET /v1/linux`"""
         return self._wire.ask(types.Linux, "GET", "/v1/linux")
 
+    def get_log(
+        self,
+        *,
+        limit: int | None = None,
+        level: list[Literal["error", "warn", "info", "debug", "trace"]] | None = None,
+    ) -> types.Log:
+        """The last lines of the log. `GET /v1/log`"""
+        return self._wire.ask(types.Log, "GET", "/v1/log", query={"limit": limit, "level": level})
+
     def get_memif(self, *, interface: str | None = None) -> types.Memifs:
         """Shared-memory connections and their peers. `GET /v1/memif`"""
         return self._wire.ask(types.Memifs, "GET", "/v1/memif", query={"interface": interface})

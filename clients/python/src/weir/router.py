@@ -173,6 +173,12 @@ class Router:
         """The balance of packets since the router started."""
         return self.operations.get_totals()
 
+    def show_log(
+        self, limit: int = 100, level: Literal["error", "warn", "info", "debug", "trace"] = "trace"
+    ) -> list[types.LogEvent]:
+        """The last lines of the log of this level and above, the oldest first."""
+        return self.operations.get_log(limit=limit, level=[level]).lines
+
     def why(
         self,
         source: str,

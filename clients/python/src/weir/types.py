@@ -1910,6 +1910,14 @@ class LinuxRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The last lines of the log."""
+
+    lines: list[LogEvent]
+    """Lines, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
     """A line of the log."""
 

@@ -5,7 +5,8 @@
 //! ring is long loses the oldest events; it is told how many. Counters are not published: the API
 //! asks for them by its own clock, for those who subscribed.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,13 @@ pub struct LogEvent {
     pub message: String,
 }
 
+/// The last lines of the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Log {
+    /// Lines, the oldest first.
+    pub lines: Vec<LogEvent>,
+}
+
 /// How important a line of the log is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -207,7 +215,14 @@ pub struct EventBus {
     log: broadcast::Sender<Arc<Event>>,
     config: broadcast::Sender<Arc<Event>>,
     link: broadcast::Sender<Arc<Event>>,
+    /// The last lines of the log, at most [`LINES`].
+    lines: Arc<Mutex<VecDeque<Arc<Event>>>>,
 }
+
+/// Lines of the log that are kept.
+const LINES: usize = 1000;
+/// Bytes of a line that are kept.
+const LINE_BYTES: usize = 4096;
 
 impl Default for EventBus {
     fn default() -> Self {
@@ -230,20 +245,46 @@ impl EventBus {
             log: ring(),
             config: ring(),
             link: ring(),
+            lines: Arc::default(),
         }
     }
 
+    /// The last lines of the log of this level and above, the oldest first.
+    #[must_use]
+    pub fn log(&self, most: usize, level: EventLevel) -> Log {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = |event: &Arc<Event>| match &**event {
+            Event::Log(line) if line.level <= level => Some(line.clone()),
+            _ => None,
+        };
+        let mut lines: Vec<LogEvent> = lines.iter().rev().filter_map(wanted).take(most).collect();
+        lines.reverse();
+        Log { lines }
+    }
+
     /// Tells all who subscribed. Never waits; costs little when nobody did.
-    pub fn publish(&self, event: Event) {
-        let ring = match event {
-            Event::Log(_) => &self.log,
+    pub fn publish(&self, mut event: Event) {
+        if let Event::Log(line) = &mut event {
+            let end = line.message.floor_char_boundary(LINE_BYTES);
+            line.message.truncate(end);
+        }
+        let event = Arc::new(event);
+        let ring = match *event {
+            Event::Log(_) => {
+                let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+                if lines.len() == LINES {
+                    lines.pop_front();
+                }
+                lines.push_back(Arc::clone(&event));
+                &self.log
+            }
             Event::Config(_) => &self.config,
             Event::Link(_) => &self.link,
             // Those are the API's own.
             Event::Counters(_) | Event::Lost(_) => return,
         };
         // Nobody listens: nothing to do.
-        let _ = ring.send(Arc::new(event));
+        let _ = ring.send(event);
     }
 
     /// Whether anybody listens: events that cost something to make need not be made for nobody.

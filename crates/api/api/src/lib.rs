@@ -81,7 +81,7 @@ pub use endpoints::{ENDPOINTS, Endpoint, Parameter, ParameterKind, Reply, TypeOf
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{
     ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters,
-    LinkEvent, LogEvent, LostEvent, Topic,
+    LinkEvent, Log, LogEvent, LostEvent, Topic,
 };
 pub use flow::{
     FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, Ipfix, IpfixCollector,

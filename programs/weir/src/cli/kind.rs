@@ -161,6 +161,11 @@ pub(crate) const KINDS: &[Kind] = &[
     kind("COUNT", Source::Nothing, "how many"),
     kind("N", Source::Nothing, "a number"),
     kind(
+        "LEVEL",
+        Source::Nothing,
+        "how important a line of the log is: `error`, `warn`, `info`, `debug` or `trace`",
+    ),
+    kind(
         "SOURCE_IP",
         Source::Nothing,
         "the address that a packet comes from",

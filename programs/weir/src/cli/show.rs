@@ -54,6 +54,8 @@ pub(crate) enum Show {
     /// Linux: the TAPs of interfaces, the kernel's routes, packets for services of Linux
     #[command(disable_help_subcommand = true)]
     Linux(ShowLinuxArgs),
+    /// The last lines of the log
+    Log(ShowLogArgs),
     /// VXLAN tunnels: `show vxlan tunnel`
     #[command(subcommand, disable_help_subcommand = true)]
     Vxlan(ShowVxlan),
@@ -188,6 +190,18 @@ pub(crate) struct OneInterface {
     /// Only of this interface
     #[arg(value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
+}
+
+/// `weir show log`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowLogArgs {
+    /// At most so many lines
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: u32,
+    /// Only lines of this level and above
+    #[arg(long, value_name = "LEVEL", value_parser = ["error", "warn", "info", "debug", "trace"])]
+    pub(crate) level: Option<String>,
 }
 
 /// `weir show adjacency`.

@@ -1,8 +1,19 @@
 //! Events: a line each, or one an interface for counters.
 
-use weir_api::{ConfigEvent, ConfigEventKind, Event, EventLevel, LinkEvent, Timestamp, UpDown};
+use weir_api::{
+    ConfigEvent, ConfigEventKind, Event, EventLevel, LinkEvent, Log, LogEvent, Timestamp, UpDown,
+};
 
 use super::{Screen, Style, harmless, units};
+
+/// `show log`: a line each.
+pub(crate) fn log(reply: &Log, screen: &Screen) -> String {
+    if reply.lines.is_empty() {
+        return "no lines\n".to_owned();
+    }
+    let line = |line: &LogEvent| event(&Event::Log(line.clone()), screen);
+    reply.lines.iter().map(line).collect()
+}
 
 /// One event.
 pub(crate) fn event(event: &Event, screen: &Screen) -> String {

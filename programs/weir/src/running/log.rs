@@ -12,7 +12,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
-use weir_api::{EventBus, EventLevel, LogEvent, Timestamp, Topic};
+use weir_api::{EventBus, EventLevel, LogEvent, Timestamp};
 use weir_config::{LogFormat, LogLevel, Logging};
 
 /// Where lines are told once there is a router.
@@ -58,7 +58,7 @@ pub(crate) fn start(logging: &Logging) -> Log {
     Log((!is_given).then_some(handle))
 }
 
-/// Tells lines to those who subscribe, too.
+/// Hands lines to subscribers and to `weir show log`, too.
 pub(crate) fn tell(bus: Option<EventBus>) {
     if let Some(bus) = bus {
         let _ = BUS.set(bus);
@@ -70,7 +70,7 @@ struct Teller;
 
 impl<S: Subscriber> Layer<S> for Teller {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let Some(bus) = BUS.get().filter(|bus| bus.has_subscribers(Topic::Log)) else {
+        let Some(bus) = BUS.get() else {
             return;
         };
         let metadata = event.metadata();

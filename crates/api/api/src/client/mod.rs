@@ -28,7 +28,7 @@ use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture,
     CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
     ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, L2fib, Linux, Memifs, MplsFib, Neighbors, Page, Pseudowires,
+    InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors, Page, Pseudowires,
     RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
     Trace, TraceRequest, Version, VxlanTunnels, Why, WhyProtocol, WhyRequest,
 };
@@ -410,6 +410,15 @@ impl Client {
     /// See [`ClientError`].
     pub fn sflow(&self) -> Result<Sflow, ClientError> {
         self.read("/v1/sflow", &[])
+    }
+
+    /// The last lines of the log: at most so many, of this level and above.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn log(&self, most: u32, level: Option<&str>) -> Result<Log, ClientError> {
+        let most = most.to_string();
+        self.read("/v1/log", &[("limit", Some(&most)), ("level", level)])
     }
 
     /// What the router would do with a packet.

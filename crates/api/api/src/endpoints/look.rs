@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::endpoints::Request;
 use crate::endpoints::parameters::{
     AclsQuery, BridgeQuery, ErrorsQuery, FlowsQuery, HistoryQuery, InterfacesQuery, L2fibAsked,
-    MplsFibQuery, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery, number_in_path, place,
-    query,
+    LogQuery, MplsFibQuery, NeighborsQuery, NoQuery, OfInterfaceQuery, RoutesQuery, number_in_path,
+    place, query,
 };
 use crate::{
     AclQuery, AclTermKey, AdjacencyQuery, ApiError, Destinations, DropCounter, ErrorCode, Errors,
@@ -67,6 +67,14 @@ pub(super) fn version(router: &dyn Router, request: &Request) -> Text {
 pub(super) fn system(router: &dyn Router, request: &Request) -> Text {
     query::<NoQuery>(request)?;
     json(&router.system()?)
+}
+
+pub(super) fn log(router: &dyn Router, request: &Request) -> Text {
+    let asked: LogQuery = query(request)?;
+    let bus = router
+        .events()
+        .ok_or_else(|| ApiError::not_available("the log"))?;
+    json(&bus.log(asked.limit()?, asked.level))
 }
 
 pub(super) fn interfaces(router: &dyn Router, request: &Request) -> Text {

@@ -21,9 +21,9 @@ use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller,
     Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked, ConfigDiff,
     ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
-    Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Memifs, MplsFib, Neighbors, Page,
-    Pseudowires, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement, Sflow,
-    SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why,
+    Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors,
+    Page, Pseudowires, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement,
+    Sflow, SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why,
 };
 use crate::{Flows, Ipfix};
 
@@ -277,6 +277,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
         look::system,
     )
     .errors(&[NotAvailable]),
+    get::<Log>("/v1/log", "The last lines of the log.", look::log)
+        .query(parameters::LOG)
+        .errors(&[NotAvailable]),
     get::<Page<Interfaces>>(
         "/v1/interfaces",
         "Interfaces with their counters.",

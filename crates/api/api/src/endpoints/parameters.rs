@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::endpoints::Request;
-use crate::{ApiError, ErrorCode, Family, FlowMeasure, FlowQuery, Topic};
+use crate::{ApiError, ErrorCode, EventLevel, Family, FlowMeasure, FlowQuery, Topic};
 
 /// A key of a query, or a part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +135,14 @@ pub(super) const ROUTES: &[Parameter] = &[
     },
     LIMIT,
     AFTER,
+];
+pub(super) const LOG: &[Parameter] = &[
+    number("limit", "At most so many lines.", (1, 1000), Some(100)),
+    Parameter {
+        name: "level",
+        sentence: "Only lines of this level and above.",
+        kind: ParameterKind::Words(&["error", "warn", "info", "debug", "trace"]),
+    },
 ];
 pub(super) const WHY: &[Parameter] = &[
     text("source", "Its source address; required."),
@@ -338,6 +346,24 @@ pub(super) struct L2fibAsked {
     pub(super) bridge: Option<String>,
     limit: Option<u32>,
     pub(super) after: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LogQuery {
+    limit: Option<u32>,
+    #[serde(default = "LogQuery::all")]
+    pub(super) level: EventLevel,
+}
+
+impl LogQuery {
+    fn all() -> EventLevel {
+        EventLevel::Trace
+    }
+
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        bounded("limit", self.limit.unwrap_or(100), (1, 1000)).map(|limit| limit as usize)
+    }
 }
 
 #[derive(Deserialize)]

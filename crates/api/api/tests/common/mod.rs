@@ -773,6 +773,24 @@ impl Router for TestRouter {
         })
     }
 
+    fn why(&self, request: &weir_api::WhyRequest) -> Result<weir_api::Why, ApiError> {
+        Ok(weir_api::Why {
+            interface: request.interface.clone().unwrap_or_default(),
+            interface_from_route: request.interface.is_none(),
+            outcome: weir_api::WhyOutcome::Dropped,
+            reason: Some("no-route".to_owned()),
+            meaning: None,
+            acl_terms: Vec::new(),
+            urpf: None,
+            source_route: None,
+            route: None,
+            frames: Vec::new(),
+            sampling_rate: None,
+            metered: false,
+            steps: Vec::new(),
+        })
+    }
+
     fn events(&self) -> Option<EventBus> {
         Some(self.events.clone())
     }

@@ -17,6 +17,10 @@ pub(crate) fn fitting(endpoint: &Endpoint) -> (String, &'static str) {
         .replace("{name}", "lan%20%26%20co")
         .replace("{revision}", "3")
         .replace("{number}", "7");
+    let path = match endpoint.path {
+        "/v1/why" => format!("{path}?source=192.0.2.1&destination=192.0.2.2"),
+        _ => path,
+    };
     let body = match (endpoint.method, endpoint.path) {
         ("PATCH", "/v1/sflow") => r#"{"sampling_rate": 100}"#,
         ("PATCH", _) => r#"{"mtu": 9000}"#,
