@@ -80,15 +80,39 @@ pub const fn discard_code(reason: DropReason) -> u16 {
     }
 }
 
-/// The number of a discarded packet: that of its reason, and where the table tells more apart than the reason does, by the source address
-/// in its first bytes.
+/// The number of a discarded packet: that of its reason, and where the table has several for the reason, by the address
+/// in the packet's first bytes.
 #[must_use]
 pub fn discard_code_of(reason: DropReason, start: &[u8]) -> u16 {
     match reason {
         DropReason::Ip4MartianSource | DropReason::Ip6MartianSource => {
             martian_source(start).unwrap_or(discard_code(reason))
         }
+        DropReason::Ip4MartianDestination | DropReason::Ip6MartianDestination => {
+            martian_destination(start).unwrap_or(discard_code(reason))
+        }
         _ => discard_code(reason),
+    }
+}
+
+/// Destinations that are no loopback address: "local network" (0.0.0.0/8), and what has no number of its own, "not routable".
+fn martian_destination(frame: &[u8]) -> Option<u16> {
+    let tags = Outer::read(frame).ok()?;
+    let packet = frame.get(tags.payload_at..)?;
+    match tags.ethertype {
+        EtherType::IPV4 => match packet.get(16..20)? {
+            [127, ..] => None,
+            [0, ..] => Some(298),
+            _ => Some(281),
+        },
+        EtherType::IPV6 => {
+            let [rest @ .., last] = packet.get(24..40)? else {
+                return None;
+            };
+            let is_loopback = *last == 1 && rest.iter().all(|octet| *octet == 0);
+            (!is_loopback).then_some(281)
+        }
+        _ => None,
     }
 }
 
@@ -159,6 +183,28 @@ mod tests {
                 )
         );
         assert_eq!(discard_code_of(DropReason::NoRoute, &whole), 0);
+    }
+
+    #[test]
+    fn destinations_that_are_nobodys_are_told_apart() {
+        let frame = |ethertype: &[u8], before: usize, destination: &[u8]| {
+            [&[0; 12], ethertype, &vec![0; before], destination].concat()
+        };
+        let of4 = |destination: [u8; 4]| {
+            let frame = frame(&[8, 0], 16, &destination);
+            discard_code_of(DropReason::Ip4MartianDestination, &frame)
+        };
+        let destinations = [[127, 0, 0, 1], [0, 0, 0, 0], [0, 1, 2, 3], [241, 0, 0, 1]];
+        assert_eq!(destinations.map(of4), [272, 298, 298, 281]);
+        let of6 = |destination: [u8; 16]| {
+            let frame = frame(&[0x86, 0xdd], 24, &destination);
+            discard_code_of(DropReason::Ip6MartianDestination, &frame)
+        };
+        let mut loopback = [0; 16];
+        loopback[15] = 1;
+        assert_eq!([loopback, [0; 16]].map(of6), [272, 281]);
+        let cut = &frame(&[8, 0], 16, &[0; 4])[..33];
+        assert_eq!(discard_code_of(DropReason::Ip4MartianDestination, cut), 272);
     }
 
     #[test]

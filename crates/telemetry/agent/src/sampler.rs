@@ -34,7 +34,7 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
 use weir_ring::spsc::{self, Consumer, Producer};
 
-pub use self::losses::Losses;
+pub use self::losses::PerInterface;
 use self::open::OpenSamples;
 use self::sample::next_ticket;
 pub(crate) use self::sample::ticket_distance;
@@ -63,7 +63,9 @@ pub struct SamplerCounters {
     /// Samples drawn, those that found the ring full included.
     pub taken: Counter,
     /// Samples that found the ring full.
-    pub lost: Losses,
+    pub lost: PerInterface,
+    /// Packets that could have been sampled (the sample pool), as of the last half second.
+    pub pools: PerInterface,
     /// Fates that found their ring full.
     pub fates_lost: Counter,
 }
@@ -100,6 +102,8 @@ pub struct Sampler {
     changed: bool,
     random: Random,
     outcomes: Producer<Told>,
+    /// When pools were published last.
+    pools_at: u64,
 }
 
 /// Two cache lines are all that a sample needs of it.
@@ -135,6 +139,8 @@ struct Choosers {
 }
 
 const NEAR: usize = 8;
+/// Nanoseconds after which pools are published again.
+const POOLS_EVERY: u64 = 500_000_000;
 
 impl Choosers {
     #[inline(always)]
@@ -246,6 +252,7 @@ impl Sampler {
             },
             leaving: Vec::new(),
             outcomes: told,
+            pools_at: 0,
         };
         (
             sampler,
@@ -477,6 +484,7 @@ impl Sampler {
     #[inline(never)]
     fn begin(&mut self, interface: u32) {
         self.recorder.counters.lost.begin(interface);
+        self.recorder.counters.pools.begin(interface);
         self.take_settings();
         let Sampling { rate, header } = self.plan.of(interface);
         let gaps = Gaps::new(Random::new(self.random.bits()), rate);
@@ -592,15 +600,18 @@ impl<W: World> Tap<W> for Sampler {
         true
     }
 
-    /// All up to the next sample.
+    /// All up to the next sample. The packets that came are known here, so that the pool is published.
     fn allow(&mut self, interface: u32, left: u64) -> u64 {
-        match self.choosers.get_mut(interface) {
-            Some(chooser) if chooser.changed => {
-                let (came, pass) = (chooser.came(left), chooser.begin());
-                chooser.let_by(came, pass)
-            }
-            _ => left,
+        let Some(chooser) = self.choosers.get_mut(interface) else {
+            return left;
+        };
+        let came = chooser.came(left);
+        self.recorder.counters.pools.set(interface, came);
+        if !chooser.changed {
+            return left;
         }
+        let pass = chooser.begin();
+        chooser.let_by(came, pass)
     }
 
     fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome) {
@@ -635,9 +646,13 @@ impl<W: World> Tap<W> for Sampler {
         }
     }
 
-    fn tick(&mut self, _now: u64) -> bool {
+    fn tick(&mut self, now: u64) -> bool {
         self.recorder.samples.tick();
         self.take_settings();
-        std::mem::take(&mut self.changed)
+        let is_due = now.saturating_sub(self.pools_at) >= POOLS_EVERY;
+        if is_due {
+            self.pools_at = now;
+        }
+        std::mem::take(&mut self.changed) || is_due
     }
 }

@@ -594,3 +594,26 @@ fn a_change_reaches_every_interface_whoever_sees_it_first() {
     rig.drain(|sample| seen.push(sample.interface));
     assert_eq!(seen, [[2; 4], [INTERFACE; 4], [1; 4]].concat());
 }
+
+/// The pool moves with packets, also where none is taken for a long time.
+#[test]
+fn the_pool_goes_on_between_samples() {
+    let Packets { packets, .. } = packets(256, 64);
+    let mut rig = Rig::new(u32::MAX, 1);
+    let pool = |rig: &Rig| rig.source.counters.pools.of(INTERFACE);
+    let mut came = 0;
+    for round in 1..=5_u64 {
+        for _ in 0..100 {
+            rig.look(&packets);
+        }
+        let before = pool(&rig);
+        came += 25_600;
+        // Not within half a second, and then with the next tick: of all that came before it.
+        rig.now = round * 500_000_000 - 2;
+        rig.look(&packets[..7]);
+        assert_eq!(pool(&rig), before);
+        rig.look(&packets[..9]);
+        assert_eq!((pool(&rig), rig.taken()), (came + 7, 0));
+        came += 16;
+    }
+}

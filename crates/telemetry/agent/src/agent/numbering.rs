@@ -48,6 +48,12 @@ pub(super) struct SampleNumbering {
 
 impl SampleNumbering {
     /// A numbering for the samples of so many workers.
+    /// The pool of an interface, as each worker counted it last.
+    pub(super) fn pools(&self, ifindex: u32) -> Vec<u64> {
+        let pools = self.losses.iter().map(|worker| worker.pools.of(ifindex));
+        pools.collect()
+    }
+
     pub(super) fn new(config: &AgentConfig, workers: usize, now: Instant) -> SampleNumbering {
         SampleNumbering {
             datagrams: Datagrams::new(config, now),

@@ -28,6 +28,8 @@ pub(super) struct DataSource {
     made: u64,
     /// Each worker's part.
     workers: Vec<Part>,
+    /// What workers counted of an earlier interface of this number.
+    pools_before: Vec<u64>,
     /// Octets in and out when counters were last reported.
     octets: (u64, u64),
     /// When counters are to be reported; `None` as long as it is not sampled.
@@ -72,6 +74,26 @@ impl DataSource {
                 share: Share::default(),
             }
         });
+    }
+
+    /// The interface begins now: what workers counted so far is of an earlier one.
+    pub(super) fn begin_pools(&mut self, pools: Vec<u64>) {
+        self.pools_before = pools;
+    }
+
+    /// What is shown of each worker: its pool as it counted last, which goes on between samples.
+    fn shares(&self, pools: &[u64]) -> Vec<Share> {
+        let part = |worker: usize| {
+            let mut share = self
+                .workers
+                .get(worker)
+                .map_or_else(Share::default, |worker| worker.share);
+            let counted = pools.get(worker).copied().unwrap_or(0);
+            let before = self.pools_before.get(worker).copied().unwrap_or(0);
+            share.pool = share.pool.max(counted.saturating_sub(before));
+            share
+        };
+        (0..self.workers.len().max(pools.len())).map(part).collect()
     }
 
     /// The pool over all workers as of a sample of one of them. Samples that waited come late: by them no pool goes back,
@@ -171,13 +193,18 @@ impl Numbers {
         self.0.values().filter_map(|source| source.due).min()
     }
 
-    /// What was sampled, by interface.
-    pub(super) fn stats(&self) -> Vec<InterfaceStats> {
-        let stats = |(&ifindex, source): (&u32, &DataSource)| InterfaceStats {
-            ifindex,
-            pool: source.pool(),
-            samples: source.samples(),
-            workers: source.workers.iter().map(|worker| worker.share).collect(),
+    /// What was sampled, by interface. `pools` is what the workers count of one.
+    pub(super) fn stats(&self, pools: impl Fn(u32) -> Vec<u64>) -> Vec<InterfaceStats> {
+        let stats = |(&ifindex, source): (&u32, &DataSource)| {
+            let workers = source.shares(&pools(ifindex));
+            InterfaceStats {
+                ifindex,
+                pool: workers
+                    .iter()
+                    .fold(0, |sum, worker| sum.wrapping_add(worker.pool)),
+                samples: source.samples(),
+                workers,
+            }
         };
         // Also those of which nothing was taken so far, but not those that are no longer sampled and never gave one;
         // and not the machine, which is no interface.

@@ -159,6 +159,8 @@ impl Agent {
         } = std::mem::take(&mut *lock(&self.shared.wishes));
         for (ifindex, made) in made {
             self.numbering.numbers.source(ifindex).is_of(made);
+            let pools = self.numbering.pools(ifindex);
+            self.numbering.numbers.source(ifindex).begin_pools(pools);
         }
         self.discarding.add(discards);
         self.numbering
@@ -349,7 +351,10 @@ impl Agent {
             discovery: self.discovery.trouble().map(str::to_owned),
             datagrams: self.numbering.datagrams.made(),
             collectors: self.numbering.datagrams.stats(),
-            interfaces: self.numbering.numbers.stats(),
+            interfaces: self
+                .numbering
+                .numbers
+                .stats(|ifindex| self.numbering.pools(ifindex)),
         };
     }
 }

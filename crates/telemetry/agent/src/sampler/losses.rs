@@ -1,6 +1,6 @@
-//! Samples that found a ring full, by interface: what each data source tells as its drops.
+//! Counters by interface: samples that found a ring full, which each data source reports as its drops, and pools.
 //!
-//! Counted where a sample is lost, which is never on the usual way; read by the agent and by whoever asks. Counters lie in
+//! Written by the worker, and never where a packet passes that is not sampled; read by the agent and the API. Counters lie in
 //! pages, which are made when the first interface of each is seen.
 
 use std::sync::OnceLock;
@@ -12,23 +12,23 @@ const PAGE: usize = 1024;
 /// Interfaces that are counted apart: those with numbers below. Of others, which no router has, only the sum is known.
 const APART: usize = PAGE * PAGE;
 
-/// Losses of one worker.
+/// Counters of one worker.
 #[derive(Debug)]
-pub struct Losses {
+pub struct PerInterface {
     all: Counter,
     pages: Box<[OnceLock<Box<[Counter]>>]>,
 }
 
-impl Default for Losses {
-    fn default() -> Losses {
-        Losses {
+impl Default for PerInterface {
+    fn default() -> PerInterface {
+        PerInterface {
             all: Counter::default(),
             pages: (0..APART / PAGE).map(|_| OnceLock::new()).collect(),
         }
     }
 }
 
-impl Losses {
+impl PerInterface {
     /// An interface is going to be sampled.
     #[cold]
     pub(super) fn begin(&self, interface: u32) {
@@ -42,6 +42,13 @@ impl Losses {
         self.all.add(1);
         if let Some(own) = self.own(interface) {
             own.add(1);
+        }
+    }
+
+    /// A level, of which there is no sum.
+    pub(super) fn set(&self, interface: u32, level: u64) {
+        if let Some(own) = self.own(interface) {
+            own.set(level);
         }
     }
 
@@ -75,7 +82,7 @@ mod tests {
 
     #[test]
     fn each_interface_has_its_own_and_the_sum_has_all() {
-        let losses = Losses::default();
+        let losses = PerInterface::default();
         let lost = [1, 1, 1023, 1024, 70_000, 70_000, u32::MAX];
         lost.iter().for_each(|&interface| losses.begin(interface));
         lost.iter().for_each(|&interface| losses.add(interface));
