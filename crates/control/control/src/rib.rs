@@ -4,7 +4,7 @@
 //! a second one that is mostly empty. A route carries the generation of its source in which it was set last: after a
 //! source has sent everything again, what has an older generation is stale.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
 
 use crate::source::{Rank, RouteId, RouteSource};
@@ -45,6 +45,13 @@ impl Entry {
         }
     }
 
+    /// A route that its source sets again without a change is as old as it was.
+    fn keep_age(&mut self, known: &Entry) {
+        if (self.group, self.protocol) == (known.group, known.protocol) {
+            self.since = known.since;
+        }
+    }
+
     fn candidate(&self) -> Candidate {
         Candidate {
             id: self.id(),
@@ -76,10 +83,18 @@ impl<N: Ord + Copy> Rib<N> {
         }
     }
 
-    /// Adds a route, or replaces the one of the same source and metric, whose group is returned.
-    pub(crate) fn set(&mut self, net: N, route: Candidate) -> Option<u32> {
+    /// Adds a route, or replaces the one of the same source and metric, whose group is returned. `forward` writes a group
+    /// into the forwarding table; it is called when the best route's group changes, and nothing has changed when it fails.
+    ///
+    /// A full table is set route by route, so the prefix is searched once.
+    pub(crate) fn set<E>(
+        &mut self,
+        net: N,
+        route: Candidate,
+        forward: impl FnOnce(u32) -> Result<(), E>,
+    ) -> Result<Option<u32>, E> {
         let source = route.id.source;
-        let new = Entry {
+        let mut new = Entry {
             group: route.group,
             metric: route.id.metric,
             since: route.since,
@@ -87,21 +102,42 @@ impl<N: Ord + Copy> Rib<N> {
             protocol: route.protocol,
             generation: self.generations[source as usize],
         };
-        let old = match self.best.get_mut(&net) {
-            None => self.best.insert(net, new),
-            Some(best) if best.id() == route.id => Some(std::mem::replace(best, new)),
-            Some(best) if route.id.rank() < best.id().rank() => {
-                let worse = std::mem::replace(best, new);
-                self.hidden.insert((net, worse.id().rank()), worse);
-                // The same route may have been among the hidden ones only if its rank was higher than the best's.
+        let old = match self.best.entry(net) {
+            btree_map::Entry::Vacant(place) => {
+                forward(new.group)?;
+                place.insert(new);
                 None
             }
-            Some(_) => self.hidden.insert((net, route.id.rank()), new),
+            btree_map::Entry::Occupied(mut best) => {
+                let known = *best.get();
+                if known.id() == route.id {
+                    if known.group != new.group {
+                        forward(new.group)?;
+                    }
+                    new.keep_age(&known);
+                    best.insert(new);
+                    Some(known)
+                } else if route.id.rank() < known.id().rank() {
+                    if known.group != new.group {
+                        forward(new.group)?;
+                    }
+                    best.insert(new);
+                    // The same route may have been among the hidden ones only if its rank was higher than the best's.
+                    self.hidden.insert((net, known.id().rank()), known);
+                    None
+                } else {
+                    let key = (net, route.id.rank());
+                    if let Some(known) = self.hidden.get(&key) {
+                        new.keep_age(known);
+                    }
+                    self.hidden.insert(key, new)
+                }
+            }
         };
         if old.is_none() {
             self.counts[source as usize] += 1;
         }
-        old.map(|old| old.group)
+        Ok(old.map(|old| old.group))
     }
 
     /// Removes a route; returns its group.

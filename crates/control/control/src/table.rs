@@ -116,10 +116,6 @@ impl Table {
     /// # Errors
     /// When the forwarding table is full. Then nothing has changed.
     pub fn set_route(&mut self, prefix: IpNet, route: Candidate) -> Result<Option<u32>, FibError> {
-        let best = self.best(prefix);
-        let hidden = best.is_some_and(|best| best.id.rank() < route.id.rank());
-        // What the forwarding table has already is not written again.
-        let is_there = best.is_some_and(|best| best.group == route.group);
         if let Some(lengths) = self
             .lengths
             .as_mut()
@@ -129,16 +125,14 @@ impl Table {
         }
         match prefix {
             IpNet::V4(net) => {
-                if !hidden && !is_there {
-                    self.fib4.insert(net, route.group)?;
-                }
-                Ok(self.four.set(net, route))
+                let fib = &mut self.fib4;
+                let forward = |group| fib.insert(net, group).map(drop);
+                self.four.set(net, route, forward)
             }
             IpNet::V6(net) => {
-                if !hidden && !is_there {
-                    self.fib6.insert(net, route.group)?;
-                }
-                Ok(self.six.set(net, route))
+                let fib = &mut self.fib6;
+                let forward = |group| fib.insert(net, group).map(drop);
+                self.six.set(net, route, forward)
             }
         }
     }

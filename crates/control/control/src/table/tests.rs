@@ -242,3 +242,33 @@ proptest::proptest! {
         proptest::prop_assert_eq!(counted, reference.0.len() as u64);
     }
 }
+
+#[test]
+fn a_route_that_is_set_again_unchanged_keeps_its_age() {
+    let domain = Domain::new(1);
+    let mut table = Table::new(&domain, None, 0).unwrap();
+    let prefix: IpNet = "10.0.0.0/8".parse().unwrap();
+    let route = |source: RouteSource, group, since| Candidate {
+        id: source.into(),
+        group,
+        protocol: 12,
+        since,
+    };
+    for (source, group, since, expected) in [
+        (RouteSource::Kernel, 5, 100, 100),
+        // The kernel's tables are read again.
+        (RouteSource::Kernel, 5, 200, 100),
+        (RouteSource::Kernel, 6, 300, 300),
+        // The same among those that are not used.
+        (RouteSource::Static, 7, 400, 400),
+        (RouteSource::Kernel, 6, 500, 300),
+        (RouteSource::Kernel, 8, 600, 600),
+    ] {
+        table
+            .set_route(prefix, route(source, group, since))
+            .unwrap();
+        let all = table.candidates(prefix);
+        let ours = all.iter().find(|it| it.id.source == source).unwrap();
+        assert_eq!((ours.group, ours.since), (group, expected));
+    }
+}
