@@ -182,6 +182,8 @@ pub(crate) struct Control {
     pub(crate) memory: Memory,
     pub(crate) domain: Domain,
     pub(crate) tables: Tables,
+    /// The filter over own addresses that all interfaces share; brought up to date at each publication.
+    pub(crate) own: Arc<OwnAddresses>,
     pub(crate) published: Arc<Published<Tables>>,
     /// All routing tables, the default one first; their places are what interfaces carry.
     pub(crate) routing: Vec<Option<Table>>,
@@ -496,6 +498,7 @@ impl Control {
                 .tables
                 .interface(attached.index)
                 .and_then(|it| it.sub_interfaces.clone()),
+            own: self.own.clone(),
             ..Interface::at_rest(
                 attached.index,
                 name.into(),

@@ -104,6 +104,8 @@ impl Control {
             any(&|interface| interface.tx_taps & SFLOW_TAP != 0),
         );
         (self.tables.inner_taps, self.tables.notes_members) = (inner_taps, notes_members);
+        let interfaces = self.tables.interfaces.iter().flatten();
+        self.own.set(interfaces.map(|entry| &entry.interface));
         self.tables.nexthops = self.nexthops.snapshot();
         self.published.publish(Box::new(self.tables.clone()));
         let ticket = self.domain.ticket();

@@ -658,6 +658,7 @@ fn make_control(
         memory,
         domain,
         tables,
+        own: Default::default(),
         published,
         routing: vec![Some(default)],
         vrf_places: BTreeMap::new(),

@@ -125,7 +125,7 @@ fn drops_are_told_by_reason() {
     let router = start(3000);
     let request = CaptureRequest {
         drop: true,
-        reasons: vec!["ip4-martian-source".to_owned()],
+        reasons: vec!["ip4-source-loopback".to_owned()],
         packets: Some(5),
         ..CaptureRequest::default()
     };

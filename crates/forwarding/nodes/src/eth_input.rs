@@ -185,7 +185,7 @@ impl Paths {
                 }
                 None => {
                     let station = Station::new(interface.mac);
-                    let plain = |packet: &mut Pkt| plain_ip4(station, packet);
+                    let plain = |packet: &mut Pkt| plain_ip4(station, interface, packet);
                     routed(interface, IP4_LOOKUP, plain, packets, verdicts)
                 }
             },
@@ -409,7 +409,7 @@ const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
 /// Whether this is a whole frame for this station with a plain IPv4 packet that may be forwarded.
 /// If so, the packet is ready for ip4-lookup; a group frame never is.
 #[inline(always)]
-pub(crate) fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
+pub(crate) fn plain_ip4(station: Station, interface: &Interface, packet: &mut Pkt) -> bool {
     let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
         return false;
     };
@@ -423,7 +423,7 @@ pub(crate) fn plain_ip4(station: Station, packet: &mut Pkt) -> bool {
     let ours = station.is_meant_by(frame)
         & (ethernet.ethertype() == EtherType::IPV4)
         & !packet.is_chained();
-    if !(ours & ip4_input::is_plain(header))
+    if !(ours & ip4_input::is_plain(&interface.own, header))
         || (total != bytes && !(Ipv4Header::LEN..bytes).contains(&total))
     {
         return false;
@@ -461,7 +461,7 @@ pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
     let station = Station::new(interface.mac);
     packet.set_l3_offset(ETHERNET);
     match ethertype {
-        EtherType::IPV4 if plain_ip4(station, packet) => Verdict::to(IP4_LOOKUP),
+        EtherType::IPV4 if plain_ip4(station, interface, packet) => Verdict::to(IP4_LOOKUP),
         EtherType::IPV4 => Verdict::to(IP4_INPUT),
         EtherType::IPV6 if ip6_input::plain(interface, station, packet) => Verdict::to(IP6_LOOKUP),
         EtherType::IPV6 => Verdict::to(IP6_INPUT),

@@ -279,7 +279,7 @@ impl<'a> Intake<'a> {
             return Verdict::drop(DropReason::InterfaceDown);
         };
         let verdict = match interface.input {
-            Input::Routed if plain_ip4(self.station, packet) => Verdict::to(IP4_LOOKUP),
+            Input::Routed if plain_ip4(self.station, interface, packet) => Verdict::to(IP4_LOOKUP),
             Input::Routed => route_one(interface, packet),
             Input::CrossConnect(out) => across_one(out, self.room, packet),
             Input::Bridge { .. } => Verdict::to(BRIDGE),

@@ -5,8 +5,10 @@
 //! packet for this router itself may arrive with any.
 
 use weir_buf::{Flags, Pkt};
+use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Features};
+use weir_port::own_addresses::OwnAddresses;
 use weir_wire::checksum;
 use weir_wire::{EthernetHeader, Ipv4Header};
 
@@ -30,8 +32,15 @@ impl Node<Tables> for Ip4Input {
             DropReason::Ip4BadHeaderLength,
             DropReason::Ip4BadLength,
             DropReason::Ip4BadChecksum,
-            DropReason::Ip4MartianSource,
-            DropReason::Ip4MartianDestination,
+            DropReason::Ip4SourceLoopback,
+            DropReason::Ip4SourceUnspecified,
+            DropReason::Ip4SourceMulticast,
+            DropReason::Ip4SourceBroadcast,
+            DropReason::Ip4SourceReserved,
+            DropReason::Ip4SourceOwn,
+            DropReason::Ip4DestinationLoopback,
+            DropReason::Ip4DestinationUnspecified,
+            DropReason::Ip4DestinationReserved,
             DropReason::Ip4Multicast,
             DropReason::Ip4Broadcast,
         ],
@@ -45,7 +54,7 @@ impl Node<Tables> for Ip4Input {
         verdicts: &mut [Verdict],
     ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-            *verdict = match check(packet) {
+            *verdict = match check(cx.world, packet) {
                 Ok(()) => Verdict::to(onward(cx.world, packet)),
                 Err(DropReason::Ip4Multicast) if linux_punt::is_for_group4(cx.world, packet) => {
                     Verdict::to(LINUX_PUNT)
@@ -74,12 +83,13 @@ fn onward(tables: &Tables, packet: &Pkt) -> Next {
 /// The usual case: no options, right checksum, between two hosts. What passes here and has a fitting
 /// length passes [`check`] too.
 #[inline(always)]
-pub(crate) fn is_plain(header: &Ipv4Header) -> bool {
+pub(crate) fn is_plain(own: &OwnAddresses, header: &Ipv4Header) -> bool {
     let between = between_hosts(
         (header.source() >> 24) as u8,
         (header.destination() >> 24) as u8,
     );
-    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & between
+    let foreign = !own.may_have4(header.source().swap_bytes());
+    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & between & foreign
 }
 
 /// Whether a packet from and to addresses with these first octets may cross a router.
@@ -89,7 +99,7 @@ pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
 }
 
 /// Makes a whole packet behind an Ethernet header ready for ip4-lookup, if it is the usual case; else it is unchanged.
-pub(crate) fn ready(packet: &mut Pkt) -> bool {
+pub(crate) fn ready(tables: &Tables, packet: &mut Pkt) -> bool {
     let bytes = packet.len().saturating_sub(EthernetHeader::LEN);
     let Some((header, _)) = packet
         .data()
@@ -98,8 +108,14 @@ pub(crate) fn ready(packet: &mut Pkt) -> bool {
     else {
         return false;
     };
+    let Some(interface) = tables.interface(packet.interface()) else {
+        return false;
+    };
     let (total, destination) = (header.total_len() as usize, header.destination());
-    if packet.is_chained() || !is_plain(header) || !(Ipv4Header::LEN..=bytes).contains(&total) {
+    if packet.is_chained()
+        || !is_plain(&interface.own, header)
+        || !(Ipv4Header::LEN..=bytes).contains(&total)
+    {
         return false;
     }
     packet.set_aux(destination);
@@ -109,7 +125,7 @@ pub(crate) fn ready(packet: &mut Pkt) -> bool {
 }
 
 #[inline(always)]
-fn check(packet: &mut Pkt) -> Result<(), DropReason> {
+fn check(tables: &Tables, packet: &mut Pkt) -> Result<(), DropReason> {
     let bytes = packet.total_len().saturating_sub(packet.l3_offset());
     let l3 = packet.l3();
     let Some((header, _)) = Ipv4Header::read(l3) else {
@@ -130,7 +146,10 @@ fn check(packet: &mut Pkt) -> Result<(), DropReason> {
         return Err(DropReason::Ip4BadLength);
     }
     if CLASS[(source >> 24) as usize] != UNICAST {
-        return Err(DropReason::Ip4MartianSource);
+        return Err(martian_source(source));
+    }
+    if is_from_own(tables, packet, source) {
+        return Err(DropReason::Ip4SourceOwn);
     }
     let class = CLASS[(destination >> 24) as usize];
     if class != UNICAST {
@@ -144,6 +163,23 @@ fn check(packet: &mut Pkt) -> Result<(), DropReason> {
         shorten(packet, total);
     }
     Ok(())
+}
+
+/// Whether a packet from outside has a source address of this router, in the table that routes it (RFC 1812 section 5.3.7).
+#[inline(always)]
+fn is_from_own(tables: &Tables, packet: &Pkt, source: u32) -> bool {
+    let may_be = tables
+        .interface(packet.interface())
+        .is_some_and(|interface| interface.own.may_have4(source.swap_bytes()));
+    may_be && is_own(tables, packet, source)
+}
+
+/// The exact answer. What this router itself sent may come by here when its label path ends in it.
+#[cold]
+fn is_own(tables: &Tables, packet: &Pkt, source: u32) -> bool {
+    let group = tables.fib4_for(packet).map_or(0, |fib| fib.lookup(source));
+    !packet.flags().any(Flags::ORIGINATED)
+        && tables.nexthops.kind(tables.nexthops.choose(group, || 0)) == AdjacencyKind::Local
 }
 
 /// Cuts off what lies behind the first `total` bytes from the network header on.
@@ -192,7 +228,21 @@ fn odd_destination(class: u8, destination: u32) -> DropReason {
     match class {
         MULTICAST => DropReason::Ip4Multicast,
         _ if destination == u32::MAX => DropReason::Ip4Broadcast,
-        _ => DropReason::Ip4MartianDestination,
+        _ if destination >> 24 == 127 => DropReason::Ip4DestinationLoopback,
+        _ if destination >> 24 == 0 => DropReason::Ip4DestinationUnspecified,
+        _ => DropReason::Ip4DestinationReserved,
+    }
+}
+
+/// Which address of those that are no host's is the source.
+#[cold]
+fn martian_source(source: u32) -> DropReason {
+    match source.to_be_bytes() {
+        [255, 255, 255, 255] => DropReason::Ip4SourceBroadcast,
+        [0, ..] => DropReason::Ip4SourceUnspecified,
+        [127, ..] => DropReason::Ip4SourceLoopback,
+        [224..=239, ..] => DropReason::Ip4SourceMulticast,
+        _ => DropReason::Ip4SourceReserved,
     }
 }
 

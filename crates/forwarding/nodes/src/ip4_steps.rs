@@ -9,7 +9,8 @@
 use weir_acl::Wire4;
 use weir_buf::Pkt;
 use weir_fib::{FullFib4, Labelled, LargeFib4, NexthopView, SmallFib4};
-use weir_port::interface::{Feature, Features};
+use weir_port::interface::{Feature, Features, Interface};
+use weir_port::own_addresses::OwnAddresses;
 use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
 
 use crate::{ip4_input, ip4_rewrite, mpls};
@@ -36,6 +37,8 @@ pub(crate) fn is_open_but_for_lists(features: Features) -> bool {
 pub(crate) struct Ip4Steps<'a> {
     /// The station's address as the upper six bytes of a word.
     station: u64,
+    /// Addresses that no packet from outside may come from.
+    own: &'a OwnAddresses,
     nexthops: NexthopView<'a>,
 }
 
@@ -134,12 +137,11 @@ pub(crate) struct Way {
 
 impl<'a> Ip4Steps<'a> {
     #[inline(always)]
-    pub(crate) fn new(
-        MacAddr([a, b, c, d, e, f]): MacAddr,
-        nexthops: NexthopView<'a>,
-    ) -> Ip4Steps<'a> {
+    pub(crate) fn new(interface: &'a Interface, nexthops: NexthopView<'a>) -> Ip4Steps<'a> {
+        let MacAddr([a, b, c, d, e, f]) = interface.mac;
         Ip4Steps {
             station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
+            own: &interface.own,
             nexthops,
         }
     }
@@ -241,7 +243,7 @@ impl<'a> Ip4Steps<'a> {
 
     /// The key of a packet for access lists, and its destination, if it is plain, and no later fragment, and does not end before its
     /// ports. What Ethernet padded is cut off then, and added up in `padding`. That the packet is from one host to another is not
-    /// looked at: it is so when its flow is known.
+    /// inspected: it is so when its flow is known. An address may become the router's own while its flow is known.
     #[inline(always)]
     pub(crate) fn key(self, packet: &mut Pkt, padding: &mut u64) -> Option<(Wire4, u32)> {
         let (len, chained) = (packet.len(), packet.is_chained());
@@ -252,7 +254,7 @@ impl<'a> Ip4Steps<'a> {
             | u64::from(types(headers) & IP4_MASK ^ IP4_PLAIN)
             | (header.sizes >> 48 & FRAGMENT_OFFSET)
             | u64::from(chained);
-        if odd != 0 || !header.is_right() {
+        if odd != 0 || !header.is_right() || header.may_be_own(self.own) {
             return None;
         }
         let found = (
@@ -274,7 +276,7 @@ impl<'a> Ip4Steps<'a> {
     pub(crate) fn key_of_host(self, packet: &mut Pkt) -> Option<Wire4> {
         let (key, _) = self.key(packet, &mut 0)?;
         let header = Header::read(packet.data().first_chunk()?);
-        header.is_sound().then_some(key)
+        header.is_sound(self.own).then_some(key)
     }
 
     #[inline(always)]
@@ -298,7 +300,7 @@ impl<'a> Ip4Steps<'a> {
             & (types(frame) & IP4_MASK == IP4_PLAIN)
             & !chained;
         let header = Header::read(frame);
-        if ours & header.is_sound() {
+        if ours & header.is_sound(self.own) {
             header.plain(len)
         } else {
             None
@@ -339,12 +341,18 @@ impl Header {
         (self.sizes >> 8) as u8
     }
 
-    /// Whether the checksum is right and the packet is from one host to another.
+    /// Whether the checksum is right and the packet is from one host to another, neither of them this router for certain.
     #[inline(always)]
-    pub(crate) fn is_sound(self) -> bool {
+    pub(crate) fn is_sound(self, own: &OwnAddresses) -> bool {
         let between_hosts =
             ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8);
-        self.is_right() & between_hosts
+        self.is_right() & between_hosts & !self.may_be_own(own)
+    }
+
+    /// Whether the source may be an address of this router.
+    #[inline(always)]
+    fn may_be_own(self, own: &OwnAddresses) -> bool {
+        own.may_have4((self.hops >> 32) as u32)
     }
 
     /// Whether the checksum is right.

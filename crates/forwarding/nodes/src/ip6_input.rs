@@ -9,8 +9,10 @@
 //! here, all else of that kind ends here.
 
 use weir_buf::{Flags, Pkt};
+use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Interface};
+use weir_port::own_addresses::OwnAddresses;
 use weir_wire::ipv6::{self, UNSPECIFIED};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header};
 
@@ -44,7 +46,12 @@ impl Node<Tables> for Ip6Input {
             DropReason::Ip6Truncated,
             DropReason::Ip6BadVersion,
             DropReason::Ip6BadLength,
+            DropReason::Ip6SourceLoopback,
+            DropReason::Ip6SourceUnspecified,
+            DropReason::Ip6SourceMulticast,
+            DropReason::Ip6SourceOwn,
             DropReason::Ip6MartianSource,
+            DropReason::Ip6DestinationLoopback,
             DropReason::Ip6MartianDestination,
             DropReason::Ip6Multicast,
             DropReason::Ip6GroupFrame,
@@ -61,7 +68,7 @@ impl Node<Tables> for Ip6Input {
     ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let interface = cx.world.interface(packet.interface());
-            *verdict = match check(interface, packet) {
+            *verdict = match check(cx.world, interface, packet) {
                 // What was under a label is no matter of the interface's.
                 Ok(IP6_LOOKUP) if packet.flags().any(Flags::TABLED) => Verdict::to(IP6_LOOKUP),
                 Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => {
@@ -101,7 +108,9 @@ pub(crate) fn plain(interface: &Interface, station: Station, packet: &mut Pkt) -
     let ours = station.is_meant_by(frame)
         & (ethernet.ethertype() == EtherType::IPV6)
         & !packet.is_chained();
-    if !(ours & is_plain(header) & !interface.addresses6.is_empty()) || total > bytes {
+    if !(ours & is_plain(&interface.own, header) & !interface.addresses6.is_empty())
+        || total > bytes
+    {
         return false;
     }
     packet.set_l3_offset(ETHERNET);
@@ -115,10 +124,11 @@ pub(crate) fn plain(interface: &Interface, station: Station, packet: &mut Pkt) -
 /// The usual case: between two addresses that are neither groups nor link-local nor special. What passes
 /// here and has a fitting length passes [`check`] too, and goes on to ip6-lookup.
 #[inline(always)]
-fn is_plain(header: &Ipv6Header) -> bool {
+fn is_plain(own: &OwnAddresses, header: &Ipv6Header) -> bool {
     let between = between_hosts(header.source[0], header.destination[0]);
     // A payload of no length is empty, or a jumbogram's (RFC 2675).
-    (header.version() == 6) & between & (header.payload_len() != 0)
+    let foreign = !own.may_have6_octets(&header.source);
+    (header.version() == 6) & between & foreign & (header.payload_len() != 0)
 }
 
 /// Whether a packet from and to addresses with these first octets is between two hosts.
@@ -129,7 +139,11 @@ pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
 }
 
 #[inline(never)]
-fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropReason> {
+fn check(
+    tables: &Tables,
+    interface: Option<&Interface>,
+    packet: &mut Pkt,
+) -> Result<Next, DropReason> {
     let bytes = packet.total_len().saturating_sub(packet.l3_offset());
     // While it is still being asked whether its first addresses are free, the answers are heard (RFC 4862 section 5.4.4).
     let enabled = |interface: &&Interface| {
@@ -158,10 +172,26 @@ fn check(interface: Option<&Interface>, packet: &mut Pkt) -> Result<Next, DropRe
         header,
         packet.flags().any(Flags::MULTICAST | Flags::BROADCAST),
     )?;
+    let source = header.source;
+    if next == IP6_LOOKUP && is_from_own(tables, interface, packet, source) {
+        return Err(DropReason::Ip6SourceOwn);
+    }
     if total < bytes {
         ip4_input::shorten(packet, total);
     }
     Ok(next)
+}
+
+/// Whether a packet from outside has a source address of this router, in the table that routes it. Link-local addresses
+/// have no routes. Neighbour discovery to groups is not inspected: it is how a duplicate address shows (RFC 4862 section 5.4).
+fn is_from_own(tables: &Tables, interface: &Interface, packet: &Pkt, source: [u8; 16]) -> bool {
+    if !interface.own.may_have6_octets(&source) || packet.flags().any(Flags::ORIGINATED) {
+        return false;
+    }
+    let group = tables
+        .fib6_for(packet)
+        .map_or(0, |fib| fib.lookup(u128::from_be_bytes(source)));
+    tables.nexthops.kind(tables.nexthops.choose(group, || 0)) == AdjacencyKind::Local
 }
 
 /// What the addresses say. What came under a label is of no link: nobody's group or link-local address is meant.
@@ -172,10 +202,13 @@ fn way(
 ) -> Result<Next, DropReason> {
     let (source, destination) = (&header.source, &header.destination);
     if ipv6::is_forbidden_source(source) || (link.is_none() && ipv6::is_link_local(source)) {
-        return Err(DropReason::Ip6MartianSource);
+        return Err(martian_source(source));
     }
     if ipv6::is_forbidden_destination(destination) {
-        return Err(DropReason::Ip6MartianDestination);
+        return Err(match u128::from_be_bytes(*destination) {
+            1 => DropReason::Ip6DestinationLoopback,
+            _ => DropReason::Ip6MartianDestination,
+        });
     }
     if ipv6::is_multicast(destination) {
         return if link.is_some_and(|link| link.listens6(destination)) {
@@ -191,7 +224,7 @@ fn way(
     }
     // Only who asks a group whether an address is free has none himself (RFC 4862 section 5.4.2).
     if *source == UNSPECIFIED {
-        return Err(DropReason::Ip6MartianSource);
+        return Err(DropReason::Ip6SourceUnspecified);
     }
     if group_frame {
         return Err(DropReason::Ip6GroupFrame);
@@ -205,4 +238,14 @@ fn way(
         };
     }
     Ok(IP6_LOOKUP)
+}
+
+/// Which address of those that no packet comes from is the source.
+#[cold]
+fn martian_source(source: &[u8; 16]) -> DropReason {
+    match u128::from_be_bytes(*source) {
+        1 => DropReason::Ip6SourceLoopback,
+        _ if ipv6::is_multicast(source) => DropReason::Ip6SourceMulticast,
+        _ => DropReason::Ip6MartianSource,
+    }
 }

@@ -11,6 +11,7 @@ use weir_cpu::Code;
 use weir_fib::{Adjacency, Fib6, LargeFib6, NexthopView, SmallFib6, Way6};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
+use weir_port::own_addresses::OwnAddresses;
 use weir_wire::{EthernetHeader, Ipv6Header, MacAddr};
 
 use crate::{Tables, ip4_steps, ip6_input, ip6_rewrite};
@@ -25,6 +26,8 @@ const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
 pub(crate) struct Ip6Steps<'a> {
     /// The station's address as the upper six bytes of a word.
     station: u64,
+    /// Addresses that no packet from outside may come from.
+    own: &'a OwnAddresses,
     nexthops: NexthopView<'a>,
 }
 
@@ -37,7 +40,7 @@ impl<'a> Ip6Steps<'a> {
     #[inline(always)]
     pub(crate) fn of(
         cx: &Cx<'a, Tables>,
-        interface: &Interface,
+        interface: &'a Interface,
     ) -> Option<(Ip6Steps<'a>, &'a Fib6)> {
         if cx.is_traced()
             || !ip4_steps::is_open(interface.features)
@@ -50,6 +53,7 @@ impl<'a> Ip6Steps<'a> {
         Some((
             Ip6Steps {
                 station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
+                own: &interface.own,
                 nexthops: cx.world.nexthops.view(),
             },
             fib,
@@ -119,7 +123,9 @@ impl<'a> Ip6Steps<'a> {
         let ours = (stations << 16 == self.station) & (types & IP6_MASK == IP6_PLAIN) & !chained;
         let between = ip6_input::between_hosts(frame[ETHERNET + 8], upper as u8);
         let (whole, hops) = sizes(word(frame, ETHERNET));
-        if !(ours & between & (whole != PLAIN)) || whole > len {
+        let (source, below) = (word(frame, ETHERNET + 8), word(frame, ETHERNET + 16));
+        let foreign = !self.own.may_have6(source, below);
+        if !(ours & between & foreign & (whole != PLAIN)) || whole > len {
             return None;
         }
         Some((whole, hops, upper))

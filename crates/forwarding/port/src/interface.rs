@@ -14,6 +14,7 @@ use weir_wire::{MacAddr, ipv6};
 
 use crate::bond::Bond;
 use crate::host::Host;
+use crate::own_addresses::OwnAddresses;
 use crate::pseudowire::Pseudowire;
 use crate::sub_interface::{SubInterface, SubInterfaces};
 use crate::vxlan::Vxlan;
@@ -327,6 +328,8 @@ pub struct Interface {
     pub host: Option<Arc<Host>>,
     /// Whether frames can be sent: administratively up and its port has a transmit queue.
     pub can_send: bool,
+    /// Which source addresses may be this router's own: one filter for all interfaces of the router.
+    pub own: Arc<OwnAddresses>,
     /// Counters; carried over when the interface changes.
     pub counters: Arc<InterfaceCounters>,
 }
@@ -369,6 +372,7 @@ impl Interface {
             vxlan: None,
             host: None,
             can_send: false,
+            own: OwnAddresses::none(),
             counters,
         }
     }

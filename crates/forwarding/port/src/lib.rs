@@ -16,6 +16,7 @@ pub mod generator;
 pub mod host;
 pub mod interface;
 pub mod null;
+pub mod own_addresses;
 pub mod pseudowire;
 mod queue;
 pub mod sub_interface;

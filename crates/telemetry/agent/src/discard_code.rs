@@ -6,8 +6,6 @@
 //! reason cannot be forgotten.
 
 use weir_graph::DropReason;
-use weir_wire::EtherType;
-use weir_wire::vlan::Outer;
 
 /// The number of a reason; 256, unknown, where the table has nothing that fits.
 #[must_use]
@@ -37,8 +35,14 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::Blackhole => 269,
         R::UnknownEthertype => 270,
         R::Ip6GroupFrame => 271,
-        R::Ip4MartianDestination | R::Ip6MartianDestination => 272,
-        R::Ip4MartianSource | R::Ip6MartianSource => 274,
+        R::Ip4DestinationLoopback | R::Ip6DestinationLoopback => 272,
+        R::Ip4SourceMulticast | R::Ip6SourceMulticast => 273,
+        R::Ip4SourceLoopback | R::Ip6SourceLoopback => 274,
+        R::Ip4SourceBroadcast => 276,
+        R::Ip4SourceUnspecified | R::Ip6SourceUnspecified => 290,
+        R::Ip4SourceReserved => 295,
+        // "Local network".
+        R::Ip4DestinationUnspecified => 298,
         R::Ip4BadVersion
         | R::Ip4BadHeaderLength
         | R::Ip4BadLength
@@ -48,6 +52,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         // What too many wait for is a neighbour's address.
         R::HoldFull => 279,
         R::NotRouted | R::Ip4Multicast | R::Ip6Multicast | R::Ip4Broadcast => 281,
+        R::Ip4DestinationReserved | R::Ip6MartianDestination => 281,
         // In form, but of no use to this router, and never sent on: what a link floods.
         R::ArpForeign | R::NdForeign | R::NdRouter => 281,
         R::MplsUnknownLabel
@@ -61,6 +66,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::VxlanUnknownVni | R::VxlanUnknownPeer | R::TunnelLoop => 288,
         R::InterfaceDown | R::TxDown | R::MemberInactive | R::ForwardOff | R::FloodOff => 284,
         R::Ip6RoutingHeader | R::Ip6Option | R::LocalFragment | R::MplsNotEnabled => 285,
+        R::Ip4SourceOwn | R::Ip6SourceOwn | R::Ip6MartianSource => 285,
         R::ReservedMac | R::SlowProtocol | R::LacpOff => 294,
         R::Ip6LinkLocal => 299,
         R::Urpf => 302,
@@ -80,131 +86,33 @@ pub const fn discard_code(reason: DropReason) -> u16 {
     }
 }
 
-/// The number of a discarded packet: that of its reason, and where the table has several for the reason, by the address
-/// in the packet's first bytes.
-#[must_use]
-pub fn discard_code_of(reason: DropReason, start: &[u8]) -> u16 {
-    match reason {
-        DropReason::Ip4MartianSource | DropReason::Ip6MartianSource => {
-            martian_source(start).unwrap_or(discard_code(reason))
-        }
-        DropReason::Ip4MartianDestination | DropReason::Ip6MartianDestination => {
-            martian_destination(start).unwrap_or(discard_code(reason))
-        }
-        _ => discard_code(reason),
-    }
-}
-
-/// Destinations that are no loopback address: "local network" (0.0.0.0/8), and what has no number of its own, "not routable".
-fn martian_destination(frame: &[u8]) -> Option<u16> {
-    let tags = Outer::read(frame).ok()?;
-    let packet = frame.get(tags.payload_at..)?;
-    match tags.ethertype {
-        EtherType::IPV4 => match packet.get(16..20)? {
-            [127, ..] => None,
-            [0, ..] => Some(298),
-            _ => Some(281),
-        },
-        EtherType::IPV6 => {
-            let [rest @ .., last] = packet.get(24..40)? else {
-                return None;
-            };
-            let is_loopback = *last == 1 && rest.iter().all(|octet| *octet == 0);
-            (!is_loopback).then_some(281)
-        }
-        _ => None,
-    }
-}
-
-/// Group, limited broadcast, unspecified, class E; `None` of what is none of these, or lies under something else than tags.
-fn martian_source(frame: &[u8]) -> Option<u16> {
-    let tags = Outer::read(frame).ok()?;
-    let packet = frame.get(tags.payload_at..)?;
-    match tags.ethertype {
-        EtherType::IPV4 => match packet.get(12..16)? {
-            [255, 255, 255, 255] => Some(276),
-            [0, ..] => Some(290),
-            [224..=239, ..] => Some(273),
-            [240..=255, ..] => Some(295),
-            _ => None,
-        },
-        EtherType::IPV6 => match packet.get(8..24)? {
-            [0xff, ..] => Some(273),
-            source if source.iter().all(|octet| *octet == 0) => Some(290),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sources_that_are_nobodys_are_told_apart() {
-        let frame = |tags: usize, source: &[u8]| {
-            let (ethertype, before): (&[u8], usize) = if source.len() == 4 {
-                (&[8, 0], 12)
-            } else {
-                (&[0x86, 0xdd], 8)
-            };
-            [
-                &[0; 12],
-                &[0x81, 0, 0, 1].repeat(tags)[..],
-                ethertype,
-                &vec![0; before],
-                source,
-            ]
-            .concat()
-        };
-        let of4 = |tags, source: [u8; 4]| {
-            discard_code_of(DropReason::Ip4MartianSource, &frame(tags, &source))
-        };
-        assert_eq!(
-            [[224, 0, 0, 1], [239, 1, 2, 3], [255; 4]].map(|source| of4(0, source)),
-            [273, 273, 276]
-        );
-        assert_eq!(
-            [[127, 0, 0, 1], [0, 0, 0, 0], [240, 0, 0, 1]].map(|source| of4(2, source)),
-            [274, 290, 295]
-        );
-        let mut loopback = [0; 16];
-        loopback[15] = 1;
-        let of6 =
-            |source: [u8; 16]| discard_code_of(DropReason::Ip6MartianSource, &frame(1, &source));
-        assert_eq!([[0; 16], [0xff; 16], loopback].map(of6), [290, 273, 274]);
-        // What is cut off, or anything else, has the number of its reason.
-        let whole = frame(1, &[224, 0, 0, 1]);
-        assert!(
-            (0..whole.len())
-                .all(
-                    |length| discard_code_of(DropReason::Ip4MartianSource, &whole[..length]) == 274
-                )
-        );
-        assert_eq!(discard_code_of(DropReason::NoRoute, &whole), 0);
-    }
-
-    #[test]
-    fn destinations_that_are_nobodys_are_told_apart() {
-        let frame = |ethertype: &[u8], before: usize, destination: &[u8]| {
-            [&[0; 12], ethertype, &vec![0; before], destination].concat()
-        };
-        let of4 = |destination: [u8; 4]| {
-            let frame = frame(&[8, 0], 16, &destination);
-            discard_code_of(DropReason::Ip4MartianDestination, &frame)
-        };
-        let destinations = [[127, 0, 0, 1], [0, 0, 0, 0], [0, 1, 2, 3], [241, 0, 0, 1]];
-        assert_eq!(destinations.map(of4), [272, 298, 298, 281]);
-        let of6 = |destination: [u8; 16]| {
-            let frame = frame(&[0x86, 0xdd], 24, &destination);
-            discard_code_of(DropReason::Ip6MartianDestination, &frame)
-        };
-        let mut loopback = [0; 16];
-        loopback[15] = 1;
-        assert_eq!([loopback, [0; 16]].map(of6), [272, 281]);
-        let cut = &frame(&[8, 0], 16, &[0; 4])[..33];
-        assert_eq!(discard_code_of(DropReason::Ip4MartianDestination, cut), 272);
+    fn addresses_that_are_never_forwarded_have_their_own_numbers() {
+        use DropReason as R;
+        for (reason, code) in [
+            (R::Ip4SourceMulticast, 273),
+            (R::Ip4SourceBroadcast, 276),
+            (R::Ip4SourceLoopback, 274),
+            (R::Ip4SourceUnspecified, 290),
+            (R::Ip4SourceReserved, 295),
+            (R::Ip6SourceMulticast, 273),
+            (R::Ip6SourceLoopback, 274),
+            (R::Ip6SourceUnspecified, 290),
+            (R::Ip4DestinationLoopback, 272),
+            (R::Ip6DestinationLoopback, 272),
+            // The table has no word for these: not routable, and unknown of layer 3.
+            (R::Ip4DestinationUnspecified, 298),
+            (R::Ip4DestinationReserved, 281),
+            (R::Ip6MartianDestination, 281),
+            (R::Ip4SourceOwn, 285),
+            (R::Ip6SourceOwn, 285),
+        ] {
+            assert_eq!(discard_code(reason), code, "{reason:?}");
+        }
     }
 
     #[test]

@@ -75,10 +75,22 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::SameMember | R::SplitHorizon => 142,
         R::NoBuffer | R::NoHeadroom | R::TxFull | R::HandoffFull => 143,
         R::WrongMac | R::UnknownEthertype | R::BadSourceMac | R::MacBound => 128,
-        R::Ip4BadVersion | R::Ip4MartianSource | R::Ip4MartianDestination => 128,
+        R::Ip4BadVersion | R::Ip4DestinationLoopback | R::Ip4DestinationReserved => 128,
+        R::Ip4DestinationUnspecified => 128,
+        R::Ip4SourceLoopback
+        | R::Ip4SourceUnspecified
+        | R::Ip4SourceMulticast
+        | R::Ip4SourceBroadcast
+        | R::Ip4SourceReserved
+        | R::Ip4SourceOwn => 128,
         R::Ip6NotEnabled
         | R::Ip6BadVersion
+        | R::Ip6SourceLoopback
+        | R::Ip6SourceUnspecified
+        | R::Ip6SourceMulticast
+        | R::Ip6SourceOwn
         | R::Ip6MartianSource
+        | R::Ip6DestinationLoopback
         | R::Ip6MartianDestination
         | R::Ip6GroupFrame => 128,
         R::Ip6RoutingHeader | R::Ip6Option => 128,
@@ -106,7 +118,7 @@ mod tests {
         use DropReason as R;
         for (reason, status) in [
             (R::WrongMac, 128),
-            (R::Ip4MartianSource, 128),
+            (R::Ip4SourceLoopback, 128),
             (R::AclDenied, 129),
             (R::NoRoute, 131),
             (R::Blackhole, 131),

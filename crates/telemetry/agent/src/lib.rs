@@ -25,5 +25,5 @@ pub mod random;
 pub mod router_path;
 pub mod sampler;
 
-pub use discard_code::{discard_code, discard_code_of};
+pub use discard_code::discard_code;
 pub use forwarding_status::forwarding_status;

@@ -48,7 +48,7 @@ pub(super) fn listed(
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let steps = Ip4Steps::new(interface.mac, cx.world.nexthops.view());
+    let steps = Ip4Steps::new(interface, cx.world.nexthops.view());
     verdicts.fill(Verdict::OUT);
     let flows = flows.get_or_insert_with(|| Flows::new(cx.worker));
     let mut odd = Census::default();

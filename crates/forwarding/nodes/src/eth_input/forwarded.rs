@@ -50,7 +50,7 @@ impl Forwarded {
 #[inline(never)]
 fn stay(interface: &Interface, odd: &mut Census, packet: &mut Pkt) -> Verdict {
     let len = packet.len();
-    if plain_ip4(Station::new(interface.mac), packet) {
+    if plain_ip4(Station::new(interface.mac), interface, packet) {
         odd.bytes += len as u64;
         past_lists(interface, Verdict::to(IP4_LOOKUP))
     } else {

@@ -36,7 +36,7 @@ pub(super) fn forwarded(
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let steps = Ip4Steps::new(interface.mac, cx.world.nexthops.view());
+    let steps = Ip4Steps::new(interface, cx.world.nexthops.view());
     verdicts.fill(Verdict::OUT);
     let mut odd = Census::default();
     let left = if steps.has_labels() {

@@ -620,7 +620,7 @@ fn deaggregate(tables: &Tables, packet: &mut Pkt, top: Top, end: Ending) -> Verd
     // What this router itself says along the path loses no hop here.
     let ready = ethertype == EtherType::IPV4
         && !packet.flags().any(Flags::ORIGINATED)
-        && ip4_input::ready(packet);
+        && ip4_input::ready(tables, packet);
     let elsewhere = end.table != 0
         || tables
             .interface(packet.interface())

@@ -10,6 +10,7 @@ use weir_buf::Pkt;
 use weir_fib::{AdjacencyKind, LabelEntry, Lfib, NexthopView, Payload, SmallFib4};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
+use weir_port::own_addresses::OwnAddresses;
 
 use super::lookup::{SHORTEST, pop_last, swap};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, LABEL_SHIFT, TTL};
@@ -30,6 +31,8 @@ enum End {
 pub(crate) struct MplsSteps<'a> {
     lfib: &'a Lfib,
     nexthops: NexthopView<'a>,
+    /// Addresses that no packet from outside may come from.
+    own: &'a OwnAddresses,
     /// The first table, if it is that of the interface and its lookups are short.
     fib: Option<SmallFib4<'a>>,
     /// Where frames of pseudowires go.
@@ -42,12 +45,13 @@ pub(crate) struct MplsSteps<'a> {
 
 impl<'a> MplsSteps<'a> {
     /// For packets of an interface.
-    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &Interface) -> MplsSteps<'a> {
+    pub(crate) fn of(cx: &Cx<'a, Tables>, interface: &'a Interface) -> MplsSteps<'a> {
         let tables = cx.world;
         let first = tables.fib4.first().filter(|_| interface.table == 0);
         MplsSteps {
             lfib: &tables.lfib,
             nexthops: tables.nexthops.view(),
+            own: &interface.own,
             fib: first.and_then(|fib| fib.small()),
             outlet: (!tables.inner_taps).then(|| Outlet::new(cx)),
             // Labels have 20 bits.
@@ -112,7 +116,7 @@ impl<'a> MplsSteps<'a> {
             .first_chunk_mut::<{ ENTRY + PLAIN }>()?
             .last_chunk_mut::<PLAIN>()?;
         let header = Header::read(frame);
-        if !(is_end(top) & header.is_usual() & header.is_sound()) {
+        if !(is_end(top) & header.is_usual() & header.is_sound(self.own)) {
             return None;
         }
         let plain = header.plain(len)?;

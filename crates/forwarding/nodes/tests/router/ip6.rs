@@ -401,21 +401,23 @@ fn addresses_that_are_never_forwarded() {
             router.drops()
         );
     };
-    for source in ["::", "::1", "ff02::1", "ff0e::5", "::ffff:10.0.0.1"] {
-        refused(
-            &mut router,
-            source,
-            "2001:db8:a::1",
-            DropReason::Ip6MartianSource,
-        );
+    for (source, reason) in [
+        ("::", DropReason::Ip6SourceUnspecified),
+        ("::1", DropReason::Ip6SourceLoopback),
+        ("ff02::1", DropReason::Ip6SourceMulticast),
+        ("ff0e::5", DropReason::Ip6SourceMulticast),
+        ("::ffff:10.0.0.1", DropReason::Ip6MartianSource),
+    ] {
+        refused(&mut router, source, "2001:db8:a::1", reason);
     }
-    for destination in ["::", "::1", "::ffff:10.0.0.1", "ff01::1", "ff00::1"] {
-        refused(
-            &mut router,
-            "2001:db8:1::2",
-            destination,
-            DropReason::Ip6MartianDestination,
-        );
+    for (destination, reason) in [
+        ("::", DropReason::Ip6MartianDestination),
+        ("::1", DropReason::Ip6DestinationLoopback),
+        ("::ffff:10.0.0.1", DropReason::Ip6MartianDestination),
+        ("ff01::1", DropReason::Ip6MartianDestination),
+        ("ff00::1", DropReason::Ip6MartianDestination),
+    ] {
+        refused(&mut router, "2001:db8:1::2", destination, reason);
     }
     for group in [
         "ff02::3",

@@ -18,6 +18,7 @@ mod jumbo;
 mod linux;
 mod mpls;
 mod nd;
+mod own_source;
 mod pseudowire;
 mod random_mix;
 mod reasons;

@@ -98,6 +98,11 @@ fn bridge() -> Vec<(DropReason, How)> {
     reached! { InterfaceDown TooShort BadSourceMac MacBound ReservedMac SameMember SplitHorizon ForwardOff FloodOff StormLimit NoMember FrameTooLong NoBuffer }
 }
 
+/// An IPv4 packet from that address.
+fn from4(source: &'static str) -> How {
+    west(altered("10.0.2.2", |header| header.set_source(ip(source))))
+}
+
 /// The checks of IPv4; whichever node makes them declares them.
 fn ip4_checks() -> Vec<(DropReason, How)> {
     vec![
@@ -115,13 +120,15 @@ fn ip4_checks() -> Vec<(DropReason, How)> {
             west(altered("10.0.2.2", |header| header.set_total_len(69))),
         ),
         (Ip4BadChecksum, west(broken(udp("10.0.2.2"), 24, 0x55))),
-        (
-            Ip4MartianSource,
-            west(altered("10.0.2.2", |header| {
-                header.set_source(ip("127.0.0.1"))
-            })),
-        ),
-        (Ip4MartianDestination, west(altered("127.0.0.1", |_| {}))),
+        (Ip4SourceLoopback, from4("127.0.0.1")),
+        (Ip4SourceUnspecified, from4("0.0.0.1")),
+        (Ip4SourceMulticast, from4("239.1.2.3")),
+        (Ip4SourceBroadcast, from4("255.255.255.255")),
+        (Ip4SourceReserved, from4("241.0.0.1")),
+        (Ip4SourceOwn, from4("10.0.3.1")),
+        (Ip4DestinationLoopback, west(udp("127.0.0.1"))),
+        (Ip4DestinationUnspecified, west(udp("0.0.0.0"))),
+        (Ip4DestinationReserved, west(udp("241.0.0.1"))),
         (Ip4Multicast, west(udp("224.0.0.9"))),
         (Ip4Broadcast, west(udp("255.255.255.255"))),
     ]
@@ -322,8 +329,13 @@ fn ip6_input() -> Vec<(DropReason, How)> {
                 header.set_payload_len(49)
             })),
         ),
-        (Ip6MartianSource, west(from("::1"))),
-        (Ip6MartianDestination, west(udp6("::1"))),
+        (Ip6SourceLoopback, west(from("::1"))),
+        (Ip6SourceUnspecified, west(from("::"))),
+        (Ip6SourceMulticast, west(from("ff0e::1"))),
+        (Ip6SourceOwn, west(from("2001:db8:3::1"))),
+        (Ip6MartianSource, west(from("::ffff:10.0.0.1"))),
+        (Ip6DestinationLoopback, west(udp6("::1"))),
+        (Ip6MartianDestination, west(udp6("::"))),
         (Ip6Multicast, west(udp6("ff0e::1"))),
         (Ip6GroupFrame, west(broken(udp6("2001:db8:2::2"), 0, 0x33))),
         (Ip6LinkLocal, west(udp6("fe80::77"))),

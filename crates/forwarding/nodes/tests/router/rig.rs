@@ -33,6 +33,7 @@ use weir_graph::{DropMap, DropReason, Env, Graph, GraphBuilder, HoldLimits, Trac
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
 use weir_port::interface::{Input, Interface, InterfaceCounters, Kind};
+use weir_port::own_addresses::OwnAddresses;
 use weir_ring::qsbr::Domain;
 use weir_ring::spsc::{self, Consumer, Producer};
 use weir_wire::MacAddr;
@@ -146,6 +147,8 @@ pub(crate) struct Router {
     pub(crate) graph: Graph<Tables>,
     pub(crate) cache: PktCache,
     pub(crate) tables: Tables,
+    /// The filter that all interfaces share; brought up to date at each turn.
+    pub(crate) own: Arc<OwnAddresses>,
     pub(crate) nexthops: NexthopTable,
     pub(crate) fib: Fib4Writer,
     pub(crate) fib6: Fib6Writer,
@@ -215,6 +218,7 @@ impl Router {
             pool,
             graph,
             tables: Tables::default(),
+            own: Arc::default(),
             nexthops: NexthopTable::new(),
             fib: Fib4Writer::new(&Domain::new(1)).unwrap(),
             fib6: Fib6Writer::new(&Domain::new(1)).unwrap(),
@@ -278,6 +282,7 @@ impl Router {
                 },
                 advertises: index == SOUTH,
                 can_send: index != MUTE,
+                own: Arc::clone(&self.own),
                 ..Interface::at_rest(index, name.into(), Kind::Port, our_mac(index), counters)
             };
             interfaces.push(Some(Arc::new(Entry::new(
@@ -512,6 +517,8 @@ impl Router {
 
     /// What a worker does in a turn, and nothing else.
     pub(crate) fn breathe(&mut self, interface: u32, vector: &mut Vector) {
+        let interfaces = self.tables.interfaces.iter().flatten();
+        self.own.set(interfaces.map(|entry| &entry.interface));
         let mut env = Env {
             world: &self.tables,
             now: self.now,
@@ -630,7 +637,8 @@ impl Router {
     }
 
     /// Adds an interface as the control side would, with a port behind it that keeps what it sends.
-    pub(crate) fn install(&mut self, interface: Interface) {
+    pub(crate) fn install(&mut self, mut interface: Interface) {
+        interface.own = Arc::clone(&self.own);
         let place = interface.index as usize;
         if self.tables.interfaces.len() <= place {
             self.tables.interfaces.resize(place + 1, None);

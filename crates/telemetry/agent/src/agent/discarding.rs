@@ -187,7 +187,7 @@ impl Discarding {
         } else {
             discard.interface
         };
-        let code = crate::discard_code_of(discard.reason, discard.bytes());
+        let code = crate::discard_code(discard.reason);
         let length = discard.frame;
         numbering.kernel.drop_alert(&Dropped {
             input: numbering.indices.heard(input),

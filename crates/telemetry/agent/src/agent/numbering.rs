@@ -140,7 +140,7 @@ impl SampleNumbering {
             } else {
                 Port::interface(indices.told(way.input))
             },
-            output: output(outcome, sample.start(), indices.told(way.output)),
+            output: output(outcome, indices.told(way.output)),
         };
         // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
         let header = RawHeader {
@@ -237,14 +237,14 @@ impl SampleNumbering {
     }
 }
 
-/// Where a packet went that began so, as the sample says it. Without a outcome it is what goes out, or not known.
-fn output(outcome: Option<PacketOutcome>, start: &[u8], interface: u32) -> Port {
+/// Where a packet went, as the sample says it. Without an outcome it is what goes out, or not known.
+fn output(outcome: Option<PacketOutcome>, interface: u32) -> Port {
     match outcome {
         None | Some(PacketOutcome::Sent(_)) => Port::interface(interface),
         Some(PacketOutcome::Kept) => Port::INTERNAL,
         Some(PacketOutcome::Copied(count)) => Port::multiple(count),
         Some(PacketOutcome::Dropped { reason, .. }) => {
-            Port::discarded(u32::from(crate::discard_code_of(reason, start)))
+            Port::discarded(u32::from(crate::discard_code(reason)))
         }
     }
 }
