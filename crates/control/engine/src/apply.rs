@@ -4,13 +4,13 @@
 //! backwards, and the router is as it was. A step changes the model (`weir_config::apply_to_model`),
 //! the master tables, and what workers hold; workers see it when the step publishes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net};
 use weir_config::{AdminState, RouteKey, Step, Via, apply_to_model, link_local_subnet, plan};
 use weir_fib::{Adjacency, Group, Path};
-use weir_port::interface::InterfaceCounters;
+use weir_port::interface::{InterfaceCounters, subnet_anycast6};
 use weir_port::{LinkState, OpenError, Port, QueuePair};
 use weir_wire::MacAddr;
 
@@ -939,6 +939,13 @@ fn routes_of(address: IpNet) -> Vec<(IpNet, RouteSource)> {
         return Vec::new();
     }
     let mut routes = vec![(IpNet::from(address.addr()), RouteSource::Local)];
+    // Other addresses of the subnet bring it too, so that it goes with the last of them, as the subnet's route does.
+    if let IpNet::V6(address) = address
+        && let Some(anycast) = subnet_anycast6(address.addr().into(), address.prefix_len())
+    {
+        let anycast = Ipv6Addr::from(anycast);
+        routes.push((IpAddr::from(anycast).into(), RouteSource::Connected));
+    }
     if address.prefix_len() < address.max_prefix_len() {
         routes.push((address.trunc(), RouteSource::Connected));
     }

@@ -17,6 +17,7 @@ use weir_nodes::{Entry, Event, Tables, hold_key};
 use weir_port::interface::{
     Feature, Features, Input, Interface, InterfaceCounters, Kind, Output, ReversePath,
 };
+use weir_port::own_addresses::OwnAddresses;
 use weir_port::vxlan::Vxlan;
 use weir_port::{LinkState, Port, RxQueue, TxQueue};
 use weir_ring::qsbr::{Domain, Published};

@@ -101,6 +101,8 @@ reasons! {
     Ip4DestinationLoopback "ip4-destination-loopback" Warning "The IPv4 destination address is a loopback address (127.0.0.0/8).";
     Ip4DestinationUnspecified "ip4-destination-unspecified" Warning "The IPv4 destination address is in 0.0.0.0/8, which names no host.";
     Ip4DestinationReserved "ip4-destination-reserved" Warning "The IPv4 destination address is of class E (240.0.0.0/4).";
+    Ip4BadOption "ip4-bad-option" Warning "An IPv4 option is cut off, or its length or pointer is wrong.";
+    Ip4SourceRoute "ip4-source-route" Warning "The IPv4 packet has a source route option (RFC 7126).";
     Ip4Multicast "ip4-multicast" Info "The packet is IPv4 multicast, which is not routed.";
     Ip4Broadcast "ip4-broadcast" Info "The packet is a broadcast that this router has no use for.";
     Ip6NotEnabled "ip6-not-enabled" Info "The interface has no IPv6 address and takes no IPv6.";
@@ -124,6 +126,7 @@ reasons! {
     PacketTooBig "packet-too-big" Info "The IPv6 packet exceeds the MTU of its way on; routers do not fragment IPv6.";
     TtlExpired "ttl-expired" Info "The packet's time to live ended here.";
     NoRoute "no-route" Info "No route covers the destination.";
+    NoNextHop "no-next-hop" Info "A route covers the destination, but none of its next hops can be used: their links are down, or no route leads to them.";
     Blackhole "blackhole" Info "The route says to drop.";
     RouteUnreachable "route-unreachable" Info "The route says that the destination is unreachable, and so its sender is told.";
     RouteProhibited "route-prohibited" Info "The route says that nobody may go there, and so the sender is told.";
@@ -133,6 +136,7 @@ reasons! {
     LocalFragment "local-fragment" Info "A fragment for this router itself; they are not reassembled.";
     LocalProtocol "local-protocol" Info "A packet for this router itself whose protocol it does not speak.";
     LocalPort "local-port" Info "A TCP or UDP packet for this router itself, of which nothing listens at the port.";
+    LocalTruncated "local-truncated" Warning "A TCP or UDP packet for this router itself ends within its header, or its UDP length is wrong.";
     IcmpTruncated "icmp-truncated" Warning "The ICMP header is cut off.";
     IcmpBadChecksum "icmp-bad-checksum" Warning "The ICMP checksum is wrong.";
     IcmpUnsupported "icmp-unsupported" Info "An ICMP message for this router itself that it does not answer.";
@@ -148,7 +152,7 @@ reasons! {
     NdRedirect "nd-redirect" Info "A redirect, which a router does not follow.";
     NdRouter "nd-router" Info "A router advertisement, or a router solicitation where this router does not advertise itself.";
     AclDenied "acl-denied" Info "An access list denies the packet, or no term of it matches.";
-    HoldFull "hold-full" Warning "Too many packets wait for the same answer already.";
+    HoldFull "hold-full" Warning "Too many packets wait already for the MAC address of this next hop, or too many next hops are waited for.";
     HandoffFull "handoff-full" Error "The ring to the worker that owns the transmit queue is full.";
     TxFull "tx-full" Error "The transmit queue is full.";
     TxDown "tx-down" Warning "The port that the packet should leave by is down or cannot send.";
@@ -163,6 +167,7 @@ reasons! {
     PseudowireControlWord "pseudowire-control-word" Warning "What came out of the pseudowire does not begin with a control word, which both ends should use.";
     PseudowireChannel "pseudowire-channel" Info "A message between the ends of a pseudowire, which this router does not speak.";
     MplsBadPayload "mpls-bad-payload" Warning "What lies under the last label is not what it stands for.";
+    TcpBadChecksum "tcp-bad-checksum" Warning "The TCP checksum is wrong.";
     UdpBadChecksum "udp-bad-checksum" Warning "The UDP checksum is wrong.";
     VxlanTruncated "vxlan-truncated" Warning "The VXLAN packet is cut off, or its UDP length is not the packet's.";
     VxlanNoVni "vxlan-no-vni" Warning "The VXLAN header names no segment: its I flag is not set.";

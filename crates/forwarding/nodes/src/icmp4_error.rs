@@ -7,7 +7,7 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::{EtherType, IpProtocol, Ipv4Header, build};
+use weir_wire::{EtherType, IpProtocol, Ipv4Header, build, checksum};
 
 use crate::Tables;
 use crate::eth_input::ETHERNET;
@@ -27,8 +27,11 @@ pub(crate) const PORT_UNREACHABLE: u16 = 4;
 pub(crate) const PROTOCOL_UNREACHABLE: u16 = 5;
 pub(crate) const ROUTE_UNREACHABLE: u16 = 6;
 pub(crate) const ROUTE_PROHIBITED: u16 = 7;
+pub(crate) const NO_NEXT_HOP: u16 = 8;
+/// A malformed option; the argument is the octet of the header at which it is.
+pub(crate) const BAD_OPTION: u16 = 9;
 
-const MESSAGES: [Message; 8] = [
+const MESSAGES: [Message; 10] = [
     Message(3, 0, DropReason::NoRoute),
     Message(3, 1, DropReason::HostUnreachable),
     Message(11, 0, DropReason::TtlExpired),
@@ -39,6 +42,8 @@ const MESSAGES: [Message; 8] = [
     // section 5.2.7.1, code 13.
     Message(3, 1, DropReason::RouteUnreachable),
     Message(3, 13, DropReason::RouteProhibited),
+    Message(3, 1, DropReason::NoNextHop),
+    Message(12, 0, DropReason::Ip4BadOption),
 ];
 
 /// RFC 1812 4.3.2.3: as much of the packet as fits 576 bytes.
@@ -55,12 +60,36 @@ pub(crate) fn complain(packet: &mut Pkt, message: u16, argument: u32) {
 
 pub(crate) struct Icmp4Error {
     budgets: Budgets<{ MESSAGES.len() }>,
+    identifications: Identifications,
+}
+
+/// The precedence of ICMP errors, internetwork control (RFC 1812 section 4.3.2.5), as a type of service.
+const PRECEDENCE: u8 = 6 << 5;
+
+/// Identifications of the messages that a worker makes. They may be fragmented on their path, so that none may come again
+/// soon (RFC 6864 section 4.3): a worker's budgets need more than ten seconds for all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Identifications(u16);
+
+impl Identifications {
+    /// Writes what ICMP errors have and other packets of this router do not into a finished IPv4 header.
+    pub(crate) fn mark(&mut self, worker: usize, l3: &mut [u8]) {
+        self.0 = self.0.wrapping_add(1);
+        // Workers begin far from each other.
+        let start = (worker as u16).wrapping_mul(0x9e37);
+        if let Some((header, _)) = Ipv4Header::read_mut(l3) {
+            header.tos = PRECEDENCE;
+            header.set_identification(start.wrapping_add(self.0));
+        }
+        checksum::ipv4_header_set(l3);
+    }
 }
 
 impl Icmp4Error {
     pub(crate) fn new(limit: IcmpLimit) -> Icmp4Error {
         Icmp4Error {
             budgets: Budgets::new(limit),
+            identifications: Identifications::default(),
         }
     }
 }
@@ -81,6 +110,8 @@ impl Node<Tables> for Icmp4Error {
             DropReason::LocalProtocol,
             DropReason::RouteUnreachable,
             DropReason::RouteProhibited,
+            DropReason::NoNextHop,
+            DropReason::Ip4BadOption,
         ],
     };
 
@@ -95,7 +126,7 @@ impl Node<Tables> for Icmp4Error {
             let number = packet.meta().code as usize;
             let message = MESSAGES.get(number).copied().unwrap_or(MESSAGES[0]);
             if deserves_answer(packet) && self.budgets.may_send(number, cx.now) {
-                answer(cx, packet, message);
+                answer(cx, &mut self.identifications, packet, message);
             }
             *verdict = Verdict::drop(message.2);
         }
@@ -121,7 +152,12 @@ pub(crate) fn deserves_answer(packet: &Pkt) -> bool {
             .any(Flags::MULTICAST | Flags::BROADCAST | Flags::TUNNELLED)
 }
 
-fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
+fn answer(
+    cx: &mut Cx<'_, Tables>,
+    identifications: &mut Identifications,
+    packet: &Pkt,
+    message: Message,
+) {
     let Some((offender, _)) = Ipv4Header::read(packet.l3()) else {
         return;
     };
@@ -139,10 +175,11 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
         .get(..usize::from(offender.total_len()))
         .unwrap_or(quote);
     let Some(mut made) = cx.alloc() else { return };
-    let argument = if message.0 == 3 && message.1 == 4 {
-        packet.meta().argument.min(0xffff)
-    } else {
-        0
+    let argument = match message {
+        Message(3, 4, _) => packet.meta().argument.min(0xffff),
+        // RFC 792: the octet with the problem, in the first octet of the word.
+        Message(12, ..) => packet.meta().argument << 24,
+        _ => 0,
     };
     let _ = made.set_len(ETHERNET + HEADERS + quote.len());
     write(
@@ -152,6 +189,10 @@ fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {
         message,
         argument,
         quote,
+    );
+    identifications.mark(
+        cx.worker,
+        made.data_mut().get_mut(ETHERNET..).unwrap_or(&mut []),
     );
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);

@@ -3,7 +3,8 @@
 //! The packet itself is dropped with its reason; the message is originated and quotes as much of it as fits
 //! the smallest MTU. Never answered (section 2.4 e): ICMPv6 errors, redirects, what comes from nobody in
 //! particular, what was sent to a group, except that it was too big or has an option that wants an answer
-//! in any case; later fragments neither, since nobody can tell what they are pieces of. Each kind of message
+//! in any case. Later fragments are answered, or their sender would never learn the path's MTU (section 3.2): of what
+//! they are pieces is not known, but errors are never as long as to be fragmented. Each kind of message
 //! has a budget of its own (section 2.4 f).
 
 use weir_buf::{Flags, Pkt};
@@ -39,8 +40,9 @@ pub(crate) const TOO_MANY_HEADERS: u16 = 10;
 pub(crate) const ROUTING_TYPE: u16 = 11;
 pub(crate) const ROUTE_UNREACHABLE: u16 = 12;
 pub(crate) const ROUTE_PROHIBITED: u16 = 13;
+pub(crate) const NO_NEXT_HOP: u16 = 14;
 
-const MESSAGES: [Message; 14] = [
+const MESSAGES: [Message; 15] = [
     Message(
         icmp6::UNREACHABLE,
         unreachable::NO_ROUTE,
@@ -100,6 +102,11 @@ const MESSAGES: [Message; 14] = [
         unreachable::PROHIBITED,
         DropReason::RouteProhibited,
     ),
+    Message(
+        icmp6::UNREACHABLE,
+        unreachable::ADDRESS,
+        DropReason::NoNextHop,
+    ),
 ];
 
 /// Notes on the packet which message it deserves; the node's verdict sends it here.
@@ -142,6 +149,7 @@ impl Node<Tables> for Icmp6Error {
             DropReason::Ip6RoutingHeader,
             DropReason::RouteUnreachable,
             DropReason::RouteProhibited,
+            DropReason::NoNextHop,
         ],
     };
 
@@ -188,8 +196,9 @@ pub(crate) fn deserves_answer(packet: &Pkt, message: u16) -> bool {
     };
     let kind = packet.l3().get(chain.offset).copied();
     let error = chain.protocol == IpProtocol::ICMP6
+        && !chain.is_later_fragment()
         && kind.is_none_or(|kind| icmp6::is_error(kind) || kind == REDIRECT);
-    !chain.is_later_fragment() && !error
+    !error
 }
 
 fn answer(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: Message) {

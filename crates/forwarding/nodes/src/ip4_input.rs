@@ -12,6 +12,8 @@ use weir_port::own_addresses::OwnAddresses;
 use weir_wire::checksum;
 use weir_wire::{EthernetHeader, Ipv4Header};
 
+use crate::icmp4_error::{BAD_OPTION, complain};
+use crate::ip4_options::{self, Refused};
 use crate::{Tables, linux_punt};
 
 pub(crate) struct Ip4Input;
@@ -20,12 +22,19 @@ const IP4_LOOKUP: Next = Next(0);
 const ACL_INPUT: Next = Next(1);
 const IP4_URPF: Next = Next(2);
 const LINUX_PUNT: Next = Next(3);
+const ICMP4_ERROR: Next = Next(4);
 
 impl Node<Tables> for Ip4Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-input",
         about: "Validates the IPv4 header, its checksum and its addresses.",
-        nexts: &["ip4-lookup", "acl-input", "ip4-urpf", "linux-punt"],
+        nexts: &[
+            "ip4-lookup",
+            "acl-input",
+            "ip4-urpf",
+            "linux-punt",
+            "icmp4-error",
+        ],
         reasons: &[
             DropReason::Ip4Truncated,
             DropReason::Ip4BadVersion,
@@ -41,6 +50,7 @@ impl Node<Tables> for Ip4Input {
             DropReason::Ip4DestinationLoopback,
             DropReason::Ip4DestinationUnspecified,
             DropReason::Ip4DestinationReserved,
+            DropReason::Ip4SourceRoute,
             DropReason::Ip4Multicast,
             DropReason::Ip4Broadcast,
         ],
@@ -55,6 +65,7 @@ impl Node<Tables> for Ip4Input {
     ) -> Outcome {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match check(cx.world, packet) {
+                Ok(()) if has_options(packet) => with_options(cx.world, packet),
                 Ok(()) => Verdict::to(onward(cx.world, packet)),
                 Err(DropReason::Ip4Multicast) if linux_punt::is_for_group4(cx.world, packet) => {
                     Verdict::to(LINUX_PUNT)
@@ -63,6 +74,25 @@ impl Node<Tables> for Ip4Input {
             };
         }
         Outcome::Each
+    }
+}
+
+fn has_options(packet: &Pkt) -> bool {
+    packet.l3().first().is_some_and(|first| *first != 0x45)
+}
+
+/// A sound packet with options: where it goes if they are sound too.
+#[cold]
+fn with_options(tables: &Tables, packet: &mut Pkt) -> Verdict {
+    let length = Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.header_len());
+    let header = packet.l3().get(..length).unwrap_or(&[]);
+    match ip4_options::check(header, tables.source_routes) {
+        Ok(()) => Verdict::to(onward(tables, packet)),
+        Err(Refused::Silent(reason)) => Verdict::drop(reason),
+        Err(Refused::Malformed(octet)) => {
+            complain(packet, BAD_OPTION, octet.into());
+            Verdict::to(ICMP4_ERROR)
+        }
     }
 }
 

@@ -5,12 +5,12 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_wire::checksum::{self, Sum};
-use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header};
+use weir_wire::checksum::{self, Sum, pseudo4};
+use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header, TcpHeader, UdpHeader};
 
 use crate::Tables;
 use crate::icmp4_error::{PORT_UNREACHABLE, PROTOCOL_UNREACHABLE, complain};
-use crate::{linux_punt, vxlan_input};
+use crate::{linux_punt, packet_sum, vxlan_input};
 
 pub(crate) struct Ip4Local;
 
@@ -35,6 +35,9 @@ impl Node<Tables> for Ip4Local {
         reasons: &[
             DropReason::Ip4Broadcast,
             DropReason::LocalFragment,
+            DropReason::LocalTruncated,
+            DropReason::TcpBadChecksum,
+            DropReason::UdpBadChecksum,
             DropReason::IcmpTruncated,
             DropReason::IcmpBadChecksum,
             DropReason::IcmpUnsupported,
@@ -84,15 +87,55 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
     }
     match header.protocol() {
         IpProtocol::ICMP => icmp(packet),
-        IpProtocol::UDP | IpProtocol::TCP => {
-            complain(packet, PORT_UNREACHABLE, 0);
-            Verdict::to(ICMP4_ERROR)
+        protocol @ (IpProtocol::UDP | IpProtocol::TCP) => {
+            let length = usize::from(header.total_len()).saturating_sub(header_len);
+            let pseudo = pseudo4(header.source(), destination, protocol, length as u16);
+            match check_transport(packet, protocol, header_len, length, pseudo, true) {
+                Ok(()) => {
+                    complain(packet, PORT_UNREACHABLE, 0);
+                    Verdict::to(ICMP4_ERROR)
+                }
+                Err(reason) => Verdict::drop(reason),
+            }
         }
         _ => {
             complain(packet, PROTOCOL_UNREACHABLE, 0);
             Verdict::to(ICMP4_ERROR)
         }
     }
+}
+
+/// Whether a TCP or UDP packet is sound, `length` bytes from `at` behind the network header's start on: what is not is
+/// dropped without an answer (RFC 1122 section 4.1.3.4, RFC 9293 section 3.10), as any host does it.
+pub(crate) fn check_transport(
+    packet: &Pkt,
+    protocol: IpProtocol,
+    at: usize,
+    length: usize,
+    pseudo: Sum,
+    may_lack_sum: bool,
+) -> Result<(), DropReason> {
+    let transport = packet.l3().get(at..).unwrap_or(&[]);
+    if protocol == IpProtocol::TCP {
+        return match TcpHeader::read(transport) {
+            None => Err(DropReason::LocalTruncated),
+            Some(_) if packet_sum::from_l3(packet, at, length, pseudo) != 0 => {
+                Err(DropReason::TcpBadChecksum)
+            }
+            Some(_) => Ok(()),
+        };
+    }
+    let Some((udp, _)) = UdpHeader::read(transport) else {
+        return Err(DropReason::LocalTruncated);
+    };
+    if usize::from(udp.length()) != length {
+        return Err(DropReason::LocalTruncated);
+    }
+    let has_sum = udp.checksum() != 0 || !may_lack_sum;
+    if has_sum && packet_sum::from_l3(packet, at, length, pseudo) != 0 {
+        return Err(DropReason::UdpBadChecksum);
+    }
+    Ok(())
 }
 
 fn icmp(packet: &mut Pkt) -> Verdict {

@@ -10,12 +10,12 @@
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt, VECTOR};
-use weir_fib::{AdjacencyKind, NexthopView};
+use weir_fib::{AdjacencyKind, DROP, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
 use crate::icmp4_error::{
-    NET_UNREACHABLE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain,
+    NET_UNREACHABLE, NO_NEXT_HOP, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain,
 };
 use crate::{Tables, flow_hash4, ip4_rewrite, mpls, vector_loops};
 
@@ -196,6 +196,8 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
         AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
+        // A route, but no path of it is usable.
+        AdjacencyKind::Drop if group != DROP => told(packet, NO_NEXT_HOP),
         AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
             told(packet, NET_UNREACHABLE)
         }

@@ -17,7 +17,7 @@ use weir_wire::{EthernetHeader, IcmpHeader, IpProtocol, Ipv6Header, icmp6, nd};
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
-use crate::ip4_local::OWN_TTL;
+use crate::ip4_local::{OWN_TTL, check_transport};
 use crate::ip6_options::{self, Rejection};
 use crate::{linux_punt, packet_sum, vxlan_input};
 
@@ -47,6 +47,9 @@ impl Node<Tables> for Ip6Local {
             DropReason::LocalFragment,
             DropReason::LocalPort,
             DropReason::LocalProtocol,
+            DropReason::LocalTruncated,
+            DropReason::TcpBadChecksum,
+            DropReason::UdpBadChecksum,
             DropReason::IcmpTruncated,
             DropReason::IcmpBadChecksum,
             DropReason::IcmpUnsupported,
@@ -121,7 +124,10 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Result<Verdict, Rejection> {
             packet.set_aux(chain.offset as u32);
             Ok(Verdict::to(VXLAN_INPUT))
         }
-        IpProtocol::UDP | IpProtocol::TCP => Err(Rejection::Answered(PORT_UNREACHABLE, 0)),
+        protocol @ (IpProtocol::UDP | IpProtocol::TCP) => {
+            check_ports(packet, protocol, &chain).map_err(Rejection::Silent)?;
+            Err(Rejection::Answered(PORT_UNREACHABLE, 0))
+        }
         _ => Err(Rejection::Answered(
             UNKNOWN_NEXT_HEADER,
             chain.named_at as u32,
@@ -149,6 +155,17 @@ fn icmp(tables: &Tables, packet: &mut Pkt, chain: &Chain) -> Result<Verdict, Dro
         icmp6::ECHO_REPLY | icmp6::UNREACHABLE..=icmp6::PARAMETER_PROBLEM => Ok(Verdict::CONSUME),
         _ => Err(DropReason::IcmpUnsupported),
     }
+}
+
+/// Whether a TCP or UDP packet is sound. UDP without a checksum is not (RFC 8200 section 8.1).
+fn check_ports(packet: &Pkt, protocol: IpProtocol, chain: &Chain) -> Result<(), DropReason> {
+    let Some((header, _)) = Ipv6Header::read(packet.l3()) else {
+        return Err(DropReason::Ip6Truncated);
+    };
+    let length = (Ipv6Header::LEN + usize::from(header.payload_len())).saturating_sub(chain.offset);
+    let (source, destination) = (&header.source, &header.destination);
+    let pseudo = checksum::pseudo6(source, destination, protocol, length as u32);
+    check_transport(packet, protocol, chain.offset, length, pseudo, false)
 }
 
 /// RFC 4861 section 4.5.

@@ -11,12 +11,12 @@
 use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt, VECTOR};
-use weir_fib::{AdjacencyKind, NexthopView};
+use weir_fib::{AdjacencyKind, DROP, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv6Header, ipv6};
 
 use crate::icmp6_error::{
-    BEYOND_SCOPE, HOP_LIMIT, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain,
+    BEYOND_SCOPE, HOP_LIMIT, NO_NEXT_HOP, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain,
 };
 use crate::ip4_lookup::Exits;
 use crate::{Tables, flow_hash6, ip6_rewrite, mpls, vector_loops};
@@ -157,6 +157,8 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
         AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
+        // A route, but no path of it is usable.
+        AdjacencyKind::Drop if group != DROP => told(packet, NO_NEXT_HOP),
         AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
             told(packet, NO_ROUTE)
         }

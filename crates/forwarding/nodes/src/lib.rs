@@ -91,6 +91,7 @@ mod ip4_glean;
 mod ip4_input;
 mod ip4_local;
 mod ip4_lookup;
+mod ip4_options;
 mod ip4_rewrite;
 mod ip4_steps;
 mod ip4_urpf;

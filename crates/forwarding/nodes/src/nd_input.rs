@@ -184,7 +184,7 @@ impl NdInput {
     ) -> Result<(), DropReason> {
         check_sender(interface, sender)?;
         let address = u128::from_be_bytes(target);
-        let ours = interface.owns6(address);
+        let ours = interface.owns6(address) || interface.is_anycast6(address);
         if sender.address == UNSPECIFIED {
             // Two want the same address at the same time (RFC 4862 section 5.4.3).
             if interface.tentative6.contains(&address) {
@@ -348,7 +348,8 @@ fn answer(interface: &Interface, packet: &mut Pkt, asker: &Sender, target: [u8; 
         let claim = Claim {
             router: true,
             solicited: true,
-            override_known: true,
+            // An anycast address is other routers' too (RFC 4861 section 7.2.7).
+            override_known: !interface.is_anycast6(u128::from_be_bytes(target)),
         };
         nd::neighbor_advertisement(l3, target, asker.address, target, interface.mac, claim);
     }

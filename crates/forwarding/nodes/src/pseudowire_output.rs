@@ -239,7 +239,10 @@ struct Usual<'a> {
 }
 
 /// What is not usual.
-const ODD: Flags = Flags::CHAINED.with(Flags::MULTICAST).with(Flags::BROADCAST);
+const ODD: Flags = Flags::CHAINED
+    .with(Flags::MULTICAST)
+    .with(Flags::BROADCAST)
+    .with(Flags::PRIORITY);
 
 /// What is not to be believed of a frame once it lies in a packet for a neighbour.
 const INNER: Flags = Flags::MULTICAST
@@ -356,7 +359,7 @@ impl<'a> Exit<'a> {
         if tagged_len + header_bytes(end.pseudowire, labelled) > below.longest_frame() {
             return Err(DropReason::FrameTooLong.into());
         }
-        let class = priority(packet.data());
+        let class = priority(packet);
         if !(class == 0
             && end
                 .ready
@@ -454,11 +457,12 @@ fn wrap(
     Ok(())
 }
 
-/// The traffic class of a frame: the priority of its tag (RFC 4448 section 4.7 leaves that to the sender).
+/// The traffic class of a frame: the priority of its tag, or of the tag that a sub-interface took off (RFC 4448 section
+/// 4.7 leaves that to the sender).
 #[inline(always)]
-fn priority(frame: &[u8]) -> u8 {
-    match frame.get(12..15) {
+fn priority(packet: &Pkt) -> u8 {
+    match packet.data().get(12..15) {
         Some(&[0x81, 0x00, control] | &[0x88, 0xa8, control]) => control >> 5,
-        _ => 0,
+        _ => packet.priority(),
     }
 }

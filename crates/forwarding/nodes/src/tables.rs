@@ -67,6 +67,8 @@ pub struct Tables {
     pub vxlan: Arc<VxlanTable>,
     /// Where routes and labels lead.
     pub nexthops: Nexthops,
+    /// Whether IPv4 packets with source routes are forwarded (RFC 7126).
+    pub source_routes: bool,
     /// Taps on what is dropped.
     pub drop_taps: u32,
     /// Whether taps look at any interface that is no port.

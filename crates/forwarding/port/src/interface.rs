@@ -404,8 +404,17 @@ impl Interface {
         self.addresses6.iter().any(|&(own, _)| own == address)
     }
 
+    /// Whether `address` is the anycast address of all routers of one of the interface's subnets (RFC 4291 section 2.6.1).
+    /// Links of two addresses have none (RFC 6164 section 5.1).
+    #[must_use]
+    pub fn is_anycast6(&self, address: u128) -> bool {
+        self.addresses6
+            .iter()
+            .any(|&(own, len)| subnet_anycast6(own, len) == Some(address))
+    }
+
     /// Whether packets to this group are for this router: all nodes, all routers, and the solicited-node
-    /// groups of own addresses, tentative ones too (RFC 4291 section 2.8, RFC 4862 section 5.4.2).
+    /// groups of own addresses, tentative and anycast ones too (RFC 4291 section 2.8, RFC 4862 section 5.4.2).
     #[must_use]
     pub fn listens6(&self, group: &[u8; 16]) -> bool {
         let own = || {
@@ -413,6 +422,11 @@ impl Interface {
                 .iter()
                 .map(|&(own, _)| own)
                 .chain(self.tentative6.iter().copied())
+                .chain(
+                    self.addresses6
+                        .iter()
+                        .filter_map(|&(own, len)| subnet_anycast6(own, len)),
+                )
         };
         *group == ipv6::ALL_NODES
             || *group == ipv6::ALL_ROUTERS
@@ -469,6 +483,14 @@ impl Interface {
                 .any(|&(own, len)| (own ^ u128::from(address)) & mask6(len) == 0),
         }
     }
+}
+
+/// The subnet-router anycast address of an own address, unless it is that address itself, or of a link.
+#[must_use]
+pub fn subnet_anycast6(own: u128, len: u8) -> Option<u128> {
+    let anycast = own & mask6(len);
+    let has_one = len < 127 && anycast != own && !ipv6::is_link_local(&own.to_be_bytes());
+    has_one.then_some(anycast)
 }
 
 /// The mask of a prefix length.

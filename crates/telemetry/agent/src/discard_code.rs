@@ -14,7 +14,9 @@ pub const fn discard_code(reason: DropReason) -> u16 {
     match reason {
         // ICMP codes: network, host, protocol, port, fragmentation needed, administratively prohibited.
         R::NoRoute => 0,
-        R::HostUnreachable | R::RouteUnreachable => 1,
+        R::HostUnreachable | R::RouteUnreachable | R::NoNextHop => 1,
+        // Source route failed.
+        R::Ip4SourceRoute => 5,
         R::LocalProtocol | R::IcmpUnsupported => 2,
         R::LocalPort => 3,
         R::FragmentationNeeded => 4,
@@ -47,6 +49,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         | R::Ip4BadHeaderLength
         | R::Ip4BadLength
         | R::Ip4BadChecksum
+        | R::Ip4BadOption
         | R::Ip6BadVersion
         | R::Ip6BadLength => 275,
         // What too many wait for is a neighbour's address.
@@ -79,7 +82,8 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 313,
         R::TooShort => 324,
         R::Ip6NotEnabled => 326,
-        R::IcmpTruncated | R::IcmpBadChecksum | R::UdpBadChecksum => 289,
+        R::IcmpTruncated | R::IcmpBadChecksum | R::LocalTruncated => 289,
+        R::TcpBadChecksum | R::UdpBadChecksum => 289,
         R::NdTruncated | R::NdHopLimit | R::NdMalformed | R::NdMartian | R::NdRedirect => 323,
         R::LacpMalformed | R::LacpOwnSystem => 323,
         R::LoopLimit | R::Stopped => 256,

@@ -30,17 +30,20 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         | R::Ip6Multicast
         | R::Ip4Broadcast => 131,
         // The next hop has no address, or none that answers.
-        R::HostUnreachable | R::HoldFull => 132,
+        R::HostUnreachable | R::HoldFull | R::NoNextHop => 132,
         R::FragmentationNeeded | R::PacketTooBig | R::FrameTooLong => 133,
-        R::Ip4BadChecksum | R::IcmpBadChecksum | R::UdpBadChecksum => 134,
+        R::Ip4BadChecksum | R::IcmpBadChecksum | R::TcpBadChecksum | R::UdpBadChecksum => 134,
         R::Ip4BadLength
         | R::Ip6BadLength
         | R::TooShort
         | R::VlanTruncated
         | R::IcmpTruncated
+        | R::LocalTruncated
         | R::ArpTruncated
         | R::NdTruncated => 135,
         R::VxlanTruncated => 135,
+        R::Ip4BadOption => 136,
+        R::Ip4SourceRoute => 128,
         R::Ip4BadHeaderLength | R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 136,
         R::TtlExpired => 137,
         R::StormLimit | R::LacpFlood | R::PuntPoliced | R::PuntGone => 138,

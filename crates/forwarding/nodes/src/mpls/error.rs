@@ -18,7 +18,7 @@ use crate::IcmpLimit;
 use crate::Tables;
 use crate::eth_input::ETHERNET;
 use crate::icmp_limit::Budgets;
-use crate::icmp4_error;
+use crate::icmp4_error::{self, Identifications};
 use crate::icmp6_error;
 use crate::ip4_local::OWN_TTL;
 
@@ -44,12 +44,14 @@ pub(crate) fn complain(packet: &mut Pkt, message: u16, argument: u32) {
 
 pub(crate) struct MplsError {
     budgets: Budgets<2>,
+    identifications: Identifications,
 }
 
 impl MplsError {
     pub(crate) fn new(limit: IcmpLimit) -> MplsError {
         MplsError {
             budgets: Budgets::new(limit),
+            identifications: Identifications::default(),
         }
     }
 }
@@ -118,13 +120,18 @@ impl MplsError {
         if is_ip6 {
             answer6(cx, packet, message);
         } else {
-            answer4(cx, packet, message);
+            answer4(cx, &mut self.identifications, packet, message);
         }
     }
 }
 
 /// The message over IPv4, with labels or without.
-fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
+fn answer4(
+    cx: &mut Cx<'_, Tables>,
+    identifications: &mut Identifications,
+    packet: &Pkt,
+    message: usize,
+) {
     let Some(stack) = stack_of(packet) else {
         return;
     };
@@ -182,6 +189,7 @@ fn answer4(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
         argument,
         &quote[..QUOTED + extension],
     );
+    identifications.mark(cx.worker, l3);
     made.set_interface(packet.interface());
     made.set_l3_offset(ETHERNET);
     made.set_flags(Flags::ORIGINATED);

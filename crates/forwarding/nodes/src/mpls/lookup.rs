@@ -60,7 +60,7 @@ impl Node<Tables> for MplsLookup {
             DropReason::MplsNotBottom,
             DropReason::MplsBadPayload,
             DropReason::Blackhole,
-            DropReason::NoRoute,
+            DropReason::NoNextHop,
             DropReason::HostUnreachable,
             DropReason::FrameTooLong,
             DropReason::TtlExpired,
@@ -313,7 +313,7 @@ fn by_table(tables: &Tables, packet: &mut Pkt, top: Top, entry: LabelEntry) -> V
     }
     let number = tables.nexthops.choose(entry.group(), || hash(packet));
     let Some(adjacency) = tables.nexthops.adjacency(number) else {
-        return Verdict::drop(DropReason::NoRoute);
+        return Verdict::drop(DropReason::NoNextHop);
     };
     match adjacency.kind {
         AdjacencyKind::Labelled | AdjacencyKind::Neighbor => {
@@ -330,11 +330,11 @@ fn by_table(tables: &Tables, packet: &mut Pkt, top: Top, entry: LabelEntry) -> V
         }
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
         AdjacencyKind::Pseudowire => out_of_pseudowire(packet, top, adjacency.interface),
-        AdjacencyKind::Local
+        AdjacencyKind::Drop
+        | AdjacencyKind::Local
         | AdjacencyKind::Glean
-        | AdjacencyKind::Drop
         | AdjacencyKind::Unreachable
-        | AdjacencyKind::Prohibit => Verdict::drop(DropReason::NoRoute),
+        | AdjacencyKind::Prohibit => Verdict::drop(DropReason::NoNextHop),
     }
 }
 

@@ -154,6 +154,7 @@ fn other_icmp_for_this_router_is_taken_or_counted() {
 #[test]
 fn each_error_quotes_its_packet_from_the_right_address() {
     let mut router = Router::with_mtu(1000);
+    let mut identifications = Vec::new();
     for (frame, kind, code) in offenders() {
         let (interface, got) = router.send_one(WEST, &frame);
         let icmp = sight::icmp(&got);
@@ -176,9 +177,92 @@ fn each_error_quotes_its_packet_from_the_right_address() {
             "the packet as it came in"
         );
         assert!(icmp.total <= 576 && got.starts_with(&their_mac(1, 2).0));
+        // RFC 1812 section 4.3.2.5, and RFC 6864 section 4.3, since the message may be fragmented.
+        let header = sight::header(&got);
+        assert_eq!((header.tos, header.dont_fragment()), (0xc0, false));
+        identifications.push(header.identification());
     }
     let totals = &router.graph.counters().totals;
     assert_eq!((totals.originated.get(), totals.dropped.get()), (11, 11));
+    identifications.sort_unstable();
+    identifications.dedup();
+    assert_eq!(identifications.len(), 11, "each has its own");
+}
+
+#[test]
+fn what_arrives_broken_is_not_answered() {
+    let mut router = Router::default();
+    let udp = build::udp4(&through("10.0.1.1"), &[5; 40]);
+    let mut broken = udp.clone();
+    broken[60] ^= 1;
+    assert!(router.send(WEST, &broken).is_empty());
+    assert_eq!(router.dropped(DropReason::UdpBadChecksum), 1);
+    // No checksum is none that is wrong (RFC 768).
+    let mut without = udp.clone();
+    without[40..42].fill(0);
+    assert_eq!(sight::icmp(&router.send_one(WEST, &without).1).code, 3);
+    let mut tcp = build::tcp4(&through("10.0.1.1"), 2, &[5; 40]);
+    tcp[60] ^= 1;
+    assert!(router.send(WEST, &tcp).is_empty());
+    assert_eq!(router.dropped(DropReason::TcpBadChecksum), 1);
+    // Lengths of the UDP header beyond, below and less than the packet.
+    for length in [49_u16, 7, 0, 47] {
+        let mut wrong = udp.clone();
+        wrong[38..40].copy_from_slice(&length.to_be_bytes());
+        assert!(router.send(WEST, &wrong).is_empty(), "{length}");
+    }
+    assert_eq!(router.dropped(DropReason::LocalTruncated), 4);
+}
+
+#[test]
+fn malformed_options_are_answered_and_source_routes_are_not() {
+    let mut router = Router::default();
+    let plain = build::udp4(&through("10.0.2.2"), &[5; 40]);
+    for (options, octet) in [
+        (&[1, 7, 9, 4][..], 22),
+        (&[7, 3, 3, 0], 22),
+        (&[7, 3, 1, 0], 22),
+        (&[68, 2, 0, 0], 21),
+        (&[1, 1, 1, 148], 23),
+    ] {
+        let frame = with_options(&plain, options);
+        let (interface, got) = router.send_one(WEST, &frame);
+        let icmp = sight::icmp(&got);
+        assert_eq!(
+            (interface, icmp.kind, icmp.code, icmp.argument),
+            (WEST, 12, 0, octet << 24),
+            "{options:?}"
+        );
+        assert_eq!(icmp.quote, frame[14..]);
+    }
+    assert_eq!(router.dropped(DropReason::Ip4BadOption), 5);
+    let route = with_options(&plain, &[137, 7, 4, 10, 0, 3, 2, 0]);
+    assert!(router.send(WEST, &route).is_empty());
+    assert_eq!(router.dropped(DropReason::Ip4SourceRoute), 1);
+    router.tables.source_routes = true;
+    let (interface, got) = router.send_one(WEST, &route);
+    assert_eq!(interface, EAST, "by its destination");
+    assert_eq!(got[34..42], route[34..42], "the option is as it was");
+    // Record route and timestamp pass as they are.
+    for options in [&[7, 7, 4, 0, 0, 0, 0, 0][..], &[68, 8, 5, 0, 0, 0, 0, 0]] {
+        let (interface, got) = router.send_one(WEST, &with_options(&plain, options));
+        assert_eq!((interface, &got[34..42]), (EAST, options));
+    }
+}
+
+#[test]
+fn a_route_whose_next_hops_are_down_is_told_from_none() {
+    let mut router = Router::default();
+    let east = router.adjacency_of("10.0.2.2");
+    router.nexthops.set_up(east, false);
+    router.publish();
+    let (interface, got) = router.send_one(WEST, &build::udp4(&through("192.168.1.1"), &[]));
+    let icmp = sight::icmp(&got);
+    assert_eq!((interface, icmp.kind, icmp.code), (WEST, 3, 1));
+    assert_eq!(
+        [DropReason::NoNextHop, DropReason::NoRoute].map(|reason| router.dropped(reason)),
+        [1, 0]
+    );
 }
 
 #[test]

@@ -439,22 +439,6 @@ fn silence_where_the_rfc_demands_it() {
         alter6(&mut cast, |header| header.destination = ip6("ff02::1"));
         silent(&mut router, &cast, &why("all nodes"));
     }
-    for destination in ["2001:db8:ffff::1", "2001:db8:e::1"] {
-        silent(
-            &mut router,
-            &piece(&udp6(destination), 5, true),
-            "later fragment",
-        );
-    }
-    silent(
-        &mut router,
-        &piece(
-            &build::udp6(&through6("2001:db8:2::2"), &[5; 1400]),
-            5,
-            true,
-        ),
-        "later fragment",
-    );
     for kind in [0, 1, 2, 3, 4, 100, 127, 137] {
         for destination in ["2001:db8:ffff::1", "2001:db8:e::1"] {
             silent(
@@ -539,11 +523,8 @@ fn each_kind_has_a_budget_of_its_own() {
     );
     // Whoever is not answered costs nobody's budget.
     router.now += 100 * SECOND;
-    assert!(
-        router
-            .send_all(WEST, &vec![piece(&kinds[0].0, 5, true); 20])
-            .is_empty()
-    );
+    let error = build::echo6(&through6("2001:db8:ffff::1"), 1, 0, 0, &[1; 40]);
+    assert!(router.send_all(WEST, &vec![error; 20]).is_empty());
     assert_eq!(
         router.send_all(WEST, &vec![kinds[0].0.clone(); 20]).len(),
         5
@@ -559,4 +540,35 @@ fn an_empty_pool_only_costs_the_message() {
         router.drops(),
         [("icmp6-error", DropReason::NoRoute, WEST, 1)]
     );
+}
+
+/// RFC 4443 section 3.2: without it the sender of fragments would never learn the MTU of the path.
+#[test]
+fn later_fragments_are_answered() {
+    let mut router = Router::new(Setup {
+        mtu: 1300,
+        ..Setup::default()
+    });
+    let long = build::udp6(&through6("2001:db8:2::2"), &[5; 1400]);
+    for (frame, kind, argument) in [
+        (piece(&long, 5, true), 2, 1300),
+        (piece(&udp6("2001:db8:ffff::1"), 5, true), 1, 0),
+        // What of ICMPv6 it is a piece of is not known: its first octet is not a type.
+        (
+            piece(
+                &build::echo6(&through6("2001:db8:2::2"), 1, 0, 0, &[1; 1400]),
+                5,
+                true,
+            ),
+            2,
+            1300,
+        ),
+    ] {
+        let (interface, got) = router.send_one(WEST, &frame);
+        let icmp = sight::icmp6(&got);
+        assert_eq!(
+            (interface, icmp.kind, icmp.argument),
+            (WEST, kind, argument)
+        );
+    }
 }

@@ -991,7 +991,7 @@ fn labelled_paths_fail_over_with_their_neighbour() {
             SOUTH
         );
     }
-    router.assert_dropped(&under(&udp(9, 0), &[(100, 0, 9)]), DropReason::NoRoute);
+    router.assert_dropped(&under(&udp(9, 0), &[(100, 0, 9)]), DropReason::NoNextHop);
 }
 
 #[test]

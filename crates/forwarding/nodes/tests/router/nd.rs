@@ -571,3 +571,46 @@ fn hostile_messages_are_refused_for_what_is_wrong_with_them() {
     assert!(router.send_vector(WEST, &mut vector).is_empty());
     assert!(router.events().is_empty());
 }
+
+/// RFC 4291 section 2.6.1: each router answers for the anycast address of a subnet, and overrides nobody (RFC 4861 section
+/// 7.2.7).
+#[test]
+fn the_anycast_address_of_a_subnet_is_answered_for() {
+    let mut router = Router::default();
+    let (interface, got) = router.send_one(WEST, &solicitation("2001:db8:1::7", "2001:db8:1::"));
+    let (.., message) = read(&got);
+    let expected = Message::NeighborAdvertisement {
+        target: ip6("2001:db8:1::"),
+        mac: Some(our_mac(WEST)),
+        router: true,
+        solicited: true,
+        override_known: false,
+    };
+    assert_eq!((interface, message), (WEST, expected));
+    router.events();
+    // Another router has it too: that is no duplicate.
+    router.send(WEST, &advertisement("2001:db8:1::", "2001:db8:1::7", true));
+    assert!(
+        !router
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::Duplicate { .. }))
+    );
+    // Not of another interface's subnet, and not where there are two addresses or one.
+    assert!(
+        router
+            .send(WEST, &solicitation("2001:db8:1::7", "2001:db8:2::"))
+            .is_empty()
+    );
+    for length in [127, 128] {
+        let own = u128::from_be_bytes(ip6("2001:db8:1::1"));
+        router.change(WEST, |west| west.addresses6 = [(own, length)].into());
+        router.now += 2 * SECOND;
+        assert!(
+            router
+                .send(WEST, &solicitation("2001:db8:1::7", "2001:db8:1::"))
+                .is_empty(),
+            "{length}"
+        );
+    }
+}

@@ -13,12 +13,13 @@ use weir_fib::{Adjacency, Group, LabelEntry, LabelStack, NeighborState, Path, Pa
 use weir_graph::DropReason;
 use weir_port::interface::{Input, Interface, InterfaceCounters, Kind, Output};
 use weir_port::pseudowire::Pseudowire;
+use weir_port::sub_interface::SubInterface;
 use weir_wire::{MacAddr, build};
 
 use crate::bond::Reached;
 use crate::mpls::stack;
 use crate::rig::*;
-use crate::vlan::{Q, crammed, tagged};
+use crate::vlan::{Q, crammed, dot1q, tagged};
 
 pub(crate) const RAW: u32 = 30;
 pub(crate) const TAGGED: u32 = 31;
@@ -235,6 +236,26 @@ fn frames_keep_their_tags_and_their_priority_becomes_the_class() {
         ),
         (LEFT, customers)
     );
+}
+
+/// The tag of a sub-interface comes off, and its priority stays in the labels.
+#[test]
+fn the_priority_of_a_sub_interface_becomes_the_class() {
+    let mut router = Router::default();
+    router.add_sub_interfaces(&[(SubInterface::new(LEFT, dot1q(9)), Input::CrossConnect(RAW))]);
+    add(&mut router);
+    let customers = tagged(&frame(), &[(Q, 9)]);
+    let mut plain = customers.clone();
+    plain[14] &= 0x1f;
+    for (sent, class) in [(plain, 0), (customers, 5)] {
+        assert_eq!(
+            router.send_one(LEFT, &sent),
+            (
+                EAST,
+                to_east(&[(700, class, 255)], &[&CONTROL_WORD, &frame()])
+            )
+        );
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use weir_graph::HoldLimits;
 use weir_port::interface::Feature;
 use weir_wire::{ArpPacket, IpProtocol, MacAddr, build};
 
-use crate::forward::alter;
+use crate::forward::{alter, with_options};
 use crate::ip6::{alter6, piece, udp6, with_extensions};
 use crate::mpls::under;
 use crate::nd;
@@ -129,6 +129,10 @@ fn ip4_checks() -> Vec<(DropReason, How)> {
         (Ip4DestinationLoopback, west(udp("127.0.0.1"))),
         (Ip4DestinationUnspecified, west(udp("0.0.0.0"))),
         (Ip4DestinationReserved, west(udp("241.0.0.1"))),
+        (
+            Ip4SourceRoute,
+            west(with_options(&udp("10.0.2.2"), &[131, 7, 4, 10, 0, 2, 2, 0])),
+        ),
         (Ip4Multicast, west(udp("224.0.0.9"))),
         (Ip4Broadcast, west(udp("255.255.255.255"))),
     ]
@@ -216,6 +220,27 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
             }),
         ),
         ("icmp4-error", NoRoute, west(udp("8.8.8.8"))),
+        (
+            "icmp4-error",
+            NoNextHop,
+            How::Action(|router| without_next_hop(router, "10.0.2.2", &udp("192.168.1.1"))),
+        ),
+        (
+            "icmp4-error",
+            Ip4BadOption,
+            west(with_options(&udp("10.0.2.2"), &[7, 0, 0, 0])),
+        ),
+        ("ip4-local", LocalTruncated, west(short_udp())),
+        (
+            "ip4-local",
+            UdpBadChecksum,
+            west(broken(udp("10.0.1.1"), 45, 0x99)),
+        ),
+        (
+            "ip4-local",
+            TcpBadChecksum,
+            west(broken(build::tcp4(&through("10.0.1.1"), 2, &[]), 47, 0x99)),
+        ),
         ("icmp4-error", RouteUnreachable, west(udp("198.18.1.1"))),
         ("icmp4-error", RouteProhibited, west(udp("198.18.2.1"))),
         (
@@ -462,6 +487,32 @@ fn ip6_others() -> Vec<(&'static str, DropReason, How)> {
         ("icmp6-error", NoRoute, west(udp6("2001:db8:ffff::1"))),
         (
             "icmp6-error",
+            NoNextHop,
+            How::Action(|router| without_next_hop(router, "2001:db8:2::2", &udp6("2001:db8:a::1"))),
+        ),
+        (
+            "ip6-local",
+            LocalTruncated,
+            west(altered6("2001:db8:1::1", |header| {
+                header.set_payload_len(12)
+            })),
+        ),
+        (
+            "ip6-local",
+            UdpBadChecksum,
+            west(broken(udp6("2001:db8:1::1"), 65, 0x99)),
+        ),
+        (
+            "ip6-local",
+            TcpBadChecksum,
+            west(broken(
+                build::tcp6(&through6("2001:db8:1::1"), 2, &[]),
+                67,
+                0x99,
+            )),
+        ),
+        (
+            "icmp6-error",
             Ip6BeyondScope,
             west(altered6("2001:db8:2::2", |header| {
                 header.source = ip6("fe80::5")
@@ -573,7 +624,7 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
         ("mpls-lookup", Blackhole, labels("10.0.2.2", &[(108, 0, 9)])),
         (
             "mpls-lookup",
-            NoRoute,
+            NoNextHop,
             How::LabelAction(|router| {
                 let east = router
                     .nexthops
@@ -681,6 +732,19 @@ fn labelled() -> Vec<(&'static str, DropReason, How)> {
             }),
         ),
     ]
+}
+
+/// A packet whose route has no path that is up.
+fn without_next_hop(router: &mut Router, neighbor: &str, frame: &[u8]) {
+    let number = router.adjacency_of(neighbor);
+    router.nexthops.set_up(number, false);
+    router.publish();
+    router.send(WEST, frame);
+}
+
+/// A UDP packet for this router whose length says more than there is.
+fn short_udp() -> Vec<u8> {
+    broken(udp("10.0.1.1"), 39, 0xff)
 }
 
 /// A packet that an access list denies.

@@ -82,6 +82,7 @@ impl Router {
                 output: Output::SubInterface,
                 sub_interface: Some(sub_interface),
                 can_send: true,
+                own: Arc::clone(&self.own),
                 mtu: self.interface(sub_interface.parent).mtu,
                 ..Interface::at_rest(
                     index,
