@@ -382,6 +382,7 @@ impl Control {
             speed: 0,
         };
         let attached = Attached {
+            name: name.into(),
             index,
             made: self.sflow.interface_made(index),
             port: None,
@@ -744,7 +745,7 @@ impl Control {
             for place in 0..self.drop_map.pairs().len() {
                 let count = counters.get(place);
                 if count > 0 {
-                    *self.drops_of_the_gone.entry((worker, place)).or_default() += count;
+                    self.drops_of_the_gone.add(&gone.name, worker, place, count);
                 }
             }
         }

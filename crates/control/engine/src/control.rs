@@ -30,6 +30,7 @@ use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::dad::{Claim, Claims};
 use crate::filters::{Bindings, BuiltLists};
+use crate::gone::DropsOfTheGone;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::ipfix::IpfixSide;
@@ -44,6 +45,7 @@ use crate::router::{AccessControl, Due, LogControl};
 use crate::sflow::SflowSide;
 use crate::trace::TraceStore;
 use crate::trial::Trial;
+use crate::views::Drop;
 use weir_control::{RouteSource, Table};
 
 /// The peer of a memif as it was when somebody last looked.
@@ -127,6 +129,7 @@ impl Fault {
 
 /// An interface as the control side knows it.
 pub(crate) struct Attached {
+    pub(crate) name: Arc<str>,
     pub(crate) index: u32,
     /// Tells it from an earlier one of the same number.
     pub(crate) made: u64,
@@ -229,8 +232,8 @@ pub(crate) struct Control {
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) specs: Vec<NodeSpec>,
     pub(crate) drop_map: Arc<DropMap>,
-    /// Drop counters of interfaces that were taken away, by worker and place.
-    pub(crate) drops_of_the_gone: BTreeMap<(usize, usize), u64>,
+    /// Drop counters of interfaces that were taken away.
+    pub(crate) drops_of_the_gone: DropsOfTheGone,
     /// Access lists that are ready.
     pub(crate) lists: BuiltLists,
     pub(crate) sflow: SflowSide,
@@ -278,6 +281,14 @@ impl Control {
             .iter()
             .find(|(_, attached)| attached.index == index)
             .map(|(name, _)| name.as_str())
+    }
+
+    /// The same, also of those that were taken away and have drops still.
+    pub(crate) fn owner_of(&self, drop: &Drop) -> Option<String> {
+        let gone = || self.drops_of_the_gone.name(drop.interface);
+        self.name_of(drop.interface)
+            .map(str::to_owned)
+            .or_else(gone)
     }
 
     /// Works an interface's entry out anew from configuration and link, and puts it into the master tables;
@@ -862,6 +873,7 @@ impl Control {
                     speed: 0,
                 },
             );
+            self.unlearn_sub_interfaces(name);
         } else if before.up == link.up {
             return;
         }

@@ -25,6 +25,7 @@ mod dad;
 mod fib_views;
 mod filters;
 mod flow_views;
+mod gone;
 mod handle;
 mod health;
 mod idle;

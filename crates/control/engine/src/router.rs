@@ -687,7 +687,7 @@ fn make_control(
         specs,
         drop_map: drop_map
             .ok_or_else(|| StartError::Internal("a router has at least one worker".into()))?,
-        drops_of_the_gone: BTreeMap::new(),
+        drops_of_the_gone: Default::default(),
         lists: Default::default(),
         sflow,
         ipfix,

@@ -119,8 +119,16 @@ impl Control {
         let mut kinds: BTreeMap<(u32, &str, &str), (DropReason, u64)> = BTreeMap::new();
         for drop in self.drops() {
             let (node, reason) = self.pair(drop.place);
+            // What was reported of an interface that was taken away and made again is under the number that it has.
+            let interface = match self.drops_of_the_gone.kept_name(drop.interface) {
+                Some(name) => self
+                    .interfaces
+                    .get(name)
+                    .map_or(NO_INTERFACE, |it| it.index),
+                None => drop.interface,
+            };
             kinds
-                .entry((drop.interface, node, reason.name()))
+                .entry((interface, node, reason.name()))
                 .or_insert((reason, 0))
                 .1 += drop.count;
         }

@@ -107,6 +107,18 @@ impl Control {
         }
     }
 
+    /// The link of a parent was down for so short a time that nobody saw it: who comes back may be somebody else, behind
+    /// its sub-interfaces too.
+    pub(crate) fn unlearn_sub_interfaces(&mut self, parent: &str) {
+        let (now, mut actions) = (self.clock.now(), Vec::new());
+        for sub in self.sub_interfaces_of(parent) {
+            let index = self.index_of(&sub);
+            self.neighbors.unlearn(index, now, &mut actions);
+            self.claims.ask_again(index);
+        }
+        self.carry_out(actions);
+    }
+
     /// Makes the tables of those parents anew whose sub-interfaces are others than before.
     pub(crate) fn share_out(&mut self) {
         for parent in std::mem::take(&mut self.unshared) {

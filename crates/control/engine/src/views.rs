@@ -36,7 +36,7 @@ type Reply<T> = Result<T, ApiError>;
 /// One drop counter with its owner.
 pub(crate) struct Drop {
     worker: usize,
-    /// 0 for packets of interfaces that are gone.
+    /// 0 for packets of no interface; from [`crate::gone::FIRST`] downwards of interfaces that were taken away.
     pub(crate) interface: u32,
     pub(crate) place: usize,
     pub(crate) count: u64,
@@ -59,19 +59,20 @@ impl Control {
                     count,
                 }));
             };
-            let gone = |place: usize| {
-                self.drops_of_the_gone
-                    .get(&(worker, place))
-                    .copied()
-                    .unwrap_or(0)
-            };
-            take(0, &|place| handle.counters.orphans.get(place) + gone(place));
+            take(0, &|place| handle.counters.orphans.get(place));
             for attached in self.interfaces.values() {
                 if let Some(counters) = attached.drops.get(worker) {
                     take(attached.index, &|place| counters.get(place));
                 }
             }
         }
+        let gone = self.drops_of_the_gone.iter();
+        all.extend(gone.map(|(interface, worker, place, count)| Drop {
+            worker,
+            interface,
+            place,
+            count,
+        }));
         all
     }
 
@@ -385,7 +386,7 @@ impl weir_api::Router for Router {
                     Severity::Error => weir_api::Severity::Error,
                 },
                 sentence: reason.sentence().to_owned(),
-                interface: control.name_of(drop.interface).map(str::to_owned),
+                interface: control.owner_of(&drop),
                 count,
             })
         };

@@ -375,3 +375,34 @@ fn a_stalled_worker_delays_routes_and_nothing_else() {
     assert!(!router.is_settling());
     router.stop();
 }
+
+/// RFC 4291 section 2.6.1: a router has the anycast address of each of its subnets, until the last address of it goes.
+#[test]
+fn subnets_bring_the_anycast_address_of_routers() {
+    let has = |router: &Router, prefix: &str| {
+        let prefix = prefix.parse().unwrap();
+        let routes = router.routes().unwrap().routes;
+        let found = routes.into_iter().find(|route| route.prefix == prefix);
+        found.is_some_and(|route| {
+            route
+                .paths
+                .iter()
+                .all(|it| it.adjacency == Adjacency::Local)
+        })
+    };
+    let with = |addresses: &str| {
+        let text = format!(
+            "interfaces: {{ e0: {{ device: {{ driver: 'null' }}, addresses: [ {addresses} ] }} }}"
+        );
+        check("test", &text).unwrap().0
+    };
+    let config = with("'2001:db8:1::1/64', '2001:db8:1::2/64', '2001:db8:2::1/127'");
+    let router = Router::start(&config, &Options::default()).unwrap();
+    assert!(has(&router, "2001:db8:1::/128"));
+    assert!(!has(&router, "2001:db8:2::/128"), "a link of two addresses");
+    router.apply(&with("'2001:db8:1::2/64'")).unwrap();
+    assert!(has(&router, "2001:db8:1::/128"), "the other address has it");
+    router.apply(&with("'2001:db8:3::1/64'")).unwrap();
+    assert!(!has(&router, "2001:db8:1::/128"));
+    router.stop();
+}

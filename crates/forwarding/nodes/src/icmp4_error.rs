@@ -42,7 +42,7 @@ const MESSAGES: [Message; 10] = [
     // section 5.2.7.1, code 13.
     Message(3, 1, DropReason::RouteUnreachable),
     Message(3, 13, DropReason::RouteProhibited),
-    Message(3, 1, DropReason::NoNextHop),
+    Message(3, 0, DropReason::NoNextHop),
     Message(12, 0, DropReason::Ip4BadOption),
 ];
 

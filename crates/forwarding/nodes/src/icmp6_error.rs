@@ -104,7 +104,7 @@ const MESSAGES: [Message; 15] = [
     ),
     Message(
         icmp6::UNREACHABLE,
-        unreachable::ADDRESS,
+        unreachable::NO_ROUTE,
         DropReason::NoNextHop,
     ),
 ];

@@ -13,8 +13,8 @@ pub const fn discard_code(reason: DropReason) -> u16 {
     use DropReason as R;
     match reason {
         // ICMP codes: network, host, protocol, port, fragmentation needed, administratively prohibited.
-        R::NoRoute => 0,
-        R::HostUnreachable | R::RouteUnreachable | R::NoNextHop => 1,
+        R::NoRoute | R::NoNextHop => 0,
+        R::HostUnreachable | R::RouteUnreachable => 1,
         // Source route failed.
         R::Ip4SourceRoute => 5,
         R::LocalProtocol | R::IcmpUnsupported => 2,

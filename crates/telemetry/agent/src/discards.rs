@@ -51,6 +51,8 @@ impl DiscardSettings {
 pub struct Discard {
     /// The interface that it came in on.
     pub interface: u32,
+    /// What the packet's word of metadata held: the interface that it should have left by, at nodes that stand before drivers.
+    pub word: u32,
     /// Number of the node that dropped it.
     pub node: u16,
     /// Why.
@@ -69,6 +71,7 @@ impl Default for Discard {
     fn default() -> Discard {
         Discard {
             interface: 0,
+            word: 0,
             node: 0,
             reason: DropReason::Stopped,
             frame: 0,
@@ -150,6 +153,7 @@ impl<W: World> Tap<W> for DiscardTap {
                     (discard.interface, discard.node, discard.reason) =
                         (look.interface, node, reason);
                     (discard.frame, discard.time) = (packet.total_len() as u32, look.now);
+                    discard.word = packet.aux();
                     discard.originated = packet.flags().any(Flags::ORIGINATED);
                     discard.kept = packet
                         .copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut []))

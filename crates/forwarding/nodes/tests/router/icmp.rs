@@ -258,7 +258,7 @@ fn a_route_whose_next_hops_are_down_is_told_from_none() {
     router.publish();
     let (interface, got) = router.send_one(WEST, &build::udp4(&through("192.168.1.1"), &[]));
     let icmp = sight::icmp(&got);
-    assert_eq!((interface, icmp.kind, icmp.code), (WEST, 3, 1));
+    assert_eq!((interface, icmp.kind, icmp.code), (WEST, 3, 0));
     assert_eq!(
         [DropReason::NoNextHop, DropReason::NoRoute].map(|reason| router.dropped(reason)),
         [1, 0]

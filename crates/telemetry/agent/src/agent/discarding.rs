@@ -203,7 +203,12 @@ impl Discarding {
         } else {
             numbering.indices.told(input)
         };
-        let told = self.send(input, code.into(), records, untold, numbering, now);
+        let output = match egress(node, discard) {
+            Some(interface) => numbering.indices.told(interface),
+            None => 0,
+        };
+        let ports = (input, output);
+        let told = self.send(ports, code.into(), records, untold, numbering, now);
         if told {
             *self
                 .told
@@ -215,7 +220,7 @@ impl Discarding {
 
     fn send(
         &mut self,
-        input: u32,
+        (input, output): (u32, u32),
         reason: u32,
         records: &[FlowRecord<'_>],
         untold: u64,
@@ -228,7 +233,7 @@ impl Discarding {
             // The field has 32 bits and wraps.
             drops: self.kept.wrapping_add(untold) as u32,
             input,
-            output: 0,
+            output,
             reason,
         };
         let added = numbering
@@ -291,7 +296,7 @@ impl Discarding {
         let untold = untold(&self.sources);
         let records = [FlowRecord::Trap { group, trap }];
         let told = self.send(
-            numbering.indices.told(interface),
+            (numbering.indices.told(interface), 0),
             NO_BUFFER_SPACE.into(),
             &records,
             untold,
@@ -341,6 +346,11 @@ fn header(discard: &Discard) -> RawHeader<'_> {
     }
 }
 
+/// The interface that a discarded packet should have left by, where the node that dropped it stands behind that choice.
+fn egress(node: &str, discard: &Discard) -> Option<u32> {
+    matches!(node, "acl-output" | "port-tx").then_some(discard.word)
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -363,6 +373,19 @@ mod tests {
         fn node(&self, _number: u16) -> &'static str {
             "node"
         }
+    }
+
+    #[test]
+    fn the_output_is_reported_where_it_is_known() {
+        let discard = Discard {
+            interface: 3,
+            word: 7,
+            ..Discard::default()
+        };
+        assert_eq!(
+            ["acl-output", "port-tx", "ip4-input"].map(|node| egress(node, &discard)),
+            [Some(7), Some(7), None]
+        );
     }
 
     #[test]
