@@ -351,3 +351,37 @@ proptest! {
         }
     }
 }
+
+/// IEEE 802.1AX 6.4.4: a short timeout is 3 seconds, a long one 90, and what expired is given up 3 seconds later.
+#[test]
+fn timeouts_are_exact() {
+    for (fast, timeout) in [(true, 3 * SECOND), (false, 90 * SECOND)] {
+        let mut ours = end(
+            Settings {
+                fast,
+                ..settings(1)
+            },
+            1,
+        );
+        let mut theirs = end(settings(2), 1);
+        let heard = 10 * SECOND;
+        let pdu = theirs
+            .tick(SECOND)
+            .into_iter()
+            .next()
+            .expect("the partner speaks")
+            .1;
+        ours.tick(heard);
+        ours.heard(1, &pdu.actor, &pdu.partner, heard);
+        let mut receive_at = |now: u64| {
+            ours.tick(now);
+            ours.status(1).unwrap().receive
+        };
+        let expired = heard + timeout;
+        let given_up = expired + 3 * SECOND;
+        assert_eq!(receive_at(expired - 1), Receive::Current, "{fast}");
+        assert_eq!(receive_at(expired), Receive::Expired, "{fast}");
+        assert_eq!(receive_at(given_up - 1), Receive::Expired, "{fast}");
+        assert_eq!(receive_at(given_up), Receive::Defaulted, "{fast}");
+    }
+}
