@@ -47,6 +47,10 @@ pub struct LinkState {
     pub up: bool,
     /// It can pass packets (up, and with carrier).
     pub running: bool,
+    /// The driver reports a carrier. `running` follows up to a second later.
+    pub carrier: bool,
+    /// It waits for an event, for example 802.1X.
+    pub dormant: bool,
     /// How often it has lost its carrier.
     pub carrier_losses: u32,
     /// The MTU in bytes.
@@ -62,6 +66,8 @@ impl From<Link> for LinkState {
             name: link.name,
             up: link.up,
             running: link.running,
+            carrier: link.carrier,
+            dormant: link.dormant,
             carrier_losses: link.carrier_losses,
             mtu: link.mtu,
             mac: link.mac,

@@ -179,15 +179,7 @@ impl Daemon {
             .watcher
             .links()
             .values()
-            .map(|it| {
-                let link = Link {
-                    ifindex: it.ifindex,
-                    running: it.running,
-                    mtu: it.mtu,
-                    mac: it.mac,
-                };
-                (it.name.clone(), link)
-            })
+            .map(|it| (it.name.clone(), Link::from(it)))
             .collect();
         let matters = self
             .config

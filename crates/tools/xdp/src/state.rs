@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use weir_config::IpNet;
+use weir_netlink::watch::LinkState;
 
 use crate::abi::{
     AddressKey, FdbEntry, FdbKey, Logical, MEMBERS, MacKey, Neighbor, NeighborKey, POLICERS,
@@ -19,12 +20,25 @@ use crate::config::{Carries, Config, Limit, Mac, Port as PortConfig, Unconfigure
 pub struct Link {
     /// The kernel's number.
     pub ifindex: u32,
-    /// Up, and with carrier.
+    /// It can send: up, with carrier, and not dormant.
     pub running: bool,
     /// Bytes without Ethernet header.
     pub mtu: u32,
     /// Its own address.
     pub mac: Option<Mac>,
+}
+
+impl From<&LinkState> for Link {
+    /// The carrier decides, not the operational state (`IFF_RUNNING`). The kernel updates that state up to a
+    /// second later, and sends redirected frames without it.
+    fn from(link: &LinkState) -> Link {
+        Link {
+            ifindex: link.ifindex,
+            running: link.up && link.carrier && !link.dormant,
+            mtu: link.mtu,
+            mac: link.mac,
+        }
+    }
 }
 
 /// Numbers of ports and bonds, which stay the same as long as they are configured.
@@ -373,5 +387,32 @@ fn policer(limit: &Limit) -> Policer {
         byte_cost,
         byte_burst: burst.max(byte_cost.saturating_mul(65_536)),
         ..Policer::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_with_carrier_can_send_before_its_operational_state_says_so() {
+        let link = |up, carrier, running, dormant| {
+            Link::from(&LinkState {
+                ifindex: 1,
+                name: "tap0".to_owned(),
+                up,
+                running,
+                carrier,
+                dormant,
+                carrier_losses: 0,
+                mtu: 1500,
+                mac: None,
+            })
+            .running
+        };
+        assert!(link(true, true, false, false));
+        assert!(!link(true, false, true, false), "the carrier is lost");
+        assert!(!link(true, true, false, true), "802.1X is not done");
+        assert!(!link(false, true, true, false));
     }
 }

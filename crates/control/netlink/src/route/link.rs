@@ -33,6 +33,9 @@ const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 const IFLA_INFO_KIND: u16 = 1;
+/// `linux/if.h`; the libc crate has neither.
+const IFF_LOWER_UP: i32 = 1 << 16;
+const IFF_DORMANT: i32 = 1 << 17;
 
 /// RFC 2863 operational state, as the kernel keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -143,8 +146,13 @@ pub struct Link {
     pub mtu: u32,
     /// The administrator wants it up (`IFF_UP`).
     pub up: bool,
-    /// It can pass packets now (`IFF_RUNNING`: up, and with carrier).
+    /// It can pass packets now (`IFF_RUNNING`: up, and with carrier). The kernel sets it up to a second after
+    /// `carrier`.
     pub running: bool,
+    /// The driver reports a carrier (`IFF_LOWER_UP`).
+    pub carrier: bool,
+    /// It waits for an event, for example 802.1X (`IFF_DORMANT`).
+    pub dormant: bool,
     /// It is a loopback (`IFF_LOOPBACK`).
     pub loopback: bool,
     /// How many users hold it promiscuous; 0 is not promiscuous.
@@ -184,6 +192,8 @@ impl Link {
             index: u32_at(header, 4).filter(|index| *index != 0)?,
             up: flags & libc::IFF_UP != 0,
             running: flags & libc::IFF_RUNNING != 0,
+            carrier: flags & IFF_LOWER_UP != 0,
+            dormant: flags & IFF_DORMANT != 0,
             loopback: flags & libc::IFF_LOOPBACK != 0,
             ..Link::default()
         };
@@ -307,7 +317,7 @@ mod tests {
     fn hand_made() -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, 0];
         bytes.extend_from_slice(&5u32.to_ne_bytes());
-        let flags = libc::IFF_UP | libc::IFF_RUNNING;
+        let flags = libc::IFF_UP | libc::IFF_RUNNING | IFF_LOWER_UP;
         bytes.extend_from_slice(&flags.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend(attribute(IFLA_IFNAME, b"a0\0"));
@@ -328,7 +338,7 @@ mod tests {
         let link = Link::decode(&hand_made()).unwrap();
         assert_eq!((link.index, link.name.as_str(), link.mtu), (5, "a0", 9000));
         assert_eq!(link.mac, Some([2, 0, 0, 0, 0, 9]));
-        assert!(link.up && link.running && !link.loopback);
+        assert!(link.up && link.running && link.carrier && !link.dormant && !link.loopback);
         assert_eq!(link.oper_state, OperState::Up);
         assert_eq!(link.kind.as_deref(), Some("veth"));
         assert_eq!(

@@ -47,8 +47,6 @@ fn guests_and_uplink_exchange_frames_in_their_vlans() {
 
     // From the uplink: the tag goes, whatever its priority; the source is learned.
     let payload = udp([198, 51, 100, 1], [192, 0, 2, 1], (7, 9));
-    // A veth that just got a program does not take redirected frames at once.
-    std::thread::sleep(std::time::Duration::from_millis(1500));
     up.send(&frame(ONE, FAR, 100 | 5 << 13, &payload));
     let got = one.next();
     assert_eq!(got[..14], frame(ONE, FAR, 0, &payload)[..14]);
