@@ -55,7 +55,6 @@ fn read(path: &Path) -> Result<(String, Config), Failure> {
 
 fn run(path: &Path, folders: &Folders, to: &mut dyn Write) -> Result<(), Failure> {
     let (text, config) = read(path)?;
-    let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -76,21 +75,40 @@ fn run(path: &Path, folders: &Folders, to: &mut dyn Write) -> Result<(), Failure
         folders.pins.display()
     )?;
     to.flush()?;
-    let own = stop.clone();
-    let worker = std::thread::Builder::new()
-        .name("weir-xdp".into())
-        .spawn(move || daemon.run(&own))
-        .map_err(Failure::said)?;
-    runtime.block_on(async {
+    runtime.block_on(serve(move |stop| daemon.run(stop), async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-    });
+    }))
+}
+
+/// Runs `work` in a thread until a signal arrives or it ends by itself; an end without a signal is an error.
+async fn serve<E: std::fmt::Display + Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<(), E> + Send + 'static,
+    signal: impl Future<Output = ()>,
+) -> Result<(), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let own = stop.clone();
+    // Dropped by a thread that panics, which also ends the wait.
+    let (ended, end) = tokio::sync::oneshot::channel::<()>();
+    let worker = std::thread::Builder::new()
+        .name("weir-xdp".into())
+        .spawn(move || {
+            let _ended = ended;
+            work(&own)
+        })
+        .map_err(Failure::said)?;
+    let is_early = tokio::select! {
+        () = signal => false,
+        _ = end => true,
+    };
     stop.store(true, Ordering::Relaxed);
     match worker.join() {
-        Ok(ended) => ended.map_err(Failure::said),
-        Err(_) => Err(Failure::said("the daemon ended unexpectedly")),
+        Ok(Ok(())) if is_early => Err(Failure::said("the daemon ended without a signal")),
+        Ok(outcome) => outcome
+            .map_err(|error| Failure::said(format!("the daemon failed: {error}; programs go on"))),
+        Err(_) => Err(Failure::said("the daemon panicked; programs go on")),
     }
 }
 
@@ -385,4 +403,42 @@ fn write_json(value: &impl Serialize, to: &mut dyn Write) -> Result<(), Failure>
     let text = serde_json::to_string(value).map_err(Failure::said)?;
     writeln!(to, "{text}")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(
+        work: impl FnOnce(&AtomicBool) -> Result<(), String> + Send + 'static,
+        signal: impl Future<Output = ()>,
+    ) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(serve(work, signal))
+    }
+
+    #[test]
+    fn a_daemon_that_fails_ends_the_command_without_a_signal() {
+        let failed = run(
+            |_| Err("netlink is gone".to_owned()),
+            std::future::pending(),
+        );
+        let text = format!("{:?}", failed.unwrap_err());
+        assert!(text.contains("netlink is gone"), "{text}");
+        assert!(run(|_| panic!("a test"), std::future::pending()).is_err());
+        assert!(run(|_| Ok(()), std::future::pending()).is_err());
+    }
+
+    #[test]
+    fn a_signal_ends_the_daemon() {
+        let until_stopped = |stop: &AtomicBool| {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            Ok(())
+        };
+        assert!(run(until_stopped, std::future::ready(())).is_ok());
+    }
 }
