@@ -21,10 +21,21 @@ pub const REJECTED: u32 = 7;
 /// Function value of the one that marks what a neighbour is.
 const RELATION: u32 = 0;
 
-/// The names under which a neighbour appears in the configuration: `AS64500`, its sessions `AS64500_1`, ….
+/// The name under which a neighbour appears in the configuration: `AS64500`, or `AS64500_frysix` at an exchange.
 #[must_use]
 pub fn name(neighbor: &Neighbor) -> String {
-    format!("AS{}", neighbor.asn)
+    match &neighbor.at {
+        None => format!("AS{}", neighbor.asn),
+        // BIRD's symbols have no hyphens.
+        Some(exchange) => format!("AS{}_{}", neighbor.asn, exchange.replace('-', "_")),
+    }
+}
+
+/// The names of a neighbour's sessions, in the order of its addresses: `AS64500_1`, ….
+pub fn session_names(neighbor: &Neighbor) -> impl Iterator<Item = (String, IpAddr)> + '_ {
+    (1..)
+        .zip(&neighbor.addresses)
+        .map(|(number, address)| (format!("{}_{number}", name(neighbor)), *address))
 }
 
 /// The whole configuration, sessions included. The same input gives the same bytes.
@@ -40,10 +51,19 @@ pub fn configuration(peering: &Peering, snapshot: &Snapshot) -> String {
         own_routes(&mut text, peering, is_ipv4);
     }
     for neighbor in &peering.neighbors {
-        for (number, address) in neighbor.addresses.iter().enumerate() {
-            session(&mut text, peering, neighbor, number + 1, address);
+        for (name, address) in session_names(neighbor) {
+            session(&mut text, peering, neighbor, &name, &address);
         }
     }
+    text
+}
+
+/// The filters of one neighbour for one family, without their sets: what a session is reloaded for.
+#[must_use]
+pub fn filters(peering: &Peering, neighbor: &Neighbor, is_ipv4: bool) -> String {
+    let mut text = String::new();
+    import(&mut text, peering, neighbor, is_ipv4, None);
+    export(&mut text, peering, neighbor, is_ipv4);
     text
 }
 
@@ -336,11 +356,11 @@ fn session(
     text: &mut String,
     peering: &Peering,
     neighbor: &Neighbor,
-    number: usize,
+    session: &str,
     address: &IpAddr,
 ) {
     let name = name(neighbor);
-    let _ = writeln!(text, "protocol bgp {name}_{number} {{");
+    let _ = writeln!(text, "protocol bgp {session} {{");
     if !neighbor.description.is_empty() {
         let _ = writeln!(text, "  description \"{}\";", neighbor.description);
     }
@@ -371,9 +391,10 @@ fn session(
             neighbor.limit.ipv6
         },
     );
+    // BIRD runs filters again for changed ROAs only where it keeps received routes in a table.
     let _ = writeln!(
         text,
-        "  ipv{family} {{\n    import keep filtered;\n    import filter accept_{name}_{family};\n    \
+        "  ipv{family} {{\n    import table yes;\n    import keep filtered;\n    import filter accept_{name}_{family};\n    \
          export filter announce_{name}_{family};"
     );
     if let Some(limit) = limit {

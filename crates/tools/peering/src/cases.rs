@@ -4,10 +4,7 @@
 //! case, and runs the production filters over it. It listens on a Unix socket in a folder of its own and has
 //! neither kernel routes nor network access.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,12 +13,13 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use crate::bird::{REJECTED, name, policy};
+use crate::birdc::{Control, large_communities, own_large};
 use crate::model::{Neighbor, Peering};
 use crate::policy::{Reason, Route, Verdict};
 use crate::snapshot::Snapshot;
 use crate::{Error, read};
 
-/// How long BIRD may take to start, and to answer.
+/// How long BIRD may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Function value of the large community that marks an accepted route in a test run.
 const ACCEPTED: u32 = 4_294_967_295;
@@ -159,7 +157,7 @@ pub fn verdicts(
     for (number, (_, route)) in routes.iter().enumerate() {
         test_route(&mut text, number, route);
     }
-    let bird = Bird::start(&text)?;
+    let mut bird = Bird::start(&text)?;
     let mut verdicts = Vec::with_capacity(routes.len());
     for (number, (neighbor, route)) in routes.iter().enumerate() {
         let family = if route.prefix.addr().is_ipv4() {
@@ -167,7 +165,7 @@ pub fn verdicts(
         } else {
             "6"
         };
-        let answer = bird.ask(&format!(
+        let answer = bird.control.ask(&format!(
             "show route table t{number} filter verdict_{}_{family} all",
             name(neighbor)
         ))?;
@@ -198,22 +196,12 @@ fn test_route(text: &mut String, number: usize, route: &Route) {
 }
 
 fn read_verdict(asn: u32, answer: &str) -> Result<Verdict, Error> {
-    let communities: BTreeMap<u32, u32> = answer
+    let communities: Vec<(u32, u32, u32)> = answer
         .lines()
         .filter_map(|line| line.trim().strip_prefix("BGP.large_community:"))
-        .flat_map(|list| list.split(')'))
-        .filter_map(|part| {
-            let mut numbers = part
-                .trim()
-                .trim_start_matches('(')
-                .split(',')
-                .map(|it| it.trim().parse().ok());
-            let (global, function, value): (u32, u32, u32) =
-                (numbers.next()??, numbers.next()??, numbers.next()??);
-            (global == asn).then_some((function, value))
-        })
+        .flat_map(large_communities)
         .collect();
-    if communities.contains_key(&ACCEPTED) {
+    if own_large(&communities, asn, ACCEPTED).is_some() {
         let local_pref = answer
             .lines()
             .find_map(|line| line.trim().strip_prefix("BGP.local_pref:"))
@@ -221,9 +209,8 @@ fn read_verdict(asn: u32, answer: &str) -> Result<Verdict, Error> {
             .unwrap_or(100);
         return Ok(Verdict::Accept { local_pref });
     }
-    communities
-        .get(&REJECTED)
-        .and_then(|number| Reason::of(*number))
+    own_large(&communities, asn, REJECTED)
+        .and_then(Reason::of)
         .map(Verdict::Reject)
         .ok_or_else(|| Error::Bird(format!("an answer without a verdict: {answer}")))
 }
@@ -307,7 +294,7 @@ impl Drop for Folder {
 /// A BIRD without sessions.
 struct Bird {
     child: Child,
-    stream: UnixStream,
+    control: Control,
     _folder: Folder,
 }
 
@@ -332,16 +319,12 @@ impl Bird {
             .map_err(|error| Error::Bird(error.to_string()))?;
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Ok(stream) = UnixStream::connect(&socket) {
-                let limit = stream.set_read_timeout(Some(PATIENCE));
-                limit.map_err(|error| Error::Bird(error.to_string()))?;
-                let bird = Bird {
+            if let Ok(control) = Control::open(&socket) {
+                return Ok(Bird {
                     child,
-                    stream,
+                    control,
                     _folder: folder,
-                };
-                bird.answer()?;
-                return Ok(bird);
+                });
             }
             if Instant::now() >= until || !matches!(child.try_wait(), Ok(None)) {
                 let _ = child.kill();
@@ -349,41 +332,6 @@ impl Bird {
                 return Err(Error::Bird("it does not start".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn ask(&self, command: &str) -> Result<String, Error> {
-        (&self.stream)
-            .write_all(format!("{command}\n").as_bytes())
-            .map_err(|error| Error::Bird(error.to_string()))?;
-        self.answer()
-    }
-
-    /// Reads one reply: lines with a code and `-`, up to one with a code and a blank.
-    fn answer(&self) -> Result<String, Error> {
-        let mut reader = BufReader::new(&self.stream);
-        let mut text = String::new();
-        loop {
-            let mut line = String::new();
-            let read = reader
-                .read_line(&mut line)
-                .map_err(|error| Error::Bird(error.to_string()))?;
-            if read == 0 {
-                return Err(Error::Bird("it ended".to_owned()));
-            }
-            let code = line.get(..4).and_then(|code| code.parse::<u32>().ok());
-            let is_last = code.is_some() && line.as_bytes().get(4) == Some(&b' ');
-            let body = if code.is_some() {
-                line.get(5..).unwrap_or("")
-            } else {
-                line.get(1..).unwrap_or("")
-            };
-            text.push_str(body);
-            match code {
-                Some(code) if code >= 8000 => return Err(Error::Bird(body.trim().to_owned())),
-                _ if is_last => return Ok(text),
-                _ => {}
-            }
         }
     }
 }

@@ -7,17 +7,30 @@
 //! | [`policy`] | the policy as a pure function: what happens to a route from a neighbour, and why |
 //! | [`bird`] | the same policy as BIRD 2 configuration |
 //! | [`cases`] | policy cases of the user, run against the generated filters in a BIRD without sessions |
+//! | [`birdc`] | BIRD's control socket: sessions and routes of the running daemon |
+//! | [`plan`] | what a new configuration changes, routes with another verdict included |
+//! | [`apply`] | changes of the running BIRD under guards, confirmed or undone |
+//! | [`fetch`] | the snapshot from public sources: the only part that uses the network |
+//! | [`prefixes`], [`traffic`] | values by prefix, measured bytes by destination |
 //!
 //! Building is pure: the same YAML and the same snapshot give the same bytes. What the snapshot lacks is an
 //! error and never an open filter.
 
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod bird;
+pub mod birdc;
 pub mod cases;
+pub mod fetch;
 pub mod model;
+pub mod plan;
 pub mod policy;
+pub mod prefixes;
 pub mod snapshot;
+pub mod traffic;
+
+pub use ipnet::IpNet;
 
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +54,9 @@ pub enum Error {
     /// The settings contradict each other or the snapshot; each finding is one line.
     #[error("{}", .0.join("\n"))]
     Findings(Vec<String>),
+    /// It cannot be done now, or not without a person's consent.
+    #[error("{0}")]
+    Refused(String),
     /// BIRD could not be run, or refused the configuration.
     #[error("bird: {0}")]
     Bird(String),

@@ -244,9 +244,14 @@ impl Peering {
                 "exchanges: {name:?}: use letters, digits and -, at most {LONGEST_NAME}"
             ));
         }
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut known) = (BTreeSet::new(), BTreeSet::new());
         for neighbor in &self.neighbors {
             let who = format!("neighbors: AS{}", neighbor.asn);
+            if !known.insert((neighbor.asn, &neighbor.at)) {
+                findings.push(format!(
+                    "{who}: it is there twice; write all its addresses at one place into one entry"
+                ));
+            }
             if neighbor.asn == 0 || neighbor.asn == self.asn {
                 findings.push(format!("{who}: not a neighbour's AS number"));
             }

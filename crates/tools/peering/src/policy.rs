@@ -1,12 +1,13 @@
 //! The policy for routes from neighbours, as a pure function.
 //!
 //! The BIRD filters say the same; a property test compares both over random routes. Checks are made in the order
-//! of [`Reason`]'s list in [`import`], and the first that fails decides.
+//! of [`Policy::import`], and the first that fails decides.
 
 use ipnet::IpNet;
 
 use crate::model::{Mode, Neighbor, Peering, Relation};
-use crate::snapshot::{Snapshot, Vrp};
+use crate::prefixes::PrefixIndex;
+use crate::snapshot::{Entry, Snapshot, Vrp};
 
 /// Why a route is rejected; the numbers are those that arouteserver gave them, which other tools know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,23 +148,6 @@ pub enum Origin {
     NotFound,
 }
 
-/// Validates the origin of a route.
-#[must_use]
-pub fn origin(vrps: &[Vrp], prefix: &IpNet, asn: u32) -> Origin {
-    let mut covered = false;
-    for vrp in vrps.iter().filter(|vrp| vrp.prefix.contains(prefix)) {
-        covered = true;
-        if vrp.asn == asn && asn != 0 && prefix.prefix_len() <= vrp.max_length {
-            return Origin::Valid;
-        }
-    }
-    if covered {
-        Origin::Invalid
-    } else {
-        Origin::NotFound
-    }
-}
-
 /// Whether private and documentation AS numbers are let through: only where the own AS number is one of them,
 /// in laboratories and examples.
 #[must_use]
@@ -203,61 +187,174 @@ pub const fn lengths(is_ipv4: bool) -> (u8, u8) {
     if is_ipv4 { (8, 24) } else { (12, 48) }
 }
 
-/// What happens to a route from a neighbour.
-#[must_use]
-pub fn import(
-    peering: &Peering,
-    snapshot: &Snapshot,
-    neighbor: &Neighbor,
-    route: &Route,
-) -> Verdict {
-    use Verdict::Reject;
-    if route.path.len() > LONGEST_PATH {
-        return Reject(Reason::PathTooLong);
+/// The policy, prepared for many routes.
+pub struct Policy<'a> {
+    peering: &'a Peering,
+    is_laboratory: bool,
+    rejected: PrefixIndex<()>,
+    vrps: PrefixIndex<Vrp>,
+    /// What each neighbour may announce, by its position.
+    sets: Vec<PrefixIndex<Entry>>,
+}
+
+impl<'a> Policy<'a> {
+    /// Prepares the policy of a configuration and a snapshot.
+    #[must_use]
+    pub fn new(peering: &'a Peering, snapshot: &Snapshot) -> Policy<'a> {
+        let set = |neighbor: &Neighbor| {
+            let entries = if neighbor.is_filtered_by_prefix() {
+                snapshot.accepted(neighbor)
+            } else {
+                Vec::new()
+            };
+            entries.into_iter().map(|it| (it.prefix, it)).collect()
+        };
+        Policy {
+            peering,
+            is_laboratory: is_laboratory(peering),
+            rejected: rejected_prefixes(peering)
+                .into_iter()
+                .map(|it| (it, ()))
+                .collect(),
+            vrps: snapshot.vrps.iter().map(|it| (it.prefix, *it)).collect(),
+            sets: peering.neighbors.iter().map(set).collect(),
+        }
     }
-    if !is_laboratory(peering) && route.path.iter().any(|asn| is_bogon_asn(*asn)) {
-        return Reject(Reason::BogonAsn);
+
+    /// What happens to a route from the neighbour at this position of the configuration.
+    #[must_use]
+    pub fn import(&self, neighbor: usize, route: &Route) -> Verdict {
+        let Some(of) = self.peering.neighbors.get(neighbor) else {
+            return Verdict::Reject(Reason::FirstAs);
+        };
+        if let Some(reason) = self.failed_check(neighbor, of, route) {
+            return Verdict::Reject(reason);
+        }
+        let drained =
+            self.peering.mode(of) == Mode::Drain || route.communities.contains(&GRACEFUL_SHUTDOWN);
+        Verdict::Accept {
+            local_pref: if drained {
+                0
+            } else {
+                self.peering.local_pref(of)
+            },
+        }
     }
-    if neighbor.relation != Relation::RouteServer && route.path.first() != Some(&neighbor.asn) {
-        return Reject(Reason::FirstAs);
-    }
-    let (shortest, longest) = lengths(route.prefix.addr().is_ipv4());
-    if !(shortest..=longest).contains(&route.prefix.prefix_len()) {
-        return Reject(Reason::PrefixLength);
-    }
-    if rejected_prefixes(peering)
-        .iter()
-        .any(|bogon| bogon.contains(&route.prefix))
-    {
-        return Reject(Reason::BogonPrefix);
-    }
-    if neighbor.relation != Relation::Transit
-        && route
-            .path
-            .iter()
-            .any(|asn| *asn != neighbor.asn && TRANSIT_FREE.contains(asn))
-    {
-        return Reject(Reason::TransitFree);
-    }
-    let origin_asn = route.path.last().copied().unwrap_or(0);
-    if origin(&snapshot.vrps, &route.prefix, origin_asn) == Origin::Invalid {
-        return Reject(Reason::RpkiInvalid);
-    }
-    if neighbor.is_filtered_by_prefix()
-        && !snapshot
-            .accepted(neighbor)
-            .iter()
-            .any(|entry| entry.accepts(&route.prefix))
-    {
-        return Reject(Reason::NotInIrr);
-    }
-    let drained =
-        peering.mode(neighbor) == Mode::Drain || route.communities.contains(&GRACEFUL_SHUTDOWN);
-    Verdict::Accept {
-        local_pref: if drained {
-            0
+
+    fn failed_check(&self, number: usize, neighbor: &Neighbor, route: &Route) -> Option<Reason> {
+        let (shortest, longest) = lengths(route.prefix.addr().is_ipv4());
+        if route.path.len() > LONGEST_PATH {
+            Some(Reason::PathTooLong)
+        } else if !self.is_laboratory && route.path.iter().any(|asn| is_bogon_asn(*asn)) {
+            Some(Reason::BogonAsn)
+        } else if neighbor.relation != Relation::RouteServer
+            && route.path.first() != Some(&neighbor.asn)
+        {
+            Some(Reason::FirstAs)
+        } else if !(shortest..=longest).contains(&route.prefix.prefix_len()) {
+            Some(Reason::PrefixLength)
+        } else if self.rejected.covering(&route.prefix).next().is_some() {
+            Some(Reason::BogonPrefix)
+        } else if neighbor.relation != Relation::Transit
+            && transit_free(neighbor, route).next().is_some()
+        {
+            Some(Reason::TransitFree)
+        } else if self.origin(route) == Origin::Invalid {
+            Some(Reason::RpkiInvalid)
+        } else if neighbor.is_filtered_by_prefix() && self.entry(number, route).is_none() {
+            Some(Reason::NotInIrr)
         } else {
-            peering.local_pref(neighbor)
-        },
+            None
+        }
     }
+
+    /// Validates the origin of a route.
+    #[must_use]
+    pub fn origin(&self, route: &Route) -> Origin {
+        let asn = route.path.last().copied().unwrap_or(0);
+        let mut covered = false;
+        for (_, vrp) in self.vrps.covering(&route.prefix) {
+            covered = true;
+            if vrp.asn == asn && asn != 0 && route.prefix.prefix_len() <= vrp.max_length {
+                return Origin::Valid;
+            }
+        }
+        if covered {
+            Origin::Invalid
+        } else {
+            Origin::NotFound
+        }
+    }
+
+    /// The entry of a neighbour's set that accepts a route.
+    fn entry(&self, neighbor: usize, route: &Route) -> Option<&Entry> {
+        self.sets
+            .get(neighbor)?
+            .covering(&route.prefix)
+            .map(|(_, entry)| entry)
+            .find(|entry| entry.accepts(&route.prefix))
+    }
+
+    /// Why a route gets its verdict: one sentence a fact, the deciding one last.
+    #[must_use]
+    pub fn evidence(&self, neighbor: usize, route: &Route) -> Vec<String> {
+        let Some(of) = self.peering.neighbors.get(neighbor) else {
+            return Vec::new();
+        };
+        let path: Vec<String> = route.path.iter().map(u32::to_string).collect();
+        let mut facts = vec![format!("AS path {}", path.join(" "))];
+        let vrps: Vec<String> = self
+            .vrps
+            .covering(&route.prefix)
+            .take(10)
+            .map(|(prefix, vrp)| format!("{prefix} up to /{} for AS{}", vrp.max_length, vrp.asn))
+            .collect();
+        facts.push(match self.origin(route) {
+            Origin::NotFound => "no ROA covers the prefix".to_owned(),
+            Origin::Valid => format!("the origin is valid: ROA {}", vrps.join(", ")),
+            Origin::Invalid => format!("the origin is invalid: ROA {}", vrps.join(", ")),
+        });
+        if of.is_filtered_by_prefix() {
+            let set = match (&of.as_set, of.prefixes.is_empty()) {
+                (Some(set), true) => set.clone(),
+                _ => "the configured prefixes".to_owned(),
+            };
+            facts.push(match self.entry(neighbor, route) {
+                Some(entry) => format!(
+                    "{set} has {} with lengths {} to {}",
+                    entry.prefix, entry.least, entry.most
+                ),
+                None => format!("{set} does not have the prefix"),
+            });
+        }
+        facts.extend(match self.failed_check(neighbor, of, route) {
+            Some(Reason::PathTooLong) => Some(format!("the path has {} ASNs", route.path.len())),
+            Some(Reason::BogonAsn) => route
+                .path
+                .iter()
+                .find(|asn| is_bogon_asn(**asn))
+                .map(|asn| format!("AS{asn} is reserved")),
+            Some(Reason::FirstAs) => Some(format!("the first ASN is not {}", of.asn)),
+            Some(Reason::BogonPrefix) => self
+                .rejected
+                .covering(&route.prefix)
+                .next()
+                .map(|(prefix, ())| format!("{prefix} is reserved, own, or an exchange's LAN")),
+            Some(Reason::TransitFree) => transit_free(of, route)
+                .next()
+                .map(|asn| format!("AS{asn} buys no transit, so AS{} leaks its route", of.asn)),
+            Some(Reason::PrefixLength) => {
+                let (shortest, longest) = lengths(route.prefix.addr().is_ipv4());
+                Some(format!("lengths from {shortest} to {longest} are accepted"))
+            }
+            _ => None,
+        });
+        facts
+    }
+}
+
+/// Networks of the path that buy no transit, the neighbour itself excepted.
+fn transit_free<'a>(neighbor: &'a Neighbor, route: &'a Route) -> impl Iterator<Item = u32> + 'a {
+    let is_one = |asn: &u32| *asn != neighbor.asn && TRANSIT_FREE.contains(asn);
+    route.path.iter().copied().filter(is_one)
 }

@@ -1,17 +1,17 @@
 //! Public data in a folder: `irr/SET.4.json` and `irr/SET.6.json` as `bgpq4 -j -l NN` writes them, and `vrps.json`
 //! as rpki-client writes it. A file that is missing, empty or damaged is an error: it never opens a filter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::model::Peering;
+use crate::model::{Neighbor, Peering};
 use crate::{Error, read};
 
 /// A prefix with the lengths that are accepted within it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entry {
     /// The prefix.
     pub prefix: IpNet,
@@ -87,16 +87,8 @@ impl Snapshot {
     pub fn load(folder: &Path, peering: &Peering) -> Result<Snapshot, Error> {
         let mut snapshot = Snapshot::default();
         let mut findings = Vec::new();
-        for neighbor in peering
-            .neighbors
-            .iter()
-            .filter(|it| it.is_filtered_by_prefix())
-        {
-            let Some(set) = neighbor
-                .as_set
-                .as_ref()
-                .filter(|_| neighbor.prefixes.is_empty())
-            else {
+        for neighbor in &peering.neighbors {
+            let Some(set) = set_of(neighbor) else {
                 continue;
             };
             if snapshot.sets.contains_key(set) {
@@ -123,9 +115,20 @@ impl Snapshot {
         }
     }
 
+    /// The AS-SETs whose prefixes a configuration needs.
+    #[must_use]
+    pub fn sets_of(peering: &Peering) -> BTreeSet<String> {
+        peering
+            .neighbors
+            .iter()
+            .filter_map(set_of)
+            .cloned()
+            .collect()
+    }
+
     /// What a neighbour may announce.
     #[must_use]
-    pub fn accepted(&self, neighbor: &crate::model::Neighbor) -> Vec<Entry> {
+    pub fn accepted(&self, neighbor: &Neighbor) -> Vec<Entry> {
         if neighbor.prefixes.is_empty() {
             let set = neighbor.as_set.as_ref();
             return set
@@ -139,6 +142,12 @@ impl Snapshot {
     }
 }
 
+/// The AS-SET whose prefixes a neighbour may announce, when its prefixes are not configured.
+fn set_of(neighbor: &Neighbor) -> Option<&String> {
+    let set = neighbor.as_set.as_ref()?;
+    (neighbor.is_filtered_by_prefix() && neighbor.prefixes.is_empty()).then_some(set)
+}
+
 /// A prefix and its more-specific ones, down to what the Internet takes.
 fn with_more_specifics(prefix: &IpNet) -> Entry {
     let longest = if prefix.addr().is_ipv4() { 24 } else { 48 };
@@ -149,7 +158,7 @@ fn with_more_specifics(prefix: &IpNet) -> Entry {
     }
 }
 
-fn prefix_set(folder: &Path, set: &str) -> Result<Vec<Entry>, Error> {
+pub(crate) fn prefix_set(folder: &Path, set: &str) -> Result<Vec<Entry>, Error> {
     let name = set.replace(':', "_");
     let mut entries = Vec::new();
     for family in ["4", "6"] {
@@ -178,7 +187,7 @@ fn prefix_set(folder: &Path, set: &str) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-fn vrps(path: &Path) -> Result<Vec<Vrp>, Error> {
+pub(crate) fn vrps(path: &Path) -> Result<Vec<Vrp>, Error> {
     let text = read(path)?;
     let file: VrpFile = serde_json::from_str(&text).map_err(|error| wrong(path, &error))?;
     let mut vrps = Vec::with_capacity(file.roas.len());

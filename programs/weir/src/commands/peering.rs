@@ -1,13 +1,20 @@
-//! `weir peering`: BGP policy from the `peering` section.
+//! `weir peering`: BGP policy from the `peering` section. The work is in the crate `weir-peering`; here is what
+//! people read.
+
+mod change;
+mod demo;
+mod inspect;
 
 use std::io::Write;
 
+use serde::Serialize;
+use weir_peering::fetch::{self, Sources};
 use weir_peering::model::Peering;
 use weir_peering::snapshot::Snapshot;
-use weir_peering::{bird, cases};
+use weir_peering::{Error, apply, bird, cases};
 
-use crate::cli::{PeeringArgs, PeeringCommand};
-use crate::failure::{FAILED, Failure, REFUSED};
+use crate::cli::{PeeringArgs, PeeringCommand, PeeringDaemonArgs, PeeringFetchArgs};
+use crate::failure::{CONFLICT, FAILED, Failure, NO_ROUTER, REFUSED};
 
 /// Runs the command.
 pub(crate) fn execute(
@@ -54,11 +61,7 @@ pub(crate) fn execute(
                     .iter()
                     .map(|it| serde_json::json!({"case": it.number, "expected": it.expected, "found": it.found}))
                     .collect();
-                writeln!(
-                    to,
-                    "{}",
-                    serde_json::json!({"cases": all.len(), "failed": list})
-                )?;
+                write_json(&serde_json::json!({"cases": all.len(), "failed": list}), to)?;
             } else {
                 for it in &failed {
                     writeln!(
@@ -73,22 +76,101 @@ pub(crate) fn execute(
                 return Err(Failure::Told(FAILED));
             }
         }
+        PeeringCommand::Fetch(args) => return fetch_snapshot(args, json, to),
+        PeeringCommand::Plan(args) => return change::plan(args, json, to),
+        PeeringCommand::Apply(args) => return change::apply(args, json, to),
+        PeeringCommand::Confirm(args) => {
+            daemon(args).confirm().map_err(refused)?;
+            writeln!(to, "confirmed")?;
+        }
+        PeeringCommand::Rollback(args) => {
+            let waited = daemon(args).rollback().map_err(refused)?;
+            let text = if waited {
+                "the change that waited is undone"
+            } else {
+                "the configuration before is in force"
+            };
+            writeln!(to, "{text}")?;
+        }
+        PeeringCommand::Status(args) => return inspect::status(args, json, to),
+        PeeringCommand::Routes(args) => return inspect::routes(args, json, to),
+        PeeringCommand::Explain(args) => return inspect::explain(args, json, to),
+        PeeringCommand::Report(args) => return inspect::report(args, json, to),
+        PeeringCommand::Demo => return demo::execute(json, to),
     }
     Ok(())
 }
 
-fn load(args: &PeeringArgs) -> Result<(Peering, Snapshot), Failure> {
+fn fetch_snapshot(args: &PeeringFetchArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    let peering = section(&args.of)?;
+    let sources = Sources {
+        vrps: args.vrps.clone(),
+        irr: args.irr.clone(),
+        irr_server: args.irr_server.clone(),
+        irr_sources: args.irr_sources.clone(),
+        peeringdb: args.peeringdb.clone(),
+    };
+    let all =
+        fetch::fetch(&peering, &args.of.snapshot, &sources, args.max_shrink).map_err(refused)?;
+    if json {
+        write_json(&all, to)?;
+    } else {
+        for it in &all {
+            match &it.problem {
+                None => writeln!(
+                    to,
+                    "{}: {} entries, {} before",
+                    it.file, it.after, it.before
+                )?,
+                Some(problem) => writeln!(to, "{}: not taken over: {problem}", it.file)?,
+            }
+        }
+    }
+    let failed = all.iter().filter(|it| it.problem.is_some()).count();
+    if failed > 0 {
+        return Err(Failure::said(format_args!(
+            "{failed} of {} sources were not taken over; the earlier data is in place",
+            all.len()
+        )));
+    }
+    Ok(())
+}
+
+fn section(args: &PeeringArgs) -> Result<Peering, Failure> {
     let text = std::fs::read_to_string(&args.config).map_err(|error| {
         Failure::said(format_args!(
             "cannot read {}: {error}",
             args.config.display()
         ))
     })?;
-    let peering = Peering::parse(&args.config.display().to_string(), &text).map_err(refused)?;
+    Peering::parse(&args.config.display().to_string(), &text).map_err(refused)
+}
+
+fn load(args: &PeeringArgs) -> Result<(Peering, Snapshot), Failure> {
+    let peering = section(args)?;
     let snapshot = Snapshot::load(&args.snapshot, &peering).map_err(refused)?;
     Ok((peering, snapshot))
 }
 
-fn refused(error: weir_peering::Error) -> Failure {
-    Failure::Coded(REFUSED, error.to_string())
+fn daemon(args: &PeeringDaemonArgs) -> apply::Daemon {
+    apply::Daemon {
+        configuration: args.bird_config.clone(),
+        socket: args.socket.clone(),
+        state: args.state.clone(),
+    }
+}
+
+fn refused(error: Error) -> Failure {
+    let code = match &error {
+        Error::Refused(_) => CONFLICT,
+        Error::Bird(text) if text.starts_with("connect to ") => NO_ROUTER,
+        _ => REFUSED,
+    };
+    Failure::Coded(code, error.to_string())
+}
+
+fn write_json(value: &impl Serialize, to: &mut dyn Write) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(Failure::said)?;
+    writeln!(to, "{text}")?;
+    Ok(())
 }
