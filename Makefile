@@ -9,11 +9,13 @@ WEIR := $(CARGO_TARGET_DIR)/release/weir
 COLLECTOR_TARGET ?= $(CARGO_TARGET_DIR)/collector
 COLLECTOR_CARGO := cd collector && CARGO_TARGET_DIR=$(COLLECTOR_TARGET) $(CARGO)
 
-.PHONY: help build deb demo demo-lab demo-collector test test-collector test-long test-kernel bench setup hooks docs fmt
+.PHONY: help build deb demo demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench setup hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
 	@echo "make demo-lab   check the traffic generator and its searches, compare Weir and the Linux bridge (root)"
+	@echo "make demo-ixp   BGP policy at two exchanges: leaks, hijacks, an undo, a de-peering, with BIRD (root)"
+	@echo "make demo-xdp   frames to guests: cost beside the Linux bridge, restart, upgrade, samples (root)"
 	@echo "make test       format, lints, layers, links, docs, tests"
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
 	@echo "make test-collector  format and tests of the collector (part of make test)"
@@ -42,6 +44,12 @@ demo: setup build
 
 demo-lab: setup build
 	$(WEIR) lab demo $(DEMO_ARGS)
+
+demo-ixp: setup build
+	$(WEIR) peering demo $(DEMO_ARGS)
+
+demo-xdp: setup build
+	$(WEIR) xdp demo $(DEMO_ARGS)
 
 bench: build
 	$(WEIR) bench

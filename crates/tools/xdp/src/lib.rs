@@ -8,7 +8,7 @@
 //! * [`acl`]: rules compiled to bit vectors. [`abi`]: the structures of the maps. [`reason`]: drop reasons.
 //! * [`programs`]: loading and attaching. [`maps`]: reading and writing. [`daemon`]: the service.
 //! * [`show`]: what commands show. [`trace`]: single packets. [`preflight`]: what the machine can do.
-//! * [`requests`]: the control socket. [`sflow`]: samples for collectors.
+//! * [`requests`]: the control socket. [`measure`]: what `weir xdp demo` measures with. [`sflow`]: samples for collectors.
 //!
 //! The compiled programs are committed (`bpf/weir.o`), so that building needs no clang; a test compiles the
 //! sources again where clang is installed, and compares.
@@ -21,6 +21,7 @@ pub mod config;
 pub mod daemon;
 mod error;
 pub mod maps;
+pub mod measure;
 pub mod preflight;
 pub mod programs;
 pub mod reason;

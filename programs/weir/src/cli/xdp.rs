@@ -52,6 +52,8 @@ pub(crate) enum XdpCommand {
     Trace(XdpTraceArgs),
     /// Detach all programs and remove all tables
     Detach,
+    /// Forward to a guest in network namespaces: cost beside the Linux bridge, restart, upgrade, samples
+    Demo,
 }
 
 /// A configuration file.

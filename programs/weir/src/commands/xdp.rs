@@ -1,5 +1,7 @@
 //! `weir xdp`: the commands of the XDP host path. The work is in the crate `weir-xdp`; here is what people read.
 
+mod demo;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub(crate) fn execute(args: &XdpArgs, json: bool, to: &mut dyn Write) -> Result<
         XdpCommand::Show { what } => show(*what, &folders, json, to),
         XdpCommand::Trace(args) => trace_packets(args, &folders, json, to),
         XdpCommand::Detach => detach(&folders, to),
+        XdpCommand::Demo => demo::execute(json, to),
     }
 }
 

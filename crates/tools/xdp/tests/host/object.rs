@@ -1,12 +1,13 @@
-//! The committed object is what the sources compile to.
+//! The committed objects are what the sources compile to.
 
 use std::io::Write;
 use std::process::Command;
 
+use weir_xdp::measure::GENERATOR;
 use weir_xdp::programs::OBJECT;
 
 #[test]
-fn the_committed_object_is_the_compiled_source() {
+fn the_committed_objects_are_the_compiled_sources() {
     let installed = |program: &str| {
         Command::new(program)
             .arg("--version")
@@ -20,14 +21,17 @@ fn the_committed_object_is_the_compiled_source() {
         );
         return;
     }
-    let object = std::env::temp_dir().join(format!("weir-xdp-{}.o", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("weir-xdp-object-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/build");
-    let status = Command::new(script).arg(&object).status().unwrap();
+    let status = Command::new(script).arg(&folder).status().unwrap();
     assert!(status.success());
-    let compiled = std::fs::read(&object).unwrap();
-    std::fs::remove_file(&object).unwrap();
-    assert!(
-        compiled == OBJECT,
-        "bpf/weir.o is not what bpf/ compiles to: run bpf/build"
-    );
+    for (name, committed) in [("weir.o", OBJECT), ("generate.o", GENERATOR)] {
+        let compiled = std::fs::read(folder.join(name)).unwrap();
+        assert!(
+            compiled == committed,
+            "bpf/{name} is not what bpf/ compiles to: run bpf/build"
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
