@@ -59,8 +59,7 @@ impl Test {
         self.search.as_ref()?.found.first()?.lower
     }
 
-    /// What the device's counters say about lost packets: names that speak of drops, misses or errors,
-    /// summed over all trials that lost packets.
+    /// What the device's counters say about lost packets, summed over all trials that lost packets.
     #[must_use]
     pub fn drops(&self) -> Vec<(String, u64)> {
         let mut sums = std::collections::BTreeMap::<String, u64>::new();
@@ -70,16 +69,29 @@ impl Test {
             .flat_map(|search| &search.trials)
             .filter(|trial| trial.lost > 0);
         for (name, count) in trials.flat_map(|trial| &trial.device) {
-            if ["drop", "miss", "error", "fifo", "squeeze"]
-                .iter()
-                .any(|word| name.contains(word))
-            {
+            if counts_loss(name) {
                 *sums.entry(name.clone()).or_default() += count;
             }
         }
         let mut list: Vec<_> = sums.into_iter().collect();
         list.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         list
+    }
+}
+
+/// Whether a counter counts lost packets: Weir's drop reasons (`weir/drop/no-route`), and Linux's counters whose last part
+/// speaks of drops, misses or errors (`linux/eth0/rx_missed`). Clocks and packets of Weir's nodes are no losses,
+/// whatever the node's name is.
+fn counts_loss(name: &str) -> bool {
+    let mut parts = name.split('/').skip(1);
+    match parts.next() {
+        Some("drop") => true,
+        Some("clocks" | "packets" | "cpu_ms") => false,
+        _ => parts.last().is_some_and(|last| {
+            ["drop", "miss", "error", "errs", "fifo", "squeeze"]
+                .iter()
+                .any(|word| last.contains(word))
+        }),
     }
 }
 
@@ -111,4 +123,30 @@ pub fn environment() -> Vec<(String, String)> {
         list.push(("governor".to_owned(), governor));
     }
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counts_loss;
+
+    #[test]
+    fn drop_reasons_are_losses_and_clocks_of_nodes_are_not() {
+        for name in [
+            "weir/drop/no-route",
+            "linux/port-a/rx_drop",
+            "linux/softnet/dropped",
+            "linux/eth0/rx_fifo",
+        ] {
+            assert!(counts_loss(name), "{name}");
+        }
+        for name in [
+            "weir/clocks/drop",
+            "weir/packets/icmp-error",
+            "linux/drop0/rx_packets",
+            "linux/cpu_ms/softirq",
+            "drop",
+        ] {
+            assert!(!counts_loss(name), "{name}");
+        }
+    }
 }

@@ -42,16 +42,18 @@ const SCENARIOS: [Scenario; 6] = [
         about: "IPv4 routing of Weir with 64k flows, without and with the flow meter",
         routed: true,
         traffic: || Simple {
+            // 100.64.0.0/16 in one direction as source, in the other as destination.
             flows: Some(65_536),
-            source: Some("10.1.0.2".into()),
+            source: Some("100.64.0.0".into()),
             ..routed()
         },
         devices: || {
             let weir = |extra: &str| {
+                let route = "routes: [{prefix: 100.64.0.0/16, via: 10.1.0.2}]\n";
                 Device::Weir(configuration(
                     "addresses: [10.1.0.1/24]",
                     "addresses: [10.2.0.1/24]",
-                    extra,
+                    &format!("{route}{extra}"),
                 ))
             };
             let meter =
