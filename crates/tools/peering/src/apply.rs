@@ -425,10 +425,9 @@ impl Expected {
                 ));
             }
         }
-        if is_last {
-            if let Some(reason) = self.returning.iter().find_map(down) {
-                return Err(reason);
-            }
+        match self.returning.iter().find_map(down) {
+            Some(reason) if is_last => return Err(reason),
+            _ => {}
         }
         Ok(())
     }

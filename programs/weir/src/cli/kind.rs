@@ -100,6 +100,19 @@ pub(crate) const KINDS: &[Kind] = &[
     ),
     kind("DIR", Source::Folders, "a folder"),
     kind(
+        "FILE|URL",
+        Source::Files,
+        "a file, or an address with http:// or https://",
+    ),
+    kind(
+        "LIST",
+        Source::Nothing,
+        "words or numbers with commas between",
+    ),
+    kind("PERCENT", Source::Nothing, "a whole number from 0 to 100"),
+    kind("ASN", Source::Nothing, "an AS number, as 64500"),
+    kind("PREFIX", Source::Nothing, "a prefix, as 192.0.2.0/24"),
+    kind(
         "HOST:PORT",
         Source::Nothing,
         "a router's TCP address, as 192.0.2.1:8443",

@@ -53,6 +53,9 @@ const DEPEERED: &str = "    - {asn: 64502, at: b, addresses: [192.0.2.130], as-s
 /// A route that a neighbour announces: prefix, ASNs behind the neighbour's own.
 type Announced = (&'static str, &'static [u32]);
 
+/// Prefixes with the sessions that they came from.
+type Routes = BTreeSet<(String, String)>;
+
 /// A neighbour's daemon.
 struct Far {
     name: &'static str,
@@ -150,7 +153,7 @@ impl Far {
                 .filter(|it| it.0.contains(':') == (family == "6"))
                 .collect();
             let _ = writeln!(text, "protocol static s{family} {{\n  ipv{family};");
-            for (prefix, _) in routes.iter().copied() {
+            for (prefix, _) in &routes {
                 let _ = writeln!(text, "  route {prefix} blackhole;");
             }
             let _ = writeln!(
@@ -389,7 +392,7 @@ impl Stage {
     }
 
     /// Prefix and session of all routes that the router accepts or rejects.
-    fn table(&self) -> Result<(BTreeSet<(String, String)>, BTreeSet<(String, String)>), Failure> {
+    fn table(&self) -> Result<(Routes, Routes), Failure> {
         let (mut accepted, mut rejected) = (BTreeSet::new(), BTreeSet::new());
         let mut control = self.router.control().map_err(refused)?;
         control
@@ -551,11 +554,14 @@ pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     let before = stage.table()?;
     let (predicted, outcome) = stage.apply(PEERING, Duration::from_secs(3))?;
     let mut after = before.clone();
-    let flips = |after: &(BTreeSet<(String, String)>, BTreeSet<(String, String)>)| -> BTreeSet<(String, String)> {
+    let flips = |after: &(Routes, Routes)| -> Routes {
         let rejected = before.0.intersection(&after.1);
-        rejected.chain(before.1.intersection(&after.0)).cloned().collect()
+        rejected
+            .chain(before.1.intersection(&after.0))
+            .cloned()
+            .collect()
     };
-    let expected: BTreeSet<(String, String)> = predicted
+    let expected: Routes = predicted
         .examples
         .iter()
         .map(|it| (it.prefix.clone(), it.session.clone()))
@@ -644,6 +650,6 @@ pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-fn routes_of(table: &BTreeSet<(String, String)>, session: &str) -> u64 {
+fn routes_of(table: &Routes, session: &str) -> u64 {
     table.iter().filter(|it| it.1 == session).count() as u64
 }
