@@ -21,15 +21,6 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
-    /// There are revisions, but no state that is whole: not what a crash leaves.
-    #[error(
-        "the configuration store {folder} has revisions, but neither state.a nor state.b can be read: \
-         move the folder away to begin a new one (its .yaml files are configurations as they were applied)"
-    )]
-    Lost {
-        /// The folder.
-        folder: String,
-    },
     /// The disk is full, read-only or broken. The store is as it was.
     #[error("cannot save the configuration, nothing was changed: {doing}: {source}")]
     Refused {

@@ -89,6 +89,18 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The state that is assumed where none can be read: the files' revisions were applied, and none runs.
+    pub(crate) fn of_files(numbers: &[u64], keep: usize) -> State {
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        let surplus = numbers.len().saturating_sub(keep);
+        let kept = numbers.into_iter().skip(surplus);
+        State {
+            revisions: kept.map(|it| (it, RevisionState::Applied)).collect(),
+            ..State::default()
+        }
+    }
+
     /// The highest number that was given.
     pub(crate) fn newest(&self) -> u64 {
         self.revisions.last().map_or(0, |(number, _)| *number)

@@ -66,6 +66,9 @@ pub struct Recovered {
     pub running: Option<Revision>,
     /// A revision that was not confirmed when the router ended, and was rolled back now.
     pub rolled_back: Option<Pending>,
+    /// There are revisions, but no state that is whole, which no crash leaves. The history was made again from the files;
+    /// which of them ran is not known, so none is `running`.
+    pub lost: bool,
     /// Revisions whose files are no longer as they were written. When the running one is among them,
     /// the newest one before it that was in force is taken.
     pub damaged: Vec<u64>,
@@ -141,8 +144,7 @@ impl Store {
     /// A disk that cannot be written does not keep a store from being opened.
     ///
     /// # Errors
-    /// [`StoreError::Open`] when the folder cannot be read, [`StoreError::Lost`] when there are
-    /// revisions and no state.
+    /// [`StoreError::Open`] when the folder cannot be read.
     pub fn open(
         files: Box<dyn Files>,
         keep: usize,
@@ -166,9 +168,8 @@ impl Store {
         let mut recovered = Recovered::default();
         let found = store.numbers().map_err(Failed::open)?;
         if !store.load_state().map_err(Failed::open)? && !found.is_empty() {
-            return Err(StoreError::Lost {
-                folder: store.files.path(""),
-            });
+            recovered.lost = true;
+            store.change(State::of_files(&found, keep));
         }
         if let Some(pending) = store.state.pending {
             store.change(store.state.after_rollback(now_unix_ms, Why::Restart));

@@ -57,7 +57,11 @@ fn main() -> ExitCode {
 /// A test by name; it tells how it went, or panics.
 type Test = (&'static str, fn() -> String);
 
-const TESTS: [Test; 5] = [
+const TESTS: [Test; 6] = [
+    (
+        "the_folder_is_synced_before_a_state_names_a_file",
+        the_folder_is_synced_before_a_state_names_a_file,
+    ),
     ("killed_at_each_operation", killed_at_each_operation),
     ("killed_at_each_system_call", killed_at_each_system_call),
     (
@@ -386,6 +390,38 @@ fn killed_at_each_system_call() -> String {
     }
     assert!(killed > 90, "{killed} of {}", calls.len() - first);
     format!("ok, {killed} deaths")
+}
+
+/// A revision's name is on the disk before a state that speaks of it is written. The folder in memory of the other tests
+/// cannot show that the real one syncs its directory.
+fn the_folder_is_synced_before_a_state_names_a_file() -> String {
+    let folder = Folder::new("synced");
+    let Ok(output) = strace(&folder.0, &["-y", "-e", "trace=openat,pwrite64,fsync"]) else {
+        return "skipped: strace is not installed".into();
+    };
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        return format!("skipped: strace cannot trace here: {}", why.trim());
+    }
+    let trace = std::fs::read_to_string(folder.0.join("trace")).expect("a trace");
+    let store = format!("<{}>)", folder.0.join("store").display());
+    let (mut unsynced, mut names, mut states) = (None, 0, 0);
+    for line in trace.lines() {
+        if line.contains("openat(") && line.contains("O_CREAT") && line.contains(".yaml\"") {
+            unsynced = Some(line);
+            names += 1;
+        } else if line.contains("fsync(") && line.contains(&store) {
+            unsynced = None;
+        } else if line.contains("pwrite64(") && line.contains("/state.") {
+            assert_eq!(unsynced, None, "before {line}");
+            states += 1;
+        }
+    }
+    assert!(
+        names > 2 && states > 2,
+        "{names} names, {states} states:\n{trace}"
+    );
+    format!("ok, {names} names")
 }
 
 fn the_second_process_is_refused() -> String {

@@ -253,7 +253,7 @@ fn a_damaged_running_revision_is_not_taken_and_the_one_before_it_is() {
 }
 
 #[test]
-fn one_state_file_may_be_lost_but_not_both() {
+fn without_a_state_file_the_history_stays_and_nothing_runs() {
     let files = Remembered::default();
     let (mut store, _) = open(&files, 50);
     apply(&mut store, "a", None);
@@ -268,8 +268,22 @@ fn one_state_file_may_be_lost_but_not_both() {
     }
     let mut picture = files.seen();
     picture.retain(|name, _| name.ends_with(".yaml"));
-    let refused = Store::open(Box::new(Remembered::showing(&picture)), 50, 0).unwrap_err();
-    assert!(matches!(refused, StoreError::Lost { .. }), "{refused}");
+    let garbled = ["state.a", "state.b"].map(|name| (name.to_owned(), b"garbled".to_vec()));
+    for more in [Vec::new(), garbled.to_vec()] {
+        let mut picture = picture.clone();
+        picture.extend(more);
+        let files = Remembered::showing(&picture);
+        let (mut store, recovered) = open(&files, 50);
+        assert!(recovered.lost && recovered.running.is_none());
+        assert_eq!(store.running(), None);
+        let numbers: Vec<u64> = store.history().iter().map(|it| it.revision).collect();
+        assert_eq!(numbers, [1, 2]);
+        assert_eq!(store.read(2).unwrap().text, b"b");
+        assert_eq!(apply(&mut store, "c", None), 3, "no number is given twice");
+        let (_, recovered) = open(&files, 50);
+        assert!(!recovered.lost);
+        assert_eq!(recovered.running.unwrap().text, b"c");
+    }
 }
 
 #[test]
