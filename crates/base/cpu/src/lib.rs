@@ -9,13 +9,15 @@
 //!   chosen once at start. The binary itself stays at the x86-64 baseline. [`apart`] does so in a function of its own.
 //! * [`pin_to`]: ties the calling thread to one core.
 //! * [`prefer_hugepages`]: asks for memory to lie on large pages; [`LargePages`] is memory that does from end to end.
-//! * [`numa`]: which memory is near. [`scheduling`]: priority and cores of a thread.
+//! * [`numa`]: which memory is near. [`scheduling`]: priority and cores of a thread. [`heap`]: free memory
+//!   goes back to the system.
 //!
 //! Everything here is callable from safe code, from any thread, at any time.
 
 #![deny(unsafe_code)]
 
 mod code;
+pub mod heap;
 mod lane;
 mod large_pages;
 pub mod numa;
