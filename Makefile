@@ -1,5 +1,5 @@
 # The commands of this project. `make demo` shows the router at work, `make test` proves it.
-# Everything they need on Debian 12 with Rust is installed when root, else named in one line.
+# What each needs on Debian 12 beside Rust is installed when root, else named in one line.
 
 CARGO ?= cargo
 # Where cargo builds: target/ unless a variable says otherwise.
@@ -9,7 +9,7 @@ WEIR := $(CARGO_TARGET_DIR)/release/weir
 COLLECTOR_TARGET ?= $(CARGO_TARGET_DIR)/collector
 COLLECTOR_CARGO := cd collector && CARGO_TARGET_DIR=$(COLLECTOR_TARGET) $(CARGO)
 
-.PHONY: help build deb demo demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench setup hooks docs fmt
+.PHONY: help build deb demo demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench mutants setup setup-demo hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
@@ -21,14 +21,19 @@ help:
 	@echo "make test-collector  format and tests of the collector (part of make test)"
 	@echo "make demo-collector  three routers, a flood, losses and a crash, and what the collector shows (root)"
 	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
+	@echo "make mutants    changes of the code that no test notices (cargo-mutants; part of test-long)"
 	@echo "make build      the release binary, target/release/weir"
 	@echo "make deb        a Debian package with service, man pages and completions, in target/debian"
 	@echo "make hooks      check commit subjects in this clone"
 	@echo "make docs       the documentation site, in target/book (needs mdbook)"
 	@echo "make bench      what a packet costs on this machine"
 
+# Packages of the demo alone, and those of the tests.
+setup-demo:
+	@./scripts/setup demo
+
 setup:
-	@./scripts/setup
+	@./scripts/setup test
 
 build:
 	$(CARGO) build --release --locked -p weir
@@ -39,10 +44,10 @@ deb: build
 	$(CARGO) run -q --locked -p xtask -- licenses target/copyright
 	WEIR_COPYRIGHT=target/copyright packaging/deb $(WEIR) target/debian
 
-demo: setup build
+demo: setup-demo build
 	$(WEIR) demo $(DEMO_ARGS)
 
-demo-lab: setup build
+demo-lab: setup-demo build
 	$(WEIR) lab demo $(DEMO_ARGS)
 
 demo-ixp: setup build
@@ -53,6 +58,10 @@ demo-xdp: setup build
 
 bench: build
 	$(WEIR) bench
+
+# Which changes of the code no test notices (cargo-mutants); hours.
+mutants:
+	scripts/mutants
 
 hooks:
 	git config core.hooksPath .githooks
@@ -80,7 +89,7 @@ test-collector:
 	$(COLLECTOR_CARGO) test --locked
 
 # The test build, since its dependencies are then built once for both.
-demo-collector: setup build
+demo-collector: setup-demo build
 	$(COLLECTOR_CARGO) test --locked --no-run
 	python3 collector/demo/demo.py --weir $(WEIR) --collector $(COLLECTOR_TARGET)/debug/weir-collector \
 	  --screenshots $(COLLECTOR_TARGET)/demo $(DEMO_ARGS)
@@ -94,5 +103,6 @@ test-long: test build
 	WEIR_LONG=1 $(CARGO) test --workspace --profile long --locked
 	$(CARGO) test -p weir --profile long --locked --test python_client --test schemathesis -- --ignored
 	packaging/test $(WEIR)
+	scripts/mutants
 	$(CARGO) run -q --locked -p xtask -- instructions $(WEIR)
 	$(WEIR) bench
