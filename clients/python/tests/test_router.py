@@ -174,6 +174,15 @@ class Looking(RouterTest):
         known = {one.address: one.mac for one in self.router.neighbors("sink")}
         self.assertEqual(known["198.51.100.2"], "02:00:00:00:00:02")
 
+    def test_routes_are_set_and_deleted(self) -> None:
+        paths = [{"next_hop": "198.51.100.2"}]
+        done = self.router.change_routes(set=[{"prefix": "203.0.114.0/24", "paths": paths}, {"prefix": "10.0.0.0/8"}])
+        self.assertEqual((done.set, done.refused, done.errors[0].prefix), (1, 1, "10.0.0.0/8"))
+        (route,) = self.router.routes("203.0.114.0/24")
+        self.assertEqual(route.source, "api")
+        done = self.router.change_routes(delete=[{"prefix": "203.0.114.0/24"}])
+        self.assertEqual(done.deleted, 1)
+
     def test_counters(self) -> None:
         self.assertEqual(self.router.show_version().pid, int(os.environ["WEIR_TEST_PID"]))
         runtime = self.router.show_runtime()

@@ -15,6 +15,7 @@ pub(crate) mod kind;
 mod lab;
 mod pcap;
 mod peering;
+mod route;
 mod sflow_decode;
 mod show;
 mod values;
@@ -34,6 +35,7 @@ pub(crate) use doctor::*;
 pub(crate) use lab::*;
 pub(crate) use pcap::*;
 pub(crate) use peering::*;
+pub(crate) use route::*;
 pub(crate) use sflow_decode::*;
 pub(crate) use show::*;
 use values::{duration, listen_address};
@@ -95,6 +97,9 @@ pub(crate) enum Command {
     /// Change single settings of a running router
     #[command(subcommand, after_help = SET_EXAMPLES, disable_help_subcommand = true)]
     Set(SetCommand),
+    /// Set and delete routes of a running router, until it restarts
+    #[command(subcommand, after_help = route::ROUTE_EXAMPLES, disable_help_subcommand = true)]
+    Route(RouteCommand),
     /// Set a running router's counters to 0
     #[command(disable_help_subcommand = true)]
     Clear(ClearArgs),
@@ -207,6 +212,9 @@ pub(crate) struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
+    /// Leave out what vppcfg has and this version lacks, with warnings
+    #[arg(long)]
+    pub(crate) skip_unsupported: bool,
 }
 
 /// `weir top`.

@@ -41,6 +41,7 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         }
         Command::Config(ConfigCommand::Schema) => commands::config_check::schema(to),
         Command::Set(what) => commands::set::execute(what, at, json, to),
+        Command::Route(what) => commands::route::execute(what, at, json, to),
         Command::Show(args) => client::show(args, at, json, to),
         Command::Clear(args) => client::clear(args.what, at, json, to),
         Command::Trace(args) => client::trace(&args.what, at, json, to),

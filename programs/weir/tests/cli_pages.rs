@@ -190,7 +190,9 @@ fn a_file_of_commands_is_run() {
         "# the morning's checks\n\ncomment {{ not\nconfig check -c /nonexistent\n}} config check -c {good} # again\nco ch -c '{good}'\nquit\nxyzzy\n"
     );
     let (code, said, error) = run(WEIR, &["exec", &place.file("a.weir", &text)]);
-    let once = format!("{good} is right: 1 interface, 0 routes\n");
+    let once = format!(
+        "{good} is right: 1 interface, 0 routes\n1 interface has no `device`, so no packets come in or leave there: wan\n"
+    );
     assert_eq!((code, said, error.as_str()), (Some(0), once.repeat(2), ""));
     let (code, said, _) = run(
         WEIR,

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// SHA-256 of `do`, by sha256sum.
+const HASH_OF_DO: &str = "ac0b52a2ae6ef99999bc08fb31e19188bf0085a4614204068e677e140e1458be";
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// Much longer than anything takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -227,4 +229,78 @@ fn a_stuck_thread_ends_the_signs_of_life() {
         let _ = strace.kill();
         let _ = strace.wait();
     }
+}
+
+/// Writes a new certificate and its key over those of the router; returns a file with the certificate.
+fn renew(it: &Managed, name: &str) -> PathBuf {
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()])
+        .unwrap()
+        .self_signed(&pair)
+        .unwrap();
+    std::fs::write(it.folder.join("tls.pem"), certificate.pem()).unwrap();
+    std::fs::write(it.folder.join("tls.key"), pair.serialize_pem()).unwrap();
+    let copy = it.folder.join(name);
+    std::fs::write(&copy, certificate.pem()).unwrap();
+    copy
+}
+
+#[test]
+fn renewed_certificates_are_used_after_a_reload_without_a_restart() {
+    let mut it = Managed::start("renewed", None);
+    it.expect("READY=1");
+    let first = renew(&it, "first.pem");
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let folder = it.folder.display();
+    let text = format!(
+        "{}api:
+  listen: [{{address: 127.0.0.1, port: {port}, tls: {{certificate: {folder}/tls.pem, key: {folder}/tls.key}}}}]
+  tokens: [{{name: ada, sha256: {HASH_OF_DO}}}]
+",
+        config(&["a"])
+    );
+    it.signal(Signal::TERM);
+    it.expect("STOPPING=1");
+    it.router.wait().unwrap();
+    it.write(&text);
+    it.router = Command::new(WEIR)
+        .arg("run")
+        .arg("-c")
+        .arg(it.folder.join("weir.yaml"))
+        .arg("--socket")
+        .arg(it.folder.join("api.sock"))
+        .env("NOTIFY_SOCKET", it.folder.join("notify"))
+        .env_remove("RUST_LOG")
+        .env_remove("WATCHDOG_USEC")
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(it.folder.join("log")).unwrap())
+        .spawn()
+        .unwrap();
+    it.expect("READY=1");
+    let ask = |ca: &PathBuf| {
+        let output = Command::new(WEIR)
+            .args(["--router", &format!("localhost:{port}"), "--ca"])
+            .arg(ca)
+            .args(["show", "version"])
+            .env("WEIR_TOKEN", "do")
+            .output()
+            .unwrap();
+        output.status.success()
+    };
+    assert!(ask(&first), "{}", it.log());
+    // The file of the configuration stays as it is: only the certificate's files are new.
+    let second = renew(&it, "second.pem");
+    assert!(ask(&first) && !ask(&second), "not yet");
+    it.signal(Signal::HUP);
+    it.expect("RELOADING=1");
+    it.expect("READY=1");
+    assert!(ask(&second), "{}", it.log());
+    assert!(!ask(&first));
+    it.signal(Signal::TERM);
+    it.expect("STOPPING=1");
+    assert!(it.router.wait().unwrap().success());
 }

@@ -298,6 +298,10 @@ class Operations:
             query={"prefix": prefix, "table": table, "family": family, "limit": limit, "after": after},
         )
 
+    def post_routes(self, body: types.RouteChangesBody) -> types.RoutesChanged:
+        """Sets and deletes routes of the API, until the router restarts. `POST /v1/routes`"""
+        return self._wire.ask(types.RoutesChanged, "POST", "/v1/routes", body=body)
+
     def get_runtime(self) -> types.Runtime:
         """Calls, packets and clocks of each node on each worker. `GET /v1/runtime`"""
         return self._wire.ask(types.Runtime, "GET", "/v1/runtime")

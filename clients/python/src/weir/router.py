@@ -101,6 +101,10 @@ class Router:
         """Routes with their paths: all, those for a prefix, or the longest match of an address; of ipv4, ipv6 or both."""
         return all_routes(self.operations, prefix, table, family)
 
+    def change_routes(self, **changes: Unpack[types.RouteChangesBody]) -> types.RoutesChanged:
+        """Sets and deletes routes of the API, at most 100,000 at once. They are gone when the router restarts."""
+        return self.operations.post_routes(changes)
+
     def adjacencies(self, interface: str | None = None) -> Iterator[types.AdjacencyReply]:
         """Where paths end: all, or those of an interface."""
         return all_adjacencies(self.operations, interface)

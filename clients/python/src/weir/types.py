@@ -130,6 +130,17 @@ CounterSource: TypeAlias = Literal[
 """Who counts."""
 
 
+Discard: TypeAlias = Literal[
+    # Drops them.
+    "blackhole",
+    # Drops them, and tells the sender that the destination is unreachable.
+    "unreachable",
+    # Drops them, and tells the sender that it may not go there.
+    "prohibit",
+]
+"""What a route without paths does with packets."""
+
+
 ErrorCode: TypeAlias = Literal[
     # The request cannot be understood, or asks for something impossible.
     "bad-request",
@@ -325,6 +336,17 @@ PushMode: TypeAlias = Literal[
 """Where the time to live of pushed labels comes from."""
 
 
+RouteResync: TypeAlias = Literal[
+    # The first request: what is not set from here on will be deleted.
+    "begin",
+    # The last request: what was not set since the first one is deleted.
+    "end",
+    # The only request.
+    "all",
+]
+"""Where a request is in the replacement of all routes."""
+
+
 RouteSource: TypeAlias = Literal[
     # An own address.
     "local",
@@ -334,6 +356,8 @@ RouteSource: TypeAlias = Literal[
     "neighbor",
     # The configuration.
     "static",
+    # A client of the API (`POST /v1/routes`).
+    "api",
     # FRR's zebra, by the forwarding plane manager protocol.
     "fpm",
     # The Linux kernel: what routing daemons and `ip route` put there.
@@ -1559,8 +1583,26 @@ class IpfixCollector:
     errors: int
     """Errors."""
 
+    dev: str | None = None
+    """The Linux device that they leave by, if it is configured."""
+
+    dscp: int = 0
+    """The class of the packets."""
+
     last_error: str | None = None
     """The last one, in words."""
+
+    namespace: str | None = None
+    """The network namespace that it is reached from, if not the router's own."""
+
+    source: str | None = None
+    """The address that messages come from, if it is configured."""
+
+    table: str | None = None
+    """The router's table that routes them; absent = the default one."""
+
+    through_host: bool = False
+    """Whether they leave through the host, whatever the router's routes say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2294,8 +2336,8 @@ class Route:
     """What it shares with all routes that lead the same way."""
 
     next_hops: list[NextHop] = field(default_factory=list)
-    """Next hops as they were given, when one of them is looked up in a table; `paths` are what they resolve
-    to.
+    """Next hops as they were given, when one of them is looked up in a table or the API set the route;
+    `paths` are what they resolve to.
     """
 
     vrf: str | None = None
@@ -2328,6 +2370,37 @@ class RouteGroup:
 
     resilient: bool = False
     """Whether flows keep their paths when others come and go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRefusal:
+    """A route that was refused."""
+
+    prefix: str
+    """Its destinations."""
+
+    message: str
+    """Why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutesChanged:
+    """What a request did: the answer to `POST /v1/routes`."""
+
+    set: int
+    """Routes that were set."""
+
+    deleted: int
+    """Routes that were deleted because the request names them."""
+
+    stale: int
+    """Routes that were deleted at the end of a resync, because they were not set again."""
+
+    refused: int
+    """Routes that were refused. A route of the same table, prefix and metric that was there before stays."""
+
+    errors: list[RouteRefusal] = field(default_factory=list)
+    """Why, for the first 100 of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2466,6 +2539,12 @@ class SflowCollector:
 
     source: str | None = None
     """The address that datagrams come from, if it is not the kernel's choice."""
+
+    table: str | None = None
+    """The router's table that routes them; absent = the default one."""
+
+    through_host: bool = False
+    """Whether they leave through the host, whatever the router's routes say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -3001,6 +3080,59 @@ EVENT_BY_WORD: dict[str, type[Event]] = {
 """The type of an Event by its `event`."""
 
 
+class ApiPathBody(TypedDict):
+    """One path of a route of the API."""
+
+    next_hop: str
+    """The neighbour that packets are handed to, or with `lookup` an address that has a route."""
+
+    interface: NotRequired[str | None]
+    """The interface that the neighbour is behind; absent = the one whose subnet has it."""
+
+    labels: NotRequired[list[int]]
+    """MPLS labels to push, outermost first."""
+
+    lookup: NotRequired[str | None]
+    """The table in which the route to the next hop is looked up, `default` or a VRF's name; absent = it is on
+    a link.
+    """
+
+    weight: NotRequired[int]
+    """Its share of flows beside the other paths, from 1."""
+
+
+class ApiRouteBody(TypedDict):
+    """A route of the API."""
+
+    prefix: str
+    """The destinations."""
+
+    discard: NotRequired[Discard | None]
+    """Drops packets in place of sending them; then there are no paths."""
+
+    metric: NotRequired[int]
+    """Of several routes of the API to a prefix the one with the lowest metric is used."""
+
+    paths: NotRequired[list[ApiPathBody]]
+    """Where packets may go; each flow takes one of them. At most 64."""
+
+    vrf: NotRequired[str | None]
+    """The VRF whose table it is in; absent = the default table."""
+
+
+class ApiRouteKeyBody(TypedDict):
+    """Which route of the API."""
+
+    prefix: str
+    """The destinations."""
+
+    metric: NotRequired[int]
+    """Its metric."""
+
+    vrf: NotRequired[str | None]
+    """The VRF whose table it is in; absent = the default table."""
+
+
 class ApplyRequestBody(TypedDict):
     """A file to apply: `POST /v1/config/apply`."""
 
@@ -3112,6 +3244,23 @@ class RollbackRequestBody(TypedDict):
 
     steps_back: NotRequired[int | None]
     """So many revisions before the one that runs, at least 1."""
+
+
+class RouteChangesBody(TypedDict):
+    """Routes to delete and to set: `POST /v1/routes`. Routes are deleted first, then set, each in the order
+    of the list.
+    """
+
+    delete: NotRequired[list[ApiRouteKeyBody]]
+    """Routes to delete; one that is not there is not an error."""
+
+    resync: NotRequired[RouteResync | None]
+    """Replaces all routes of the API by those that are set between a request with `begin` and one with `end`,
+    which may be the same request (`all`). Until the end the routes from before stay in force.
+    """
+
+    set: NotRequired[list[ApiRouteBody]]
+    """Routes to set: new ones, and ones that replace the route with the same table, prefix and metric."""
 
 
 class SflowPatchBody(TypedDict):

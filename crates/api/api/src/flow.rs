@@ -125,6 +125,24 @@ pub struct IpfixCollector {
     pub transport: String,
     /// What is spoken: `ipfix` or `netflow9`.
     pub version: String,
+    /// The network namespace that it is reached from, if not the router's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The address that messages come from, if it is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<IpAddr>,
+    /// The class of the packets.
+    #[serde(default)]
+    pub dscp: u8,
+    /// The Linux device that they leave by, if it is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev: Option<String>,
+    /// The router's table that routes them; absent = the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Whether they leave through the host, whatever the router's routes say.
+    #[serde(default)]
+    pub through_host: bool,
     /// Whether a stream is connected; datagrams always are.
     pub connected: bool,
     /// Connections that were made.

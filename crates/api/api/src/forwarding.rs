@@ -92,7 +92,7 @@ pub struct Route {
     pub prefix: IpNet,
     /// Where it comes from.
     pub source: RouteSource,
-    /// Next hops as they were given, when one of them is looked up in a table; `paths` are what they resolve to.
+    /// Next hops as they were given, when one of them is looked up in a table or the API set the route; `paths` are what they resolve to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_hops: Vec<NextHop>,
     /// What it shares with all routes that lead the same way.
@@ -168,6 +168,8 @@ pub enum RouteSource {
     Neighbor,
     /// The configuration.
     Static,
+    /// A client of the API (`POST /v1/routes`).
+    Api,
     /// FRR's zebra, by the forwarding plane manager protocol.
     Fpm,
     /// The Linux kernel: what routing daemons and `ip route` put there.
@@ -178,11 +180,12 @@ pub enum RouteSource {
 
 impl RouteSource {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Local,
         Self::Connected,
         Self::Neighbor,
         Self::Static,
+        Self::Api,
         Self::Fpm,
         Self::Kernel,
         Self::Special,
@@ -196,6 +199,7 @@ impl std::fmt::Display for RouteSource {
             Self::Connected => "connected",
             Self::Neighbor => "neighbor",
             Self::Static => "static",
+            Self::Api => "api",
             Self::Fpm => "fpm",
             Self::Kernel => "kernel",
             Self::Special => "special",

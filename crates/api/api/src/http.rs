@@ -26,7 +26,10 @@ use crate::endpoints::{
     Answer, ENDPOINTS, Endpoint, Reply, Request, event_parameters, methods_of, paths,
 };
 use crate::guests::Guest;
-use crate::{ApiError, Caller, ErrorBody, ErrorCode, EventBus, Limits, Role, Router, stream};
+use crate::{
+    ApiError, Caller, ErrorBody, ErrorCode, EventBus, Limits, Role, Router, encoding, metrics,
+    stream,
+};
 
 /// What every request needs.
 #[derive(Clone)]
@@ -319,7 +322,7 @@ async fn answer(
     let body = read_body(shared, endpoint, &head, body).await?;
     let request = Request {
         endpoint,
-        uri: head.uri,
+        uri: head.uri.clone(),
         in_path,
         body: body.0,
         caller,
@@ -336,15 +339,40 @@ async fn answer(
             };
             let what = format!("{} {}", endpoint.method, endpoint.path);
             let large = body.1;
-            let text = shared.ask(most, &what, move |router| {
-                let _large = large;
-                answer(router, &request)
+            let gzip = encoding::takes_gzip(&head.headers);
+            let plain = matches!(endpoint.reply, Reply::OpenMetrics)
+                && encoding::wants_plain_metrics(&head.headers);
+            let answered = shared.ask(most, &what, move |router| {
+                let answered = answer(router, &request);
+                drop(request);
+                let packed = answered.map(|mut text| {
+                    if plain {
+                        text = metrics::plain::of(&String::from_utf8_lossy(&text)).into_bytes();
+                    }
+                    let packed = gzip.then(|| encoding::compressed(&text)).flatten();
+                    packed.map_or((text, false), |packed| (packed, true))
+                });
+                if large.is_some() {
+                    weir_cpu::heap::give_back();
+                }
+                drop(large);
+                packed
             });
-            Ok(reply(
-                StatusCode::OK,
-                content_type(endpoint),
-                Body::from(text.await?),
-            ))
+            let (text, is_packed) = answered.await?;
+            let content_type = if plain {
+                metrics::plain::CONTENT_TYPE
+            } else {
+                content_type(endpoint)
+            };
+            let mut response = reply(StatusCode::OK, content_type, Body::from(text));
+            let headers = response.headers_mut();
+            let varies = header::HeaderValue::from_static("accept, accept-encoding");
+            headers.insert(header::VARY, varies);
+            if is_packed {
+                let gzip = header::HeaderValue::from_static("gzip");
+                headers.insert(header::CONTENT_ENCODING, gzip);
+            }
+            Ok(response)
         }
         Answer::Stream => {
             let wanted = event_parameters(&request)?;

@@ -29,6 +29,7 @@ mod caller;
 mod capture;
 mod client;
 mod config;
+mod encoding;
 mod endpoints;
 mod error;
 mod event;
@@ -47,6 +48,7 @@ mod openapi;
 mod page;
 mod pseudowire;
 mod reference;
+mod route_change;
 mod router;
 mod runtime;
 mod server;
@@ -108,6 +110,9 @@ pub use page::{
 };
 pub use pseudowire::{Pseudowire, Pseudowires};
 pub use reference::reference;
+pub use route_change::{
+    ApiPath, ApiRoute, ApiRouteKey, Discard, RouteChanges, RouteRefusal, RouteResync, RoutesChanged,
+};
 pub use router::{Clear, Cleared, Router};
 pub use runtime::{
     DropCounter, Errors, IdleMode, NodeRuntime, Runtime, Severity, Totals, WorkerRuntime,

@@ -12,8 +12,8 @@ use crate::{
     ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
     EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib,
     L2fibQuery, Linux, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
-    RollbackRequest, RouteQuery, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
-    Trace, TraceRequest, Version, VxlanTunnels, Why, WhyRequest,
+    RollbackRequest, RouteChanges, RouteQuery, Routes, RoutesChanged, Runtime, RxPlacement, Sflow,
+    SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why, WhyRequest,
 };
 
 /// A router as the API sees it.
@@ -136,6 +136,15 @@ pub trait Router: Send + Sync + 'static {
 
     /// All routes of all tables.
     fn routes(&self) -> Result<Routes, ApiError>;
+
+    /// Sets and deletes routes of the API, each by itself; the request is within its bounds.
+    fn routes_change(
+        &self,
+        _changes: &RouteChanges,
+        _caller: &Caller,
+    ) -> Result<RoutesChanged, ApiError> {
+        Err(ApiError::not_available("setting routes"))
+    }
 
     /// Settings and counters of the sFlow sampler and agent.
     fn sflow(&self) -> Result<Sflow, ApiError>;

@@ -150,6 +150,12 @@ pub struct SflowCollector {
     /// The Linux device that they leave by, if it is not the kernel's choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
+    /// The router's table that routes them; absent = the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Whether they leave through the host, whatever the router's routes say.
+    #[serde(default)]
+    pub through_host: bool,
     /// Whether discarded packets are told to it.
     pub drops: bool,
     /// Whether it is there because a domain announces it.

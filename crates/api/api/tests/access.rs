@@ -89,7 +89,7 @@ fn who_may_look_cannot_change_anything() {
         assert_eq!(status, 200, "{} {path}: {text}", endpoint.method);
     }
     let changes = router.changes.lock().unwrap();
-    assert_eq!(changes.len(), 5);
+    assert_eq!(changes.len(), 6);
     assert!(
         changes.iter().all(|(_, caller)| caller.author() == "robot"),
         "{changes:?}"

@@ -204,6 +204,9 @@ pub struct Memif {
 }
 
 impl Memif {
+    /// Stands for a secret that is not shown.
+    pub const HIDDEN: &str = "hidden";
+
     /// VPP's default.
     #[must_use]
     pub const fn default_ring_size() -> u16 {

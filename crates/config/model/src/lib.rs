@@ -32,6 +32,7 @@ mod diagnostic;
 mod diff;
 pub mod document;
 mod dump;
+mod edit;
 mod findings;
 mod ipfix;
 mod keys;
@@ -68,11 +69,14 @@ pub use apply::{StepMisfit, apply_to_model};
 pub use bond::{Bond, BondMode, LacpRate, LoadBalance};
 pub use bridge::{Bridge, BridgeRole, BridgeSettings, SplitHorizon, StaticMac};
 pub use check::{CheckOptions, Checked, check, check_bytes, check_with};
-pub use credentials::{with_hashes_of, without_hashes, without_hashes_in};
+pub use credentials::{
+    with_credentials_of, without_credentials, without_credentials_in, without_credentials_in_file,
+};
 pub use device::{Device, Memif, MemifRole, Stream, StreamProtocol, XdpMode};
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use diff::diff;
 pub use dump::to_yaml;
+pub use edit::set_in_text;
 pub use ipfix::{
     ELEMENTS as IPFIX_ELEMENTS, Ipfix, IpfixCollector, IpfixInterface, IpfixRecords, IpfixTls,
     IpfixTransport, IpfixVersion, MeterDirection, RECORD_SETS, SET_ELEMENTS,
@@ -102,6 +106,10 @@ pub use sflow::{
 pub use step::{Phase, RestartChange, Step};
 pub use sub_interface::{Encapsulation, LAST_VLAN, SubInterface, TagRewrite};
 pub use subnets::{Subnets, link_local_subnet};
-pub use system::{DeviceKind, Management, SocketObstacle, System, SystemDevice, check_system};
+pub use system::{
+    DeviceKind, Management, NamespaceObstacle, SocketObstacle, System, SystemDevice, check_system,
+    namespaces_of,
+};
 pub use tree::Limits;
+pub use value::{not_a_host, route_prefix_problem};
 pub use vxlan::Vxlan;

@@ -681,6 +681,18 @@ impl Step {
         }
     }
 
+    /// Whether an interface borrows addresses after it that did not before, or the other way round.
+    #[must_use]
+    pub fn changes_borrowers(&self) -> bool {
+        match self {
+            Self::SetUnnumbered { .. } => true,
+            Self::CreateInterface { interface, .. } | Self::DeleteInterface { interface, .. } => {
+                interface.unnumbered.is_some()
+            }
+            _ => false,
+        }
+    }
+
     /// The step that undoes this one.
     #[must_use]
     pub fn inverse(&self) -> Self {

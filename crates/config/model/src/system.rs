@@ -33,6 +33,8 @@ pub struct System {
     /// What is in the way of sockets that the configuration wants to listen at, by their paths; those
     /// that can be had are not here.
     pub socket_obstacles: BTreeMap<PathBuf, SocketObstacle>,
+    /// Network namespaces that the configuration names and the router cannot enter.
+    pub namespace_obstacles: BTreeMap<String, NamespaceObstacle>,
     /// Cores that the router may run on.
     pub cores: BTreeSet<u16>,
     /// Memory that is free or can be freed, in bytes.
@@ -128,6 +130,49 @@ pub enum SocketObstacle {
     NotASocket,
 }
 
+/// Why a network namespace cannot be entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamespaceObstacle {
+    /// There is none of this name.
+    Missing,
+    /// The router lacks the right: CAP_SYS_ADMIN, or its service's sandbox forbids it.
+    Forbidden,
+}
+
+/// The network namespaces that a configuration names, with the places where it does.
+fn namespaces(config: &Config) -> Vec<(Vec<Segment<'_>>, &str)> {
+    let mut all = Vec::new();
+    for (item, it) in config.sflow.collectors.iter().enumerate() {
+        let at = at!["sflow", "collectors", item, "namespace"].to_vec();
+        all.extend(it.namespace.as_deref().map(|name| (at, name)));
+    }
+    if let Some(name) = config
+        .sflow
+        .psample
+        .as_ref()
+        .and_then(|it| it.namespace.as_deref())
+    {
+        all.push((at!["sflow", "psample", "namespace"].to_vec(), name));
+    }
+    if let Some(name) = &config.linux.namespace {
+        all.push((at!["linux", "namespace"].to_vec(), name));
+    }
+    for (item, it) in config.ipfix.collectors.iter().enumerate() {
+        let at = at!["ipfix", "collectors", item, "namespace"].to_vec();
+        all.extend(it.namespace.as_deref().map(|name| (at, name)));
+    }
+    all
+}
+
+/// The network namespaces that a configuration names.
+#[must_use]
+pub fn namespaces_of(config: &Config) -> BTreeSet<&str> {
+    namespaces(config)
+        .into_iter()
+        .map(|(_, name)| name)
+        .collect()
+}
+
 /// What is wrong with a good file on this machine: errors and warnings in the order of the file;
 /// nothing when all of it can be had.
 #[must_use]
@@ -140,6 +185,7 @@ pub fn check_system(checked: &Checked, system: &System) -> Vec<Diagnostic> {
     asked.interfaces();
     asked.cores();
     asked.memory();
+    asked.namespaces();
     if asked.found.is_empty() {
         return Vec::new();
     }
@@ -339,6 +385,28 @@ impl<'a> Asked<'a> {
             let message = format!("there is a network device `{wanted}` already, and it is no TAP");
             let at = at!["interfaces", name, "device", "name"];
             self.error(at, message, "", "choose another name for the TAP".into());
+        }
+    }
+
+    /// A namespace may be made later; a right that is missing stays missing.
+    fn namespaces(&mut self) {
+        for (at, name) in namespaces(self.config) {
+            match self.system.namespace_obstacles.get(name) {
+                None => {}
+                Some(NamespaceObstacle::Missing) => {
+                    let message = format!("there is no network namespace `{name}` (yet)");
+                    let help = format!("make it with `ip netns add {name}`");
+                    let remark = Remark::new(message, "", help);
+                    self.found.push((Severity::Warning, at, remark));
+                }
+                Some(NamespaceObstacle::Forbidden) => {
+                    let message =
+                        format!("this router may not enter the network namespace `{name}`");
+                    let help =
+                        "it needs CAP_SYS_ADMIN; docs/security.md shows the lines for the service";
+                    self.error(&at, message, "", help.into());
+                }
+            }
         }
     }
 

@@ -483,7 +483,9 @@ fn net(text: &str) -> Result<IpNet, Problem> {
     }
 }
 
-fn not_a_host(address: IpAddr) -> Option<&'static str> {
+/// Why an address cannot be a host's, as a part of a sentence.
+#[must_use]
+pub fn not_a_host(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => not_a_host4(address),
         IpAddr::V6(address) => not_a_host6(address),
@@ -573,7 +575,27 @@ fn host_range(net: Ipv4Net) -> (Ipv4Addr, Ipv4Addr) {
 }
 
 pub(crate) fn prefix(text: &str) -> Result<IpNet, Problem> {
-    let net = net(text)?;
+    routable(net(text)?, text)
+}
+
+/// Why a prefix cannot be a route's, in one sentence.
+#[must_use]
+pub fn route_prefix_problem(net: IpNet) -> Option<String> {
+    // The text is needed for the message only.
+    let is_fine = net == net.trunc()
+        && !net.addr().is_multicast()
+        && !crate::model::is_link_local(net.addr());
+    if is_fine {
+        return None;
+    }
+    let problem = routable(net, &net.to_string()).err()?;
+    Some(match problem.help {
+        Some(help) => format!("{}; {help}", problem.message),
+        None => problem.message,
+    })
+}
+
+fn routable(net: IpNet, text: &str) -> Result<IpNet, Problem> {
     if net != net.trunc() {
         return problem_with_help(
             format!("{} has host bits set", quote(text)),

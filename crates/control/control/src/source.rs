@@ -10,6 +10,8 @@ pub enum RouteSource {
     Static,
     /// The subnet of an own address.
     Connected,
+    /// A client of the API.
+    Api,
     /// FRR's zebra, by the forwarding plane manager protocol.
     Fpm,
     /// The Linux kernel, by netlink.
@@ -20,10 +22,11 @@ pub enum RouteSource {
 
 impl RouteSource {
     /// All of them.
-    pub const ALL: [RouteSource; 6] = [
+    pub const ALL: [RouteSource; 7] = [
         RouteSource::Local,
         RouteSource::Static,
         RouteSource::Connected,
+        RouteSource::Api,
         RouteSource::Fpm,
         RouteSource::Kernel,
         RouteSource::Neighbor,
@@ -37,6 +40,7 @@ impl RouteSource {
             RouteSource::Local => 0,
             RouteSource::Static => 1,
             RouteSource::Connected => 2,
+            RouteSource::Api => 5,
             RouteSource::Fpm => 20,
             RouteSource::Kernel => 21,
             RouteSource::Neighbor => 255,
@@ -50,6 +54,7 @@ impl RouteSource {
             RouteSource::Local => "local",
             RouteSource::Static => "static",
             RouteSource::Connected => "connected",
+            RouteSource::Api => "api",
             RouteSource::Fpm => "fpm",
             RouteSource::Kernel => "kernel",
             RouteSource::Neighbor => "neighbor",

@@ -4,6 +4,7 @@
 //! backwards, and the router is as it was. A step changes the model (`weir_config::apply_to_model`),
 //! the master tables, and what workers hold; workers see it when the step publishes.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -102,6 +103,8 @@ impl Control {
     /// What is done once for all steps of a change.
     fn finish(&mut self) -> Result<(), String> {
         self.bind_lists()?;
+        self.restore_api_routes();
+        self.recursion.interfaces_changed();
         self.measure_prefixes()?;
         let Control {
             sflow,
@@ -126,6 +129,9 @@ impl Control {
 
     /// One step: the model first, since what follows is worked out from it.
     fn carry_out_step(&mut self, step: &Step) -> Result<(), String> {
+        if step.changes_borrowers() {
+            self.borrowers = None;
+        }
         apply_to_model(&mut self.config, step).map_err(|misfit| format!("{misfit:?}"))?;
         let result = self.do_step(step);
         if result.is_err()
@@ -801,10 +807,17 @@ impl Control {
 
     /// Those who borrow addresses of an interface take over what it has now.
     fn refresh_borrowers(&mut self, lender: &str) {
-        let borrows = |(name, it): (&String, &weir_config::Interface)| {
-            (it.unnumbered.as_deref() == Some(lender)).then(|| name.clone())
-        };
-        let borrowers: Vec<String> = self.config.interfaces.iter().filter_map(borrows).collect();
+        let config = &self.config;
+        let all = self.borrowers.get_or_insert_with(|| {
+            let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for (name, interface) in &config.interfaces {
+                if let Some(lender) = &interface.unnumbered {
+                    all.entry(lender.clone()).or_default().push(name.clone());
+                }
+            }
+            all
+        });
+        let borrowers = all.get(lender).cloned().unwrap_or_default();
         borrowers.iter().for_each(|name| self.refresh(name));
     }
 

@@ -245,9 +245,12 @@ pub(crate) struct Control {
     /// Changes who the API lets in.
     pub(crate) access: Option<AccessControl>,
     pub(crate) captures: Captures,
+    /// Interfaces by the one whose addresses they borrow; made when it is needed first.
+    pub(crate) borrowers: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) linux: LinuxSide,
     /// Interfaces whose ports were opened again since link events were last handled.
     pub(crate) reopened: BTreeSet<String>,
+    pub(crate) api_routes: crate::api_routes::ApiRoutes,
     /// Set where a test breathes for the router.
     pub(crate) trial: Option<Trial>,
     pub(crate) due: Due,

@@ -49,6 +49,7 @@ fn source_view(source: RouteSource) -> weir_api::RouteSource {
         RouteSource::Static => weir_api::RouteSource::Static,
         RouteSource::Connected => weir_api::RouteSource::Connected,
         RouteSource::Neighbor => weir_api::RouteSource::Neighbor,
+        RouteSource::Api => weir_api::RouteSource::Api,
         RouteSource::Fpm => weir_api::RouteSource::Fpm,
         RouteSource::Kernel => weir_api::RouteSource::Kernel,
     }

@@ -64,6 +64,12 @@ impl Control {
                     "netflow9"
                 }
                 .to_owned(),
+                namespace: it.namespace.clone(),
+                source: it.source,
+                dscp: it.dscp,
+                dev: it.dev.clone(),
+                table: it.table.clone(),
+                through_host: it.host,
                 connected: stats.connected,
                 connections: stats.connections,
                 messages: stats.messages,

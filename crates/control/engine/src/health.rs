@@ -39,6 +39,13 @@ fn notice(component: Component, object: impl Into<String>, message: impl Into<St
 }
 
 impl Control {
+    /// Interfaces for which the file names no device.
+    fn without_device(&self) -> impl Iterator<Item = Problem> {
+        let message = "has no `device`: no packets come in or leave here";
+        let names = self.config.without_device();
+        names.map(move |name| notice(Component::Interface, name, message))
+    }
+
     /// Interfaces whose port could not be opened.
     fn faults(&self) -> impl Iterator<Item = Problem> {
         self.interfaces.iter().filter_map(|(name, attached)| {
@@ -94,6 +101,7 @@ impl Router {
         let running = {
             let control = self.control();
             found.extend(control.faults());
+            found.extend(control.without_device());
             found.extend(control.exporters());
             control.config.clone()
         };
@@ -120,6 +128,11 @@ impl Router {
         let book = self.desk().book();
         let mut found = Vec::new();
         match book.history() {
+            Err(_) if let Some(why) = book.no_history() => found.push(degraded(
+                Component::History,
+                "history.directory",
+                format!("the history cannot be read, and none is kept: {why}"),
+            )),
             Err(_) => found.push(notice(
                 Component::History,
                 "history.directory",

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod advertise;
+mod api_routes;
 mod apply;
 mod ask;
 mod bonds;

@@ -321,6 +321,7 @@ impl Control {
     }
 
     fn delete_table(&mut self, place: u32) {
+        self.drop_api_routes(place);
         if let Some(slot) = self.routing.get_mut(place as usize) {
             debug_assert!(
                 slot.as_ref().is_none_or(Table::is_empty),

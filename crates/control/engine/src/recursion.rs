@@ -69,6 +69,21 @@ impl Recursion {
             .extend(self.watched.range(inside).map(|(.., group)| *group));
     }
 
+    /// Interfaces or their addresses changed: next hops on links may be behind other ones.
+    pub(crate) fn interfaces_changed(&mut self) {
+        let on_link = |list: &List| {
+            let mut paths = list.via.paths().iter();
+            paths.any(|path| path.next_hop_table.is_none())
+        };
+        let lists = self.lists.iter().filter(|(_, list)| on_link(list));
+        self.dirty.extend(lists.map(|(number, _)| *number));
+    }
+
+    /// The paths of a list as they were given.
+    pub(crate) fn via_of(&self, group: u32) -> Option<&Via> {
+        self.lists.get(&group).map(|list| &list.via)
+    }
+
     /// The next hops of a group as they were configured, if any of them is to be resolved.
     pub(crate) fn next_hops(&self, group: u32) -> Vec<NextHop> {
         let Some(list) = self.lists.get(&group) else {
@@ -400,7 +415,7 @@ impl Control {
             }
             _ if way.contains(&found.group) => to.unresolved = Some(Unresolved::Loop),
             _ if way.len() > DEEPEST => to.unresolved = Some(Unresolved::TooDeep),
-            RouteSource::Static | RouteSource::Kernel | RouteSource::Fpm => {
+            RouteSource::Static | RouteSource::Api | RouteSource::Kernel | RouteSource::Fpm => {
                 match self.recursion.lists.get(&found.group) {
                     Some(list) => {
                         way.push(found.group);
@@ -429,7 +444,8 @@ impl Control {
     /// The neighbour that a path without a table leads to.
     pub(crate) fn place(&self, table: u32, path: &weir_config::Path) -> Option<Place> {
         let interface = match &path.interface {
-            Some(name) => self.index_of(name),
+            // 0 where there is no such interface (now).
+            Some(name) => Some(self.index_of(name)).filter(|&index| index > 0)?,
             None => self.subnets.find(table, path.next_hop, None)?.0,
         };
         Some(Place {

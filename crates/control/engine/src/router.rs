@@ -166,6 +166,8 @@ pub(crate) struct Inner {
     pub(crate) config_file: Option<String>,
     pub(crate) baselines: Mutex<crate::views::Baselines>,
     pub(crate) desk: ChangeManager,
+    /// Held by the request that changes routes of the API. Taken before the control side's lock.
+    pub(crate) route_changes: Mutex<()>,
     waker: Arc<Waker>,
     stopping: AtomicBool,
     /// Rounds of the control thread.
@@ -270,6 +272,7 @@ impl Router {
             config_file: options.config_file.clone(),
             baselines: Mutex::default(),
             desk,
+            route_changes: Mutex::default(),
             waker,
             stopping: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
@@ -698,8 +701,10 @@ fn make_control(
         access: options.access.clone(),
         trial: options.trial.clone(),
         captures: Default::default(),
+        borrowers: None,
         linux: LinuxSide::new(waker.clone()),
         reopened: std::collections::BTreeSet::new(),
+        api_routes: Default::default(),
         due: Due::default(),
         tolerant: false,
         fail_at: None,

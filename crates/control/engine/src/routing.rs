@@ -53,6 +53,7 @@ impl Control {
         let Some(place) = self.vrf_places.remove(name) else {
             return;
         };
+        self.displace_api_routes(name, place);
         self.delete_table_when_settled(place);
     }
 

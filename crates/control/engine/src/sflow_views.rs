@@ -214,7 +214,7 @@ fn direction(direction: weir_config::SflowDirection) -> SflowDirection {
 
 fn collector(config: &weir_config::Sflow, stats: &CollectorStats) -> SflowCollector {
     let target = &stats.target;
-    let is_listed = |it: &weir_config::Collector| {
+    let is_listed = |it: &&weir_config::Collector| {
         (it.address.to_string(), it.port, &it.namespace, &it.dev)
             == (
                 target.host.clone(),
@@ -223,6 +223,7 @@ fn collector(config: &weir_config::Sflow, stats: &CollectorStats) -> SflowCollec
                 &target.device,
             )
     };
+    let listed = config.collectors.iter().find(is_listed);
     SflowCollector {
         host: target.host.clone(),
         address: stats.address.map(|address| address.ip()),
@@ -231,8 +232,10 @@ fn collector(config: &weir_config::Sflow, stats: &CollectorStats) -> SflowCollec
         source: target.source,
         dscp: target.dscp,
         dev: target.device.clone(),
+        table: listed.and_then(|it| it.table.clone()),
+        through_host: listed.is_some_and(|it| it.host),
         drops: stats.drops,
-        announced: !config.collectors.iter().any(is_listed),
+        announced: listed.is_none(),
         sent: stats.sent,
         errors: stats.errors,
         last_error: stats.last_error.clone(),

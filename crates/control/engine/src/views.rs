@@ -549,7 +549,7 @@ impl weir_api::Router for Router {
     }
 
     fn config(&self) -> Reply<serde_json::Value> {
-        let config = weir_config::without_hashes(self.control().config.clone());
+        let config = weir_config::without_credentials(self.control().config.clone());
         let config = serde_json::to_value(&config);
         config.map_err(|error| ApiError::new(weir_api::ErrorCode::Internal, error.to_string(), ""))
     }
@@ -628,6 +628,14 @@ impl weir_api::Router for Router {
 
     fn config_revision(&self, revision: u64) -> Reply<weir_api::RevisionText> {
         self.revision_view(revision)
+    }
+
+    fn routes_change(
+        &self,
+        changes: &weir_api::RouteChanges,
+        caller: &Caller,
+    ) -> Reply<weir_api::RoutesChanged> {
+        self.change_routes(changes, caller)
     }
 
     fn sflow_patch(

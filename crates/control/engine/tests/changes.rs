@@ -285,7 +285,7 @@ fn a_restart_takes_what_ran_last_unless_the_file_was_edited() {
     let edited = ONE.replace("192.0.2.1", "192.0.2.2");
     let router = folder.start(&edited);
     assert_eq!(mtu(&router), 1500, "an edited file counts");
-    assert!(router.reload("weir.yaml", TWO).unwrap().steps.len() >= 3);
+    assert!(router.reload("weir.yaml", TWO, false).unwrap().steps.len() >= 3);
     router.stop();
     drop(router);
     assert_eq!(mtu(&folder.start(TWO)), 1400);
@@ -480,5 +480,121 @@ fn tokens_change_without_a_restart() {
     let elsewhere = api("admin").replace("api: {", "api: { socket: /run/weir/other.sock,");
     let applied = router.config_apply(&file(&elsewhere), &caller()).unwrap();
     assert_eq!(applied.needs_restart, ["api"]);
+    router.stop();
+}
+
+const COMMENTED: &str = "# the router of the north
+interfaces:
+  xe0:  # to the world
+    device: { driver: 'null' }
+    mtu: 1500  # PPPoE comes later
+    addresses: [ 192.0.2.1/24 ]
+";
+
+/// The text of the newest revision.
+fn newest(router: &Router) -> String {
+    let history = router.config_history(1, None).unwrap();
+    let revision = history.revisions.first().unwrap().revision;
+    router.config_revision(revision).unwrap().yaml
+}
+
+#[test]
+fn edits_keep_the_comments_of_the_text() {
+    let folder = Folder::new("comments");
+    let router = folder.start(COMMENTED);
+    let patch = InterfacePatch {
+        mtu: Edit::Set(1400),
+        description: Edit::Set("it's # one".into()),
+        ..InterfacePatch::default()
+    };
+    let applied = router.interface_patch("xe0", &patch, &caller()).unwrap();
+    assert!(applied.findings.is_empty(), "{:?}", applied.findings);
+    let expected = COMMENTED
+        .replace("mtu: 1500", "mtu: 1400")
+        .replace("    device:", "    description: 'it''s # one'\n    device:");
+    assert_eq!(newest(&router), expected);
+    let rate = SflowPatch {
+        sampling_rate: Edit::Set(77),
+        ..SflowPatch::default()
+    };
+    router.sflow_patch(&rate, &caller()).unwrap();
+    let expected = format!("{expected}sflow:\n  sampling-rate: 77\n");
+    assert_eq!(newest(&router), expected);
+    router.stop();
+    drop(router);
+    // The edits and the comments are there after a restart, too.
+    let router = folder.start(COMMENTED);
+    let state = InterfacePatch {
+        state: Edit::Set(UpDown::Down),
+        ..InterfacePatch::default()
+    };
+    router.interface_patch("xe0", &state, &caller()).unwrap();
+    assert_eq!(
+        newest(&router),
+        expected.replace("    description:", "    state: down\n    description:")
+    );
+    router.stop();
+}
+
+#[test]
+fn an_edit_that_cannot_be_made_in_place_says_what_is_lost() {
+    let folder = Folder::new("lost-comments");
+    // Both interfaces share the section: changing it in place would change the other one, too.
+    let text = "# why\ninterfaces:\n  xe0: &port { device: { driver: 'null' }, mtu: 1500 }\n  xe1: *port\n";
+    let router = folder.start(text);
+    let patch = InterfacePatch {
+        mtu: Edit::Set(1400),
+        ..InterfacePatch::default()
+    };
+    let applied = router.interface_patch("xe0", &patch, &caller()).unwrap();
+    let [finding] = applied.findings.as_slice() else {
+        panic!("{:?}", applied.findings)
+    };
+    assert!(finding.message.contains("without comments"), "{finding:?}");
+    assert_eq!(router.running().interfaces["xe0"].mtu, 1400);
+    assert_eq!(router.running().interfaces["xe1"].mtu, 1500);
+    assert!(!newest(&router).contains('#'));
+    let before = router.config_revision(applied.revision - 1).unwrap();
+    assert_eq!(before.yaml, text, "the copy with comments");
+    router.stop();
+}
+
+#[test]
+fn a_history_without_a_state_starts_with_the_file() {
+    let folder = Folder::new("no-state");
+    let router = folder.start(ONE);
+    router.config_apply(&file(TWO), &caller()).unwrap();
+    router.stop();
+    drop(router);
+    for state in ["state.a", "state.b"] {
+        std::fs::write(folder.0.join(state), "garbled").unwrap();
+    }
+    let router = folder.start(ONE);
+    assert_eq!(router.running().interfaces.len(), 1, "the file counts");
+    let history = router.config_history(10, None).unwrap();
+    assert!(history.revisions.len() >= 2, "{history:?}");
+    assert!(
+        history
+            .revisions
+            .iter()
+            .any(|it| router.config_revision(it.revision).unwrap().yaml == TWO),
+        "the revisions are kept"
+    );
+    router.stop();
+    drop(router);
+    // A folder that cannot be read at all: no history, and the system says so.
+    for state in ["state.a", "state.b"] {
+        std::fs::remove_file(folder.0.join(state)).unwrap();
+        std::fs::create_dir(folder.0.join(state)).unwrap();
+    }
+    let router = folder.start(ONE);
+    assert_eq!(router.running().interfaces.len(), 1);
+    let problems = router.system().unwrap().problems;
+    assert!(
+        problems
+            .iter()
+            .any(|it| it.message.contains("the history cannot be read")),
+        "{problems:?}"
+    );
     router.stop();
 }

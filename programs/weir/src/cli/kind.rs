@@ -83,6 +83,23 @@ pub(crate) const KINDS: &[Kind] = &[
         "a prefix as 192.0.2.0/24, or an address as 192.0.2.7",
     ),
     kind(
+        "PREFIX",
+        Source::Prefixes,
+        "a prefix as 192.0.2.0/24 or 2001:db8::/32",
+    ),
+    kind("ADDRESS", Source::Nothing, "an IP address"),
+    kind(
+        "VRF",
+        Source::Nothing,
+        "the name of a VRF, as in the configuration; `default` is the default table",
+    ),
+    kind(
+        "LABELS",
+        Source::Nothing,
+        "MPLS labels with commas between them, the outermost first",
+    ),
+    kind("HOW", Source::Nothing, "one of the words that are listed"),
+    kind(
         "REVISION",
         Source::Revisions,
         "the number of an applied configuration, as `config history` has it",

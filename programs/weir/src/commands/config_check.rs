@@ -13,6 +13,9 @@ use crate::cli::{ConfigCheckArgs, ConfigFileArgs, Where};
 use crate::failure::Failure;
 use crate::render::units;
 
+/// More interfaces are not listed by name.
+const MOST_NAMES: usize = 8;
+
 /// `weir config check`.
 pub(crate) fn execute(
     args: &ConfigCheckArgs,
@@ -43,6 +46,19 @@ pub(crate) fn execute(
         "{name} is right: {interfaces}, {routes}{}",
         warnings(&checked.warnings)
     )?;
+    let without: Vec<&str> = checked.config.without_device().collect();
+    if let [first, ..] = without.as_slice() {
+        let count = units::count(without.len() as u64, "interface has", "interfaces have");
+        writeln!(
+            to,
+            "{count} no `device`, so no packets come in or leave there: {}",
+            if without.len() > MOST_NAMES {
+                format!("{first} and others")
+            } else {
+                without.join(", ")
+            }
+        )?;
+    }
     Ok(())
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod monitor;
 pub(crate) mod pcap;
 pub(crate) mod peering;
+pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod set;
 pub(crate) mod sflow_decode;

@@ -29,7 +29,7 @@ pub(crate) fn execute(
     let mut signals = runtime
         .block_on(async { Signals::new() })
         .map_err(Failure::said)?;
-    let running = Running::begin(&args.config, socket)?;
+    let running = Running::begin(&args.config, args.skip_unsupported, socket)?;
     let interfaces = running.interfaces();
     writeln!(
         to,

@@ -30,12 +30,17 @@ pub(crate) struct Running {
     server: ServerHandle,
     pub(crate) socket: PathBuf,
     file: PathBuf,
+    skip_unsupported: bool,
 }
 
 impl Running {
     /// Begins with `file`, or with what ran last when the file was not edited since.
-    pub(crate) fn begin(file: &Path, socket: Option<&Path>) -> Result<Running, Failure> {
-        let (text, from_file) = read(file)?;
+    pub(crate) fn begin(
+        file: &Path,
+        skip_unsupported: bool,
+        socket: Option<&Path>,
+    ) -> Result<Running, Failure> {
+        let (text, from_file) = read(file, skip_unsupported)?;
         let log = log::start(&from_file.logging);
         let socket = socket.map_or_else(|| from_file.api.socket.clone(), Path::to_owned);
         let name = file.display().to_string();
@@ -74,6 +79,7 @@ impl Running {
                     server,
                     socket,
                     file: file.to_owned(),
+                    skip_unsupported,
                 })
             }
             Err(error) => {
@@ -99,7 +105,7 @@ impl Running {
                 return tracing::error!("{name} cannot be read, nothing is changed: {error}");
             }
         };
-        match self.router.reload(&name, &text) {
+        match self.router.reload(&name, &text, self.skip_unsupported) {
             Ok(applied) => {
                 self.read_certificates();
                 let waits = if applied.needs_restart.is_empty() {
@@ -153,10 +159,14 @@ fn access_control(server: &Arc<OnceLock<ServerControl>>, socket: &Path) -> Acces
 }
 
 /// The file's text and what it means; its findings go to standard error.
-fn read(file: &Path) -> Result<(String, Config), Failure> {
+fn read(file: &Path, skip_unsupported: bool) -> Result<(String, Config), Failure> {
     let name = config_file::name(file);
     let bytes = config_file::read(file)?;
-    match weir_config::check_with(&CheckOptions::new(&name), &bytes) {
+    let options = CheckOptions {
+        skip_unsupported,
+        ..CheckOptions::new(&name)
+    };
+    match weir_config::check_with(&options, &bytes) {
         Ok(checked) => {
             config_file::tell(&checked.warnings);
             Ok((String::from_utf8_lossy(&bytes).into_owned(), checked.config))

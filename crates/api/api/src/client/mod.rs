@@ -29,8 +29,9 @@ use crate::{
     CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
     ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
     InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors, Page, Pseudowires,
-    RevisionText, RollbackRequest, Routes, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals,
-    Trace, TraceRequest, Version, VxlanTunnels, Why, WhyProtocol, WhyRequest,
+    RevisionText, RollbackRequest, RouteChanges, Routes, RoutesChanged, Runtime, RxPlacement,
+    Sflow, SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why,
+    WhyProtocol, WhyRequest,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -642,6 +643,14 @@ impl Client {
     /// As all calls: see [`ClientError`].
     pub fn flows(&self, query: &[(&str, Option<&str>)]) -> Result<crate::Flows, ClientError> {
         self.read("/v1/flows", query)
+    }
+
+    /// Sets and deletes routes of the API: one request, of at most [`RouteChanges::MOST`] routes.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. Routes that are refused are in the answer.
+    pub fn routes_change(&self, changes: &RouteChanges) -> Result<RoutesChanged, ClientError> {
+        self.send(Method::POST, "/v1/routes", changes)
     }
 
     /// Edits sFlow's settings.

@@ -12,7 +12,7 @@ use crate::endpoints::look::{json, must_exist};
 use crate::endpoints::parameters::{NoQuery, in_path, number_in_path, query};
 use crate::{
     ApiError, ApplyRequest, CaptureRequest, CaptureStream, Clear, Cleared, ConfigText, DiffRequest,
-    InterfacePatch, RollbackRequest, Router, SflowPatch, TraceRequest,
+    InterfacePatch, RollbackRequest, RouteChanges, Router, SflowPatch, TraceRequest,
 };
 
 type Text = Result<Vec<u8>, ApiError>;
@@ -177,6 +177,27 @@ pub(super) fn config_rollback(router: &dyn Router, request: &Request) -> Text {
     wait(wanted.confirm_seconds)?;
     wanted.author.get_or_insert_with(|| request.caller.author());
     json(&router.config_rollback(&wanted, &request.caller)?)
+}
+
+pub(super) fn routes_change(router: &dyn Router, request: &Request) -> Text {
+    query::<NoQuery>(request)?;
+    let example =
+        r#"{"set": [{"prefix": "203.0.113.0/24", "paths": [{"next_hop": "192.0.2.1"}]}]}"#;
+    let changes: RouteChanges = read(request, "a change of routes", example)?;
+    let most = RouteChanges::MOST;
+    if changes.set.len() + changes.delete.len() > most {
+        return Err(bad(
+            format!("the request has more than {most} routes"),
+            "send them in several requests",
+        ));
+    }
+    if changes.set.is_empty() && changes.delete.is_empty() && changes.resync.is_none() {
+        return Err(bad(
+            "the request changes nothing",
+            "known: set, delete, resync",
+        ));
+    }
+    json(&router.routes_change(&changes, &request.caller)?)
 }
 
 pub(super) fn sflow_patch(router: &dyn Router, request: &Request) -> Text {

@@ -22,8 +22,9 @@ use crate::{
     Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked, ConfigDiff,
     ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
     Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors,
-    Page, Pseudowires, RevisionText, Role, RollbackRequest, Router, Routes, Runtime, RxPlacement,
-    Sflow, SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why,
+    Page, Pseudowires, RevisionText, Role, RollbackRequest, RouteChanges, Router, Routes,
+    RoutesChanged, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals, Trace, TraceRequest,
+    Version, VxlanTunnels, Why,
 };
 use crate::{Flows, Ipfix};
 
@@ -379,6 +380,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .errors(&[NotFound, NotAvailable]),
     get::<Page<Routes>>("/v1/routes", "Routes with their paths.", look::routes)
         .query(parameters::ROUTES),
+    change::<RoutesChanged>(
+        "POST",
+        "/v1/routes",
+        "Sets and deletes routes of the API, until the router restarts.",
+        change::routes_change,
+    )
+    .body::<RouteChanges>()
+    .errors(&[UnsupportedMediaType, NotAvailable])
+    .of_config(),
     get::<Page<MplsFib>>(
         "/v1/mpls-fib",
         "Incoming MPLS labels: all, or one, a page at a time.",

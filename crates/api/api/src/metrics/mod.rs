@@ -9,6 +9,7 @@
 
 mod families;
 mod page;
+pub(crate) mod plain;
 mod process;
 mod write;
 

@@ -11,7 +11,8 @@ const HEAD: &str = "\
 
 `GET /metrics` (and `/v1/metrics`) tells every counter of the router as OpenMetrics 1.0 text, for Prometheus and all
 that speak its language. It is asked for over the API's listeners, with a role that may look, or over a listener of
-its own that has nothing else.
+its own that has nothing else. A client that sends `Accept-Encoding: gzip` gets about a tenth of the bytes; one that accepts
+`text/plain` and not OpenMetrics gets Prometheus's text format 0.0.4.
 
 A counter's samples end in `_total`, an info's in `_info`. Counters of interfaces, nodes and drops start again at 0 after
 `weir clear`; those of ports are the driver's, the kernel's and the device's own. A label that has nothing to say is empty.

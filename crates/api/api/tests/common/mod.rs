@@ -752,6 +752,18 @@ impl Router for TestRouter {
         ))
     }
 
+    fn routes_change(
+        &self,
+        changes: &weir_api::RouteChanges,
+        caller: &Caller,
+    ) -> Result<weir_api::RoutesChanged, ApiError> {
+        self.changed(changes, caller);
+        Ok(weir_api::RoutesChanged {
+            set: changes.set.len() as u64,
+            ..weir_api::RoutesChanged::default()
+        })
+    }
+
     fn sflow_patch(&self, patch: &SflowPatch, caller: &Caller) -> Result<Applied, ApiError> {
         self.changed(patch, caller);
         Ok(Applied {

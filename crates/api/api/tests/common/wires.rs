@@ -23,6 +23,7 @@ pub(crate) fn fitting(endpoint: &Endpoint) -> (String, &'static str) {
     };
     let body = match (endpoint.method, endpoint.path) {
         ("PATCH", "/v1/sflow") => r#"{"sampling_rate": 100}"#,
+        ("POST", "/v1/routes") => r#"{"delete": [{"prefix": "192.0.2.0/24"}]}"#,
         ("PATCH", _) => r#"{"mtu": 9000}"#,
         (_, "/v1/pcap") if endpoint.body.is_some() => r#"{"rx": true}"#,
         (_, "/v1/config/diff") => r#"{"revision": 3}"#,

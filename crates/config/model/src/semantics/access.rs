@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use super::Rules;
+use crate::device::{Device, Memif};
 use crate::findings::{Segment, at};
 
 /// Hashes of tokens that anyone would try first.
@@ -57,6 +58,25 @@ impl Rules<'_, '_> {
             self.tokens();
         }
         self.groups();
+        self.hidden_secrets();
+    }
+
+    /// A secret that is `hidden` was taken out of a dump.
+    fn hidden_secrets(&mut self) {
+        for (name, interface) in &self.candidate.config.interfaces {
+            let Some(Device::Memif(memif)) = &interface.device else {
+                continue;
+            };
+            if memif.secret.as_deref() != Some(Memif::HIDDEN) {
+                continue;
+            }
+            self.warning(
+                at!["interfaces", name.as_str(), "device", "secret"],
+                format!("the secret of `{name}` is not in this file"),
+                "the other end will not know this one",
+                "give the secret; only a running router that has this interface knows it".into(),
+            );
+        }
     }
 
     /// Tokens do not cross a network in the clear, and a listener lets somebody in.

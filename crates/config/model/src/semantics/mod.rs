@@ -20,6 +20,7 @@ mod acl;
 mod bonds;
 mod bridges;
 mod ipfix;
+mod lcp;
 mod links;
 mod linux;
 mod named;
@@ -61,6 +62,7 @@ pub(crate) fn check(root: &Node<'_>, candidate: &Candidate, findings: &mut Findi
     rules.buffers();
     rules.ipfix();
     rules.linux();
+    rules.lcp();
     rules.access();
 }
 

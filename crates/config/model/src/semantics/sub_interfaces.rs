@@ -1,9 +1,9 @@
 //! Rules about sub-interfaces: their tags, and what their parent must be.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Rules;
-use crate::build::sub_entries;
+use crate::build::{Candidate, sub_entries};
 use crate::device::Device;
 use crate::findings::{Segment, at};
 use crate::keys::Names;
@@ -11,10 +11,18 @@ use crate::model::{AdminState, Interface};
 use crate::sub_interface::{Encapsulation, LAST_VLAN, SubInterface};
 use crate::value::LONGEST_NAME;
 
-impl Rules<'_, '_> {
+/// Sub-interfaces with one tag by parent and tag, with name and MTU.
+type Middles<'c> = HashMap<(&'c str, Encapsulation), (&'c str, u16)>;
+
+impl<'a> Rules<'a, '_> {
     pub(super) fn sub_interfaces(&mut self) {
         let root = self.root;
         let mut same: HashMap<(&str, Encapsulation), &str> = HashMap::new();
+        let tops: HashSet<&str> = root
+            .value("interfaces")
+            .map(|all| all.entries().iter().map(|entry| &*entry.key).collect())
+            .unwrap_or_default();
+        let middles = self.middles();
         for (parent, id, node) in sub_entries(root) {
             if self.findings.is_full() {
                 return;
@@ -25,11 +33,7 @@ impl Rules<'_, '_> {
             let name = SubInterface::name_of(parent, id);
             let interfaces = &self.candidate.config.interfaces;
             let path = at!["interfaces", parent, "sub-interfaces", id];
-            if root
-                .value("interfaces")
-                .and_then(|all| all.value(&name))
-                .is_some()
-            {
+            if tops.contains(name.as_str()) {
                 let message = format!("`{name}` is a sub-interface of `{parent}` and an interface");
                 self.error(
                     path,
@@ -106,7 +110,7 @@ impl Rules<'_, '_> {
                 self.tag_rewrite(parent, id, interface, sub);
             }
             self.fits_parent(parent, id, interface, of);
-            self.fits_middle(parent, id, interface, sub);
+            self.fits_middle(parent, id, interface, sub, &middles);
         }
     }
 
@@ -265,8 +269,31 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// Sub-interfaces with one tag, by it: the first of each in the order of names, with its MTU.
+    fn middles(&self) -> Middles<'a> {
+        let mut middles = Middles::new();
+        let candidate: &'a Candidate = self.candidate;
+        for (name, interface) in &candidate.config.interfaces {
+            if let Some(Device::SubInterface(sub)) = &interface.device
+                && sub.encapsulation.inner_dot1q.is_none()
+                && sub.encapsulation.exact_match
+            {
+                let key = (sub.parent.as_str(), sub.encapsulation);
+                middles.entry(key).or_insert((name, interface.mtu));
+            }
+        }
+        middles
+    }
+
     /// Of two sub-interfaces of which one has the other's tag and one more behind it, the latter is not more.
-    fn fits_middle(&mut self, parent: &str, id: &str, interface: &Interface, sub: &SubInterface) {
+    fn fits_middle(
+        &mut self,
+        parent: &str,
+        id: &str,
+        interface: &Interface,
+        sub: &SubInterface,
+        middles: &Middles<'_>,
+    ) {
         if sub.encapsulation.inner_dot1q.is_none() {
             return;
         }
@@ -275,21 +302,7 @@ impl Rules<'_, '_> {
             exact_match: true,
             ..sub.encapsulation
         };
-        let siblings = self
-            .candidate
-            .config
-            .interfaces
-            .range(format!("{parent}.")..format!("{parent}/"));
-        let found = siblings
-            .into_iter()
-            .find_map(|(name, it)| match &it.device {
-                Some(Device::SubInterface(other))
-                    if other.parent == parent && other.encapsulation == middle =>
-                {
-                    Some((name, it.mtu))
-                }
-                _ => None,
-            });
+        let found = middles.get(&(parent, middle)).copied();
         if let Some((name, mtu)) = found.filter(|(_, mtu)| interface.mtu > *mtu) {
             let own = SubInterface::name_of(parent, id);
             let message = format!(

@@ -33,7 +33,8 @@ pub(crate) fn tell(all: Vec<Diagnostic>) -> Vec<Finding> {
 
 /// A finding as the API tells it.
 fn finding(diagnostic: Diagnostic) -> Finding {
-    let rendered = diagnostic.to_string();
+    // A line of the file may have had credentials put in.
+    let rendered = weir_config::without_credentials_in(&diagnostic.to_string());
     Finding {
         severity: match diagnostic.severity {
             Severity::Error => FindingSeverity::Error,

@@ -159,7 +159,7 @@ impl Router {
         })?;
         Ok(RevisionText {
             revision,
-            yaml: weir_config::without_hashes_in(&yaml),
+            yaml: weir_config::without_credentials_in_file(&yaml),
         })
     }
 }

@@ -43,18 +43,23 @@ pub(crate) struct ChangeManager {
 pub(crate) struct Book {
     /// Applied configurations; a router without a folder for them keeps none.
     store: Option<Store>,
+    /// Why there is none although there should be one.
+    no_history: Option<String>,
     /// Where the text of the file that was taken last lies.
     taken_at: Option<PathBuf>,
     /// What was applied last. Differs from what runs where a change needs a restart.
     wanted: Config,
+    /// The text that says it, as its author wrote it; empty while there is none.
+    text: String,
     /// A change that is undone unless it is confirmed.
     waiting: Option<Waiting>,
 }
 
 /// A change that waits to be confirmed.
 struct Waiting {
-    /// What ran before it.
+    /// What ran before it, and the text that said it.
     before: Config,
+    text_before: String,
     deadline: Instant,
     lock: ConfigLock,
     revision: u64,
@@ -83,8 +88,10 @@ impl ChangeManager {
     pub(crate) fn new() -> ChangeManager {
         let book = Book {
             store: None,
+            no_history: None,
             taken_at: None,
             wanted: Config::default(),
+            text: String::new(),
             waiting: None,
         };
         ChangeManager {
@@ -176,6 +183,11 @@ impl Book {
         &self.wanted
     }
 
+    /// Why there is no history although there should be one.
+    pub(crate) fn no_history(&self) -> Option<&str> {
+        self.no_history.as_deref()
+    }
+
     /// The number of what runs; 0 without a history.
     fn revision(&self) -> u64 {
         self.store.as_ref().and_then(Store::running).unwrap_or(0)
@@ -196,6 +208,12 @@ fn refused(error: &StoreError) -> ApiError {
 }
 
 impl Router {
+    /// Lets one request at a time change routes of the API.
+    pub(crate) fn route_changes(&self) -> MutexGuard<'_, ()> {
+        let lock = self.0.route_changes.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Brings the router to `wanted`, whose text is kept, as one transaction.
     fn change(
         &self,
@@ -276,14 +294,17 @@ impl Router {
                 ..lock_of(LockReason::ConfirmPending, &reason.author, caller)
             };
             let before = std::mem::take(&mut seat.book.wanted);
+            let text_before = std::mem::take(&mut seat.book.text);
             seat.book.waiting = Some(Waiting {
                 before,
+                text_before,
                 deadline: Instant::now() + wait,
                 lock,
                 revision: applied.revision,
             });
         }
         seat.book.wanted = wanted;
+        text.clone_into(&mut seat.book.text);
         tracing::info!(
             steps = applied.steps.len(),
             "configuration {} applied by {caller}",
@@ -319,6 +340,7 @@ impl Router {
             tracing::error!("the store was not told that a change was undone: {error}");
         }
         book.wanted = waiting.before;
+        book.text = waiting.text_before;
         let (what, comment) = match why {
             Why::Asked => (ConfigEventKind::RolledBack, "somebody asked for it"),
             Why::Deadline | Why::Restart => {

@@ -1,7 +1,12 @@
 //! Short edits: sFlow's settings, and one interface's. Each is a whole change of the configuration,
-//! with a plan, a revision and an undo; its text is the applied configuration as a file, edited.
+//! with a plan, a revision and an undo. Its text is that of the applied configuration with the settings changed in place, so
+//! that comments stay. Where the text's form does not allow that, it is written anew, and a finding says that its
+//! comments are in the revision before.
 
-use weir_api::{ApiError, Applied, Caller, ErrorCode, InterfacePatch, SflowPatch, UpDown};
+use weir_api::{
+    ApiError, Applied, Caller, Edit, ErrorCode, Finding, FindingSeverity, InterfacePatch,
+    SflowPatch, UpDown,
+};
 use weir_config::{AdminState, Config, Device, Interface, Sflow};
 
 use super::Reason;
@@ -74,7 +79,19 @@ impl Router {
             u32::from(defaults.header_bytes),
         );
         sflow.header_bytes = number(header, u16::MAX);
-        self.edit(&wanted, "sflow".to_owned(), caller)
+        let keys = [
+            written("sampling-rate", &patch.sampling_rate, || {
+                wanted.sflow.sampling_rate.to_string()
+            }),
+            written("polling-interval", &patch.polling_interval_seconds, || {
+                wanted.sflow.polling_interval.to_string()
+            }),
+            written("header-bytes", &patch.header_bytes, || {
+                wanted.sflow.header_bytes.to_string()
+            }),
+        ];
+        let keys: Vec<_> = keys.into_iter().flatten().collect();
+        self.edit(&wanted, &["sflow"], &keys, caller)
     }
 
     pub(crate) fn patch_interface(
@@ -129,22 +146,104 @@ impl Router {
                 sub.mtu = mtu;
             }
         }
-        self.edit(&wanted, format!("interfaces.{name}"), caller)
+        let Some(new) = wanted.interfaces.get(name) else {
+            return Err(ApiError::unknown("interface", name, std::iter::empty()));
+        };
+        let keys = [
+            written("sflow", &patch.sflow, || new.sflow.to_string()),
+            written("state", &patch.state, || {
+                if new.state == AdminState::Up {
+                    "up"
+                } else {
+                    "down"
+                }
+                .to_owned()
+            }),
+            written("mtu", &patch.mtu, || new.mtu.to_string()),
+            written("description", &patch.description, || {
+                let text = new.description.as_deref().unwrap_or_default();
+                format!("'{}'", text.replace('\'', "''"))
+            }),
+        ];
+        let keys: Vec<_> = keys.into_iter().flatten().collect();
+        self.edit(&wanted, &section_of(&wanted, name), &keys, caller)
     }
 
     /// Puts the edited value through the same checks as a file.
-    fn edit(&self, wanted: &Config, what: String, caller: &Caller) -> Result<Applied, ApiError> {
+    fn edit(
+        &self,
+        wanted: &Config,
+        at: &[&str],
+        keys: &[(&str, String)],
+        caller: &Caller,
+    ) -> Result<Applied, ApiError> {
+        let what = at.join(".");
+        let reason = Reason {
+            author: caller.author(),
+            comment: format!("edit of {what}"),
+            confirm_seconds: None,
+        };
+        let before = self.desk().book().text.clone();
+        let in_place = weir_config::set_in_text(&before, at, keys)
+            .and_then(|text| self.read("edit", &text, true).ok())
+            .filter(|good| good.config == *wanted);
+        if let Some(good) = in_place {
+            return self.change(good.config, &good.text, &reason, good.findings, caller);
+        }
         let text = weir_config::to_yaml(wanted);
         let checked = self.read("edit", &text, false)?;
         // A key that the file does not have for this kind of interface is lost in the text.
         if checked.config != *wanted {
             return Err(not_a_key(&checked.config, wanted, &what));
         }
-        let reason = Reason {
-            author: caller.author(),
-            comment: format!("edit of {what}"),
-            confirm_seconds: None,
-        };
-        self.change(checked.config, &text, &reason, checked.findings, caller)
+        let mut findings = checked.findings;
+        if before.contains('#') {
+            findings.push(comments_lost(&what));
+        }
+        self.change(checked.config, &text, &reason, findings, caller)
+    }
+}
+
+/// The new revision has no comments, though the one before had some.
+fn comments_lost(what: &str) -> Finding {
+    let message = format!(
+        "`{what}` cannot be changed in place: this revision is written anew, without comments"
+    );
+    let help = "the text with comments is in the revision before; the file itself is not changed";
+    Finding {
+        severity: FindingSeverity::Warning,
+        file: "edit".to_owned(),
+        line: 1,
+        column: 1,
+        width: 1,
+        path: what.to_owned(),
+        rendered: format!("warning: {message}\n  = help: {help}"),
+        message,
+        help: help.to_owned(),
+    }
+}
+
+/// The words of an edit that is made, as a file writes them.
+fn written<T>(
+    key: &'static str,
+    edit: &Edit<T>,
+    text: impl FnOnce() -> String,
+) -> Option<(&'static str, String)> {
+    (!edit.is_keep()).then(|| (key, text()))
+}
+
+/// Where the file has an interface.
+fn section_of<'n>(config: &'n Config, name: &'n str) -> Vec<&'n str> {
+    let interface = config.interfaces.get(name);
+    let sub = interface.and_then(Interface::sub_interface);
+    match (sub, interface.and_then(|it| it.device.as_ref())) {
+        (Some(sub), _) => {
+            let id = name.get(sub.parent.len() + 1..).unwrap_or_default();
+            vec!["interfaces", &sub.parent, "sub-interfaces", id]
+        }
+        (None, Some(Device::Loopback)) => vec!["loopbacks", name],
+        (None, Some(Device::Bond(_))) => vec!["bondethernets", name],
+        (None, Some(Device::Vxlan(_))) => vec!["vxlan_tunnels", name],
+        _ => vec!["interfaces", name],
     }
 }

@@ -43,7 +43,7 @@ impl Router {
 
     pub(crate) fn dump(&self) -> ConfigDump {
         ConfigDump {
-            yaml: weir_config::to_yaml(&weir_config::without_hashes(self.running_config())),
+            yaml: weir_config::to_yaml(&weir_config::without_credentials(self.running_config())),
         }
     }
 
@@ -59,7 +59,7 @@ impl Router {
         }
     }
 
-    /// Reads a file; hidden hashes of tokens become those that the router has for them.
+    /// Reads a file; hidden credentials become those that the router has.
     fn examine(
         &self,
         file: &str,
@@ -67,8 +67,7 @@ impl Router {
         skip_unsupported: bool,
     ) -> Result<Checked, Vec<Finding>> {
         let checked = files::examine(file, text, skip_unsupported)?;
-        let tokens = self.wanted_config().api.tokens;
-        match weir_config::with_hashes_of(&checked, &tokens) {
+        match weir_config::with_credentials_of(&checked, &self.wanted_config()) {
             Some(text) => files::examine(file, &text, skip_unsupported),
             None => Ok(checked),
         }
@@ -143,7 +142,7 @@ impl Router {
             }
         };
         Ok(ConfigDiff {
-            diff: weir_config::without_hashes_in(&diff),
+            diff: weir_config::without_credentials_in(&diff),
         })
     }
 

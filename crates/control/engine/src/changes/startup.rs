@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use weir_api::{ApiError, Applied, ApplyRequest, Caller, Timestamp};
 use weir_config::Config;
-use weir_store::{DiskFiles, Meta, Store, StoreError};
+use weir_store::{DiskFiles, Meta, Recovered, Store, StoreError};
 
 use super::files;
 use crate::router::Router;
@@ -18,7 +18,7 @@ use crate::router::Router;
 /// Why a router cannot start with its history.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
-    /// The folder belongs to another router, or cannot be read.
+    /// The folder belongs to another router.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -32,6 +32,8 @@ pub struct Startup {
     store: Option<Store>,
     /// Where the text of the file that was taken last lies.
     taken: Option<Taken>,
+    /// Why there is no history although there should be one.
+    no_history: Option<String>,
 }
 
 /// The file that was taken last.
@@ -53,13 +55,14 @@ impl Startup {
             comment: None,
             store: None,
             taken: None,
+            no_history: None,
         }
     }
 
     /// Chooses between the file and what ran last.
     ///
     /// # Errors
-    /// When the folder is another router's.
+    /// When the folder is another router's. One that cannot be read is no error: the file counts, and there is no history.
     pub fn choose(
         file: &str,
         text: &str,
@@ -67,8 +70,24 @@ impl Startup {
         folder: &Path,
         keep: usize,
     ) -> Result<Startup, StartupError> {
-        let files = DiskFiles::open(folder)?;
-        let (store, recovered) = Store::open(Box::new(files), keep, Timestamp::now().unix_ms())?;
+        let opened = DiskFiles::open(folder)
+            .and_then(|files| Store::open(Box::new(files), keep, Timestamp::now().unix_ms()));
+        let (store, recovered) = match opened {
+            Ok(opened) => opened,
+            Err(error @ StoreError::Open { .. }) => {
+                tracing::error!(
+                    folder = %folder.display(),
+                    %error,
+                    "the history cannot be read: the router starts with its file and keeps no history"
+                );
+                return Ok(Startup {
+                    no_history: Some(error.to_string()),
+                    ..Startup::without_history(config, text)
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        report_damage(folder, &recovered);
         if let Some(lost) = recovered.rolled_back {
             tracing::warn!(
                 "configuration {} was not confirmed when the router ended: the one before it counts",
@@ -106,6 +125,7 @@ impl Startup {
                 comment: None,
                 store: Some(store),
                 taken,
+                no_history: None,
             });
         }
         let comment = Some(format!("start with {file}"));
@@ -115,6 +135,7 @@ impl Startup {
             comment,
             store: Some(store),
             taken,
+            no_history: None,
         })
     }
 
@@ -122,6 +143,31 @@ impl Startup {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+}
+
+/// Logs what of the history is lost, by name.
+fn report_damage(folder: &Path, recovered: &Recovered) {
+    if recovered.lost {
+        tracing::error!(
+            folder = %folder.display(),
+            "state.a and state.b cannot be read: the file counts, and which revision ran last is not known"
+        );
+    }
+    for number in &recovered.damaged {
+        tracing::error!(
+            revision = number,
+            file = %folder.join(format!("{number:06}.yaml")).display(),
+            "this revision is damaged and is skipped"
+        );
+    }
+    if let Some(running) = &recovered.running
+        && recovered.damaged.iter().any(|it| *it > running.number)
+    {
+        tracing::warn!(
+            revision = running.number,
+            "the newest revision that can be read is taken"
+        );
     }
 }
 
@@ -158,6 +204,7 @@ impl Router {
             comment,
             mut store,
             taken,
+            no_history,
         } = startup;
         if let (Some(store), Some(comment)) = (&mut store, comment)
             && !is_running(store, &text)
@@ -181,18 +228,26 @@ impl Router {
         }
         book.taken_at = taken.map(|taken| taken.place);
         book.store = store;
+        book.no_history = no_history;
         book.wanted = config;
+        book.text = text;
     }
 
     /// Applies a file anew, as `SIGHUP` asks; from then on it counts as the one that was taken last.
     ///
     /// # Errors
     /// As for a change over the API: the findings, or what refused it; nothing was changed.
-    pub fn reload(&self, file: &str, text: &str) -> Result<Applied, ApiError> {
+    pub fn reload(
+        &self,
+        file: &str,
+        text: &str,
+        skip_unsupported: bool,
+    ) -> Result<Applied, ApiError> {
         let request = ApplyRequest {
             yaml: text.to_owned(),
             file: Some(file.to_owned()),
             comment: Some(format!("reload of {file}")),
+            skip_unsupported,
             ..ApplyRequest::default()
         };
         let applied = self.apply_file(&request, &Caller::router())?;

@@ -8,9 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use weir_config::{
-    Checked, Config, Device, DeviceKind, Diagnostic, Interface, Management, SocketObstacle, System,
-    SystemDevice, check_system,
+    Checked, Config, Device, DeviceKind, Diagnostic, Interface, Management, NamespaceObstacle,
+    SocketObstacle, System, SystemDevice, check_system, namespaces_of,
 };
+use weir_netlink::netns::NetNs;
 use weir_netlink::route::{Link, Route};
 
 use crate::management;
@@ -56,6 +57,7 @@ fn system(config: &Config, memory: &Memory) -> System {
         unchanged: Default::default(),
         driver_mtu: driver_mtu(),
         socket_obstacles: obstacles(config),
+        namespace_obstacles: namespace_obstacles(config),
         cores: crate::cores::allowed()
             .iter()
             .filter_map(|&core| u16::try_from(core).ok())
@@ -93,6 +95,22 @@ fn obstacles(config: &Config) -> BTreeMap<PathBuf, SocketObstacle> {
     let sockets = config.interfaces.values().filter_map(memif);
     sockets
         .filter_map(|socket| obstacle(&socket).map(|obstacle| (socket, obstacle)))
+        .collect()
+}
+
+/// Namespaces that cannot be entered from here, found out by trying.
+fn namespace_obstacles(config: &Config) -> BTreeMap<String, NamespaceObstacle> {
+    let obstacle = |name: &str| match NetNs::open_named(name) {
+        Err(error) if error.is_not_found() => Some(NamespaceObstacle::Missing),
+        Err(_) => Some(NamespaceObstacle::Forbidden),
+        Ok(namespace) => {
+            let entered = namespace.run(|| ());
+            entered.is_err().then_some(NamespaceObstacle::Forbidden)
+        }
+    };
+    let names = namespaces_of(config).into_iter();
+    names
+        .filter_map(|name| Some((name.to_owned(), obstacle(name)?)))
         .collect()
 }
 

@@ -21,6 +21,8 @@ fn reply() -> Sflow {
         source: None,
         dscp: 0,
         dev: None,
+        table: None,
+        through_host: false,
         drops: true,
         announced: false,
         sent: 7,
