@@ -63,11 +63,11 @@ fn delete(router: &Router, prefix: &str) -> RoutesChanged {
     router.routes_change(&changes, &Caller::router()).unwrap()
 }
 
+/// Interface and adjacency of each path.
+type Paths = Vec<(Option<String>, Adjacency)>;
+
 /// The source, the table's number, and where the paths of a prefix lead.
-fn shown(
-    router: &Router,
-    prefix: &str,
-) -> Option<(RouteSource, u32, Vec<(Option<String>, Adjacency)>)> {
+fn shown(router: &Router, prefix: &str) -> Option<(RouteSource, u32, Paths)> {
     let routes = router.routes().unwrap().routes;
     let found = routes
         .into_iter()
@@ -80,7 +80,7 @@ fn shown(
     Some((found.source, found.table, paths))
 }
 
-fn to(interface: &str) -> Vec<(Option<String>, Adjacency)> {
+fn to(interface: &str) -> Paths {
     vec![(Some(interface.to_owned()), Adjacency::Incomplete)]
 }
 
