@@ -388,6 +388,7 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
+        rate: 0,
         epoch: Epoch::default(),
         collectors: vec![collector],
     };

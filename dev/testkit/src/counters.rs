@@ -99,8 +99,8 @@ fn flows(router: &Router) -> Result<Value, weir_api::ApiError> {
             "{} {} > {}",
             it.protocol
                 .map_or_else(|| "l2".to_owned(), |it| it.to_string()),
-            it.source,
-            it.destination
+            it.source.as_deref().unwrap_or("any"),
+            it.destination.as_deref().unwrap_or("any")
         );
         let more = [
             ("type", it.ethertype.map(u64::from)),

@@ -8,9 +8,9 @@ use serde::Serialize;
 use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
-    ClearWhat, FlowAspect, FlowBy, FlowTopArgs, InterfaceAspect, RouteAspect, SflowPart, Show,
-    ShowArgs, ShowIp, ShowLinux, ShowMpls, ShowRouteArgs, ShowSflowArgs, ShowVxlan, TraceAddArgs,
-    TraceCommand, TraceShowArgs, Where, WhyArgs,
+    ClearWhat, FlowAspect, FlowBy, FlowGroupWord, FlowTopArgs, InterfaceAspect, RouteAspect,
+    SflowPart, Show, ShowArgs, ShowIp, ShowLinux, ShowMpls, ShowRouteArgs, ShowSflowArgs,
+    ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where, WhyArgs,
 };
 use crate::commands::{events, monitor};
 use crate::failure::{Failure, USAGE};
@@ -220,27 +220,33 @@ fn show_flow(
         Some(FlowAspect::Exporter) => return output.put(&client.ipfix()?, render::flow::exporter),
         Some(FlowAspect::Template) => return output.put(&client.ipfix()?, render::flow::templates),
         Some(FlowAspect::Table(which)) => (which, None),
-        Some(FlowAspect::Top(FlowTopArgs {
-            which,
-            by: FlowBy::Octets,
-        })) => (which, Some("octets")),
-        Some(FlowAspect::Top(FlowTopArgs {
-            which,
-            by: FlowBy::Packets,
-        })) => (which, Some("packets")),
+        Some(FlowAspect::Top(top)) => (&top.which, Some(top)),
     };
-    let (port, limit) = (
-        which.port.map(|port| port.to_string()),
-        which.limit.to_string(),
-    );
+    let number = |number: Option<u16>| number.map(|number| number.to_string());
+    let (port, protocol) = (number(which.port), number(which.protocol.map(u16::from)));
+    let limit = which.limit.to_string();
+    let by = top.map(|top| match top.by {
+        FlowBy::Octets => "octets",
+        FlowBy::Packets => "packets",
+    });
     let query = [
         ("prefix", which.prefix.as_deref()),
         ("interface", which.interface.as_deref()),
         ("port", port.as_deref()),
-        ("top", top),
+        ("protocol", protocol.as_deref()),
+        ("top", by),
+        (
+            "group",
+            top.and_then(|top| top.group).map(FlowGroupWord::word),
+        ),
+        ("lengths", top.and_then(|top| top.lengths.as_deref())),
         ("limit", Some(limit.as_str())),
     ];
-    output.put(&client.flows(&query)?, render::flow::flows)
+    let reply = client.flows(&query)?;
+    match top {
+        Some(FlowTopArgs { group: Some(_), .. }) => output.put(&reply, render::flow::groups),
+        _ => output.put(&reply, render::flow::flows),
+    }
 }
 
 fn show_neighbors(

@@ -192,6 +192,45 @@ fn what_is_missing_or_broken_is_told() {
     );
 }
 
+/// RFC 5655: messages one after the other, in a file and from standard input.
+#[test]
+fn ipfix_files_are_read() {
+    let folder = Folder::new("files");
+    let messages = messages(Version::Ipfix, 1400, FLOWS);
+    let (expected, _, _) = decode(&folder, 4739, &messages, &["--json"]);
+    let records = |text: &str| {
+        text.lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .filter(|object| object["kind"] == "flow")
+            .map(|object| object["fields"].clone())
+            .collect::<Vec<_>>()
+    };
+    let file = folder.0.join("flows.ipfix");
+    std::fs::write(&file, messages.concat()).unwrap();
+    let run = |path: &Path| {
+        Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(["flow", "decode", "--json", "-r"])
+            .arg(path)
+            .stdin(std::fs::File::open(&file).unwrap())
+            .output()
+            .unwrap()
+    };
+    for path in [file.as_path(), Path::new("-")] {
+        let output = run(path);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{path:?}");
+        assert_eq!(records(&text), records(&expected), "{path:?}");
+    }
+    assert_eq!(records(&expected).len(), FLOWS as usize);
+    // Cut within the last message.
+    let whole = messages.concat();
+    std::fs::write(&file, &whole[..whole.len() - 10]).unwrap();
+    let output = run(&file);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("the header says"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
 #[test]
 fn records_of_the_network_are_printed_at_once() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))

@@ -495,6 +495,64 @@ fn agents_and_their_losses_are_shown() {
     );
 }
 
+/// What is not printed is read all the same: random bytes are reported.
+#[test]
+fn broken_datagrams_are_reported_without_output() {
+    let noise: Vec<u8> = (0..200_u32)
+        .map(|place| (place.wrapping_mul(2_654_435_761) >> 11) as u8)
+        .collect();
+    let frames = [frame(6343, &datagram(1)), frame(6343, &noise)];
+    let capture = Capture::new("silent", &frames, 0);
+    for (arguments, expected) in [
+        (&["--format", "none"][..], true),
+        (&["--agents"], false),
+        (&["--agents", "--format", "none"], false),
+    ] {
+        let (text, said, code) = capture.decode(arguments);
+        assert!(said.contains("datagram 2 from 198.51.100.9"), "{said}");
+        assert_eq!(
+            (text.is_empty(), code),
+            (expected, Some(1)),
+            "{arguments:?}"
+        );
+    }
+}
+
+/// A datagram in fragments, and one in GRE.
+#[test]
+fn fragments_and_tunnels_are_read() {
+    let datagram = datagram(9);
+    let whole = frame(6343, &datagram);
+    let fragment = |word: u16, part: &[u8]| {
+        let mut fragment = whole[..34].to_vec();
+        fragment[16..18].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
+        fragment[20..22].copy_from_slice(&word.to_be_bytes());
+        [&fragment, part].concat()
+    };
+    let payload = &whole[34..];
+    let mut tunnel = whole[..34].to_vec();
+    (tunnel[16], tunnel[17], tunnel[23]) = (0, 0, 47);
+    tunnel.extend([0, 0, 8, 0]);
+    tunnel.extend(&whole[14..]);
+    let frames = [
+        fragment(2, &payload[16..]),
+        fragment(0x2000, &payload[..16]),
+        tunnel,
+    ];
+    let capture = Capture::new("fragments", &frames, 0);
+    let (text, said, code) = capture.decode(&[]);
+    assert_eq!((said.as_str(), code), ("", Some(0)));
+    assert_eq!(values(&text, "packetSequenceNo"), ["9", "9"]);
+    // The second half is missing.
+    let capture = Capture::new("half", &frames[1..2], 0);
+    let (_, said, code) = capture.decode(&[]);
+    assert!(
+        said.contains("frame 1: not all fragments of its datagram are there"),
+        "{said}"
+    );
+    assert_eq!(code, Some(1));
+}
+
 /// nfdump's collector takes our NetFlow, and sees the packets that the samples stand for.
 #[test]
 fn nfcapd_reads_what_is_converted() {

@@ -157,7 +157,10 @@ class Operations:
         prefix: str | None = None,
         interface: str | None = None,
         port: int | None = None,
+        protocol: int | None = None,
         top: list[Literal["octets", "packets"]] | None = None,
+        group: list[Literal["source", "destination", "host", "protocol", "input", "output", "status"]] | None = None,
+        lengths: str | None = None,
         limit: int | None = None,
     ) -> types.Flows:
         """Flows that are under way. `GET /v1/flows`"""
@@ -165,7 +168,7 @@ class Operations:
             types.Flows,
             "GET",
             "/v1/flows",
-            query={"prefix": prefix, "interface": interface, "port": port, "top": top, "limit": limit},
+            query={"prefix": prefix, "interface": interface, "port": port, "protocol": protocol, "top": top, "group": group, "lengths": lengths, "limit": limit},
         )
 
     def get_hardware(self, *, interface: str | None = None) -> types.Hardware:

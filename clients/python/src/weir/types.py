@@ -1149,20 +1149,23 @@ class FlowEntry:
     direction: SflowDirection
     """`rx` when it is metered where it comes in, `tx` where it leaves."""
 
-    source: str
-    """Source: an IP address, or a MAC address."""
-
-    destination: str
-    """Destination."""
-
     forwarding_status: int
     """`forwardingStatus`: 64 when it is forwarded, why not when it is not."""
 
+    forwarding_status_name: str
+    """The same in words: `forwarded`, `dropped: unroutable`."""
+
     packets: int
-    """Packets so far."""
+    """Packets so far; counted anew after each active timeout."""
 
     octets: int
-    """Octets so far."""
+    """Octets so far, likewise."""
+
+    packets_per_second: int
+    """Packets a second since the flow began, over the last two active timeouts at most."""
+
+    octets_per_second: int
+    """Octets a second, likewise."""
 
     start: Timestamp
     """The first packet."""
@@ -1178,6 +1181,9 @@ class FlowEntry:
 
     customer_vlan: int | None = None
     """Inner VLAN."""
+
+    destination: str | None = None
+    """Destination."""
 
     destination_port: int | None = None
     """Destination port; of ICMP type and code."""
@@ -1200,6 +1206,9 @@ class FlowEntry:
     protocol: int | None = None
     """Protocol of IP flows."""
 
+    source: str | None = None
+    """Source: an IP address, or a MAC address."""
+
     source_port: int | None = None
     """Source port."""
 
@@ -1208,6 +1217,31 @@ class FlowEntry:
 
     vlan: int | None = None
     """Outer VLAN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowGroup:
+    """Flows that have something in common."""
+
+    flows: int
+    """Flows."""
+
+    packets: int
+    """Their packets so far."""
+
+    octets: int
+    """Their octets so far."""
+
+    packets_per_second: int
+    """The sum of their packets a second."""
+
+    octets_per_second: int
+    """The sum of their octets a second."""
+
+    group: str | None = None
+    """What that is: an address, a prefix, a name; `other` for groups beyond the limit of the router; absent
+    where a flow's record set does not have it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1288,10 +1322,13 @@ class Flows:
     """Flows that are under way."""
 
     flows: list[FlowEntry]
-    """The flows."""
+    """The flows; none where groups were asked for."""
 
     matched: int
-    """How many there were that the filter takes, shown or not."""
+    """How many flows there were that the filter takes, shown or not."""
+
+    groups: list[FlowGroup] = field(default_factory=list)
+    """Sums of flows that have something in common, those with the most octets a second (or packets) first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2514,7 +2551,7 @@ class SflowCollector:
     """The class of the datagrams."""
 
     drops: bool
-    """Whether discarded packets are told to it."""
+    """Whether discarded packets are reported to it."""
 
     announced: bool
     """Whether it is there because a domain announces it."""
@@ -2577,11 +2614,14 @@ class SflowDrop:
     dropped: int
     """How many were dropped since the router started."""
 
-    told: int
-    """How many of them were told."""
+    reported: int
+    """How many of them were reported."""
 
     interface: str | None = None
     """The interface that they came in by; absent for packets that the router made itself."""
+
+    reported_as: list[SflowReported] = field(default_factory=list)
+    """The numbers by which they were reported, where that depends on addresses of the packet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2594,8 +2634,8 @@ class SflowInterface:
     index: int
     """Its ifIndex."""
 
-    told_index: int
-    """The number by which datagrams tell it."""
+    reported_index: int
+    """The number by which datagrams report it."""
 
     sampling_rate: int
     """One packet in this many is sampled; 0 = none."""
@@ -2649,6 +2689,20 @@ class SflowKernel:
 
     namespace: str | None = None
     """The network namespace of who listens, if not the router's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SflowReported:
+    """Dropped packets that were reported by one number of sFlow's table."""
+
+    code: int
+    """The number."""
+
+    standard: str
+    """Its name."""
+
+    reported: int
+    """How many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

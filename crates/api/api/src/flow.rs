@@ -190,10 +190,43 @@ pub struct FlowQuery {
     pub interface: Option<String>,
     /// Source or destination port.
     pub port: Option<u16>,
-    /// Those with the most octets or packets first.
+    /// IP protocol.
+    pub protocol: Option<u8>,
+    /// Those with the most octets or packets a second first.
     pub top: Option<FlowMeasure>,
-    /// At most so many.
+    /// Sums of flows that have this in common, instead of the flows.
+    pub group: Option<FlowGrouping>,
+    /// At most this many flows, or groups.
     pub most: usize,
+}
+
+/// What the flows of a group have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowGrouping {
+    /// Which part of a flow.
+    pub by: FlowGroupBy,
+    /// Of addresses: the bits that count, of IPv4 and of IPv6.
+    pub lengths: (u8, u8),
+}
+
+/// A part of a flow by which flows are summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowGroupBy {
+    /// The source address, or its prefix.
+    Source,
+    /// The destination address, or its prefix.
+    Destination,
+    /// Either address, or its prefix: a flow counts for its source and for its destination.
+    Host,
+    /// The IP protocol.
+    Protocol,
+    /// The interface by which flows come in.
+    Input,
+    /// The interface by which flows leave.
+    Output,
+    /// What became of the packets (`forwardingStatus`).
+    Status,
 }
 
 /// What flows are compared by.
@@ -209,10 +242,32 @@ pub enum FlowMeasure {
 /// Flows that are under way.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Flows {
-    /// The flows.
+    /// The flows; none where groups were asked for.
     pub flows: Vec<FlowEntry>,
-    /// How many there were that the filter takes, shown or not.
+    /// Sums of flows that have something in common, those with the most octets a second (or packets) first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<FlowGroup>,
+    /// How many flows there were that the filter takes, shown or not.
     pub matched: u64,
+}
+
+/// Flows that have something in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowGroup {
+    /// What that is: an address, a prefix, a name; `other` for groups beyond the limit of the router; absent where a
+    /// flow's record set does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Flows.
+    pub flows: u64,
+    /// Their packets so far.
+    pub packets: u64,
+    /// Their octets so far.
+    pub octets: u64,
+    /// The sum of their packets a second.
+    pub packets_per_second: u64,
+    /// The sum of their octets a second.
+    pub octets_per_second: u64,
 }
 
 /// A flow that is under way. What its record set does not select is absent.
@@ -225,9 +280,11 @@ pub struct FlowEntry {
     /// `rx` when it is metered where it comes in, `tx` where it leaves.
     pub direction: SflowDirection,
     /// Source: an IP address, or a MAC address.
-    pub source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Destination.
-    pub destination: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// Ethertype of L2 flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ethertype: Option<u16>,
@@ -248,6 +305,8 @@ pub struct FlowEntry {
     pub output: Option<String>,
     /// `forwardingStatus`: 64 when it is forwarded, why not when it is not.
     pub forwarding_status: u8,
+    /// The same in words: `forwarded`, `dropped: unroutable`.
+    pub forwarding_status_name: String,
     /// The next hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_hop: Option<IpAddr>,
@@ -266,10 +325,14 @@ pub struct FlowEntry {
     /// Type of service, or traffic class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_class: Option<u8>,
-    /// Packets so far.
+    /// Packets so far; counted anew after each active timeout.
     pub packets: u64,
-    /// Octets so far.
+    /// Octets so far, likewise.
     pub octets: u64,
+    /// Packets a second since the flow began, over the last two active timeouts at most.
+    pub packets_per_second: u64,
+    /// Octets a second, likewise.
+    pub octets_per_second: u64,
     /// The first packet.
     pub start: Timestamp,
     /// The last one.

@@ -86,8 +86,8 @@ pub use event::{
     LinkEvent, Log, LogEvent, LostEvent, Topic,
 };
 pub use flow::{
-    FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, Ipfix, IpfixCollector,
-    IpfixInterface, IpfixSettings, IpfixTemplate,
+    FlowEntry, FlowGroup, FlowGroupBy, FlowGrouping, FlowLoad, FlowMeasure, FlowQuery, FlowWorker,
+    Flows, Ipfix, IpfixCollector, IpfixInterface, IpfixSettings, IpfixTemplate,
 };
 pub use forwarding::{
     Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, LabelPush, Neighbor, NeighborState,
@@ -121,7 +121,7 @@ pub use server::{Server, ServerControl, ServerHandle};
 pub use settings::{Limits, ServerSettings, TcpListen, Tls, Token};
 pub use sflow::{
     Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding,
-    SflowInterface, SflowKernel, SflowSettings, SflowShare, SflowWorker,
+    SflowInterface, SflowKernel, SflowReported, SflowSettings, SflowShare, SflowWorker,
 };
 pub use socket::ServeError;
 pub use summary::{BufferPool, Buffers, Family, FibSummary, FibTable, RouteCount};

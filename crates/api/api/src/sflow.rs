@@ -156,7 +156,7 @@ pub struct SflowCollector {
     /// Whether they leave through the host, whatever the router's routes say.
     #[serde(default)]
     pub through_host: bool,
-    /// Whether discarded packets are told to it.
+    /// Whether discarded packets are reported to it.
     pub drops: bool,
     /// Whether it is there because a domain announces it.
     pub announced: bool,
@@ -233,8 +233,22 @@ pub struct SflowDrop {
     pub standard: String,
     /// How many were dropped since the router started.
     pub dropped: u64,
-    /// How many of them were told.
-    pub told: u64,
+    /// How many of them were reported.
+    pub reported: u64,
+    /// The numbers by which they were reported, where that depends on addresses of the packet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reported_as: Vec<SflowReported>,
+}
+
+/// Dropped packets that were reported by one number of sFlow's table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SflowReported {
+    /// The number.
+    pub code: u32,
+    /// Its name.
+    pub standard: String,
+    /// How many.
+    pub reported: u64,
 }
 
 /// The samples of one worker.
@@ -257,8 +271,8 @@ pub struct SflowInterface {
     pub interface: String,
     /// Its ifIndex.
     pub index: u32,
-    /// The number by which datagrams tell it.
-    pub told_index: u32,
+    /// The number by which datagrams report it.
+    pub reported_index: u32,
     /// One packet in this many is sampled; 0 = none.
     pub sampling_rate: u32,
     /// Which of its packets.

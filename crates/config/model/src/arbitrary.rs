@@ -961,6 +961,7 @@ impl Dice {
             (60 + u16::from(other % 2), 15 + u16::from(other % 3));
         (ipfix.flows, ipfix.sampling_rate) = (1024 << (other % 2), 1 + u32::from(other / 4 % 2));
         ipfix.biflow = other.is_multiple_of(7);
+        ipfix.rate = 100_000 + u32::from(other / 8 % 2);
         if other.is_multiple_of(2) {
             ipfix.records.insert(
                 "mine".into(),

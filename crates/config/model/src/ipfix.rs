@@ -39,6 +39,8 @@ pub struct Ipfix {
     pub template_interval: u16,
     /// Whether both directions of a conversation become one record (RFC 5103).
     pub biflow: bool,
+    /// Records a second that are sent at most while a collector is reached over UDP; 0 = no limit.
+    pub rate: u32,
     /// Record sets by name, beside those that are always there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub records: BTreeMap<String, IpfixRecords>,
@@ -60,6 +62,7 @@ impl Default for Ipfix {
             domain: 1,
             template_interval: 30,
             biflow: false,
+            rate: 100_000,
             records: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             collectors: Vec::new(),
@@ -265,7 +268,7 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("packetDeltaCount", 8, ALL),
     ("protocolIdentifier", 1, IP),
     ("ipClassOfService", 1, IP),
-    ("tcpControlBits", 2, IP),
+    ("tcpControlBits", 1, IP),
     ("sourceTransportPort", 2, IP),
     ("sourceIPv4Address", 4, V4),
     ("sourceIPv4PrefixLength", 1, V4),
@@ -317,6 +320,7 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("dot1qCustomerVlanId", 2, ALL),
     ("ethernetType", 2, L2),
     ("selectorId", 8, ALL),
+    ("layer2OctetDeltaCount", 8, L2),
 ];
 
 /// Elements that the other direction tells anew in a record of both (RFC 5103).
@@ -388,10 +392,12 @@ pub const SET_ELEMENTS: [&[&str]; 4] = [
         "destinationMacAddress",
         "ethernetType",
         "dot1qVlanId",
+        "vlanId",
         "ingressInterface",
         "egressInterface",
         "packetDeltaCount",
         "octetDeltaCount",
+        "layer2OctetDeltaCount",
         "flowStartMilliseconds",
         "flowEndMilliseconds",
         "flowEndReason",
@@ -413,6 +419,7 @@ pub const SET_ELEMENTS: [&[&str]; 4] = [
         "egressInterface",
         "ingressVRFID",
         "dot1qVlanId",
+        "vlanId",
         "bgpNextHopIPv4Address",
         "bgpNextHopIPv6Address",
         "ipNextHopIPv4Address",
@@ -583,6 +590,7 @@ impl Ipfix {
             to.template_interval.to_string(),
         );
         change("biflow", self.biflow.to_string(), to.biflow.to_string());
+        change("rate", self.rate.to_string(), to.rate.to_string());
         let both = |from: Vec<&String>, to: Vec<&String>| -> Vec<String> {
             let mut names: Vec<String> = from.into_iter().chain(to).cloned().collect();
             names.sort_unstable();
@@ -641,6 +649,7 @@ pub(crate) fn build(node: &Node<'_>) -> Ipfix {
         domain: number(node, "domain").unwrap_or(usual.domain),
         template_interval: number(node, "template-interval").unwrap_or(usual.template_interval),
         biflow: truth(node, "biflow").unwrap_or_default(),
+        rate: number(node, "rate").unwrap_or(usual.rate),
         records: named(node, "records", |node| IpfixRecords {
             elements: words(node, "elements"),
         }),

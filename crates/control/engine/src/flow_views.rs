@@ -1,31 +1,37 @@
-//! What `show flow` tells: the meter, its exporter, and flows that are under way.
+//! What `show flow` shows: the meter, its exporter, and flows that are under way.
 //!
-//! Flows lie in the workers' tables, and only the worker reads its own. So a question goes to each worker, which looks through
-//! its table a little at a time; whoever asked waits, without any lock.
+//! Flows lie in the workers' tables, and only the worker reads its own. So a query goes to each worker, which inspects
+//! its table a little at a time; the caller waits, without any lock.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_api::{
-    ApiError, FlowEntry, FlowLoad, FlowMeasure, FlowQuery, FlowWorker, Flows, SflowDirection,
-    Timestamp,
+    ApiError, FlowEntry, FlowGroup, FlowGroupBy, FlowLoad, FlowMeasure, FlowQuery, FlowWorker,
+    Flows, SflowDirection, Timestamp,
 };
 use weir_config::{IpfixTransport, IpfixVersion};
-use weir_flowfmt::ipfix::Version;
+use weir_flowfmt::ipfix::{Version, forwarding_status_name};
 use weir_telemetry::exporter::fields::{Plan, SHAPES, Shape};
+use weir_telemetry::exporter::recent::identity;
 use weir_telemetry::exporter::{Knows, Load, RecordSet};
-use weir_telemetry::flows::key::Kind;
+use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::record::MPLS;
-use weir_telemetry::flows::{Counts, FlowRecord};
-use weir_telemetry::meter::{Answer, FlowFilter, FlowOrder, MeterControl, Question};
+use weir_telemetry::flows::{Counts, FlowRecord, Selection};
+use weir_telemetry::meter::{
+    Answer, FlowFilter, FlowOrder, FlowRates, GroupBy, GroupKey, GroupSums, Grouping, MeterControl,
+    Question,
+};
 
 use crate::control::Control;
 use crate::ipfix::addresses;
 use crate::router::Router;
 use crate::worker::Command;
 
+/// A flow whose record left its table so many nanoseconds ago or less, by the active timeout, goes on.
+const GOES_ON: u64 = 2_000_000_000;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -167,14 +173,68 @@ impl Control {
         templates
     }
 
-    fn flow_entry(&self, worker: usize, record: &FlowRecord) -> FlowEntry {
-        let (parts, sums, facts) = (record.key.parts(), &record.sums, &record.facts);
-        let name = |index: u32| {
-            (index != 0).then(|| {
-                self.name_of(index)
-                    .map_or_else(|| index.to_string(), str::to_owned)
-            })
+    /// The parts of a key that a record set selects for flows of a kind: zero for what it does not.
+    fn selected(&self, set: u8, egress: bool, kind: Kind) -> Parts {
+        let Some((_, elements)) = self.ipfix.sets().get(usize::from(set)) else {
+            return Parts::default();
         };
+        match RecordSet::new(elements.iter().map(String::as_str)) {
+            Ok(records) => Selection::new(records.elements(), set, egress).selected(kind),
+            Err(_) => Parts::default(),
+        }
+    }
+
+    fn interface_name(&self, index: u32) -> Option<String> {
+        (index != 0).then(|| {
+            self.name_of(index)
+                .map_or_else(|| index.to_string(), str::to_owned)
+        })
+    }
+
+    /// What the flows of a group have in common, in words.
+    fn group_name(&self, grouping: Grouping, key: &GroupKey) -> Option<String> {
+        let (set, egress, kind) = key.base;
+        let kind = [Kind::Ip4, Kind::Ip6]
+            .into_iter()
+            .find(|it| *it as u8 == kind)
+            .unwrap_or(Kind::L2);
+        let selected = self.selected(set, egress, kind);
+        let address = || match kind {
+            Kind::Ip4 => prefix(
+                Ipv4Addr::from(key.value as u32).into(),
+                grouping.lengths.0,
+                32,
+            ),
+            Kind::Ip6 => prefix(Ipv6Addr::from(key.value).into(), grouping.lengths.1, 128),
+            Kind::L2 => {
+                let [.., a, b, c, d, e, f] = key.value.to_be_bytes();
+                weir_wire::MacAddr([a, b, c, d, e, f]).to_string()
+            }
+        };
+        let is_source = selected.source != [0; 16];
+        let is_destination = selected.destination != [0; 16];
+        match grouping.by {
+            GroupBy::Source => is_source.then(address),
+            GroupBy::Destination => is_destination.then(address),
+            // A zero may stand for the end that the set does not select.
+            GroupBy::Host => (is_source && is_destination
+                || (is_source || is_destination) && key.value != 0)
+                .then(address),
+            GroupBy::Protocol => {
+                (kind != Kind::L2 && selected.protocol != 0).then(|| protocol_name(key.value))
+            }
+            GroupBy::Input | GroupBy::Output => self.interface_name(key.value as u32),
+            GroupBy::Status => (selected.status != 0).then(|| {
+                let status = if key.value == 0 { 64 } else { key.value as u8 };
+                forwarding_status_name(status).to_owned()
+            }),
+        }
+    }
+
+    fn flow_entry(&self, worker: usize, record: &FlowRecord, rates: FlowRates) -> FlowEntry {
+        let (parts, sums, facts) = (record.key.parts(), &record.sums, &record.facts);
+        let selected = self.selected(parts.set, parts.egress, parts.kind);
+        let name = |index: u32| self.interface_name(index);
         let mac = |octets: [u8; 6]| weir_wire::MacAddr(octets).to_string();
         let (source, destination) = match addresses(&parts) {
             Some((source, destination)) => (source.to_string(), destination.to_string()),
@@ -183,6 +243,10 @@ impl Control {
                 mac(facts.destination_mac_of(&parts)),
             ),
         };
+        // What the record set does not select is zero in the key.
+        let source = (selected.source != [0; 16]).then_some(source);
+        let destination = (selected.destination != [0; 16]).then_some(destination);
+        let status = if parts.status == 0 { 64 } else { parts.status };
         let is_ip = parts.kind != Kind::L2;
         let some = |number: u16| (number != 0).then_some(number);
         let address = |octets: [u8; 16]| {
@@ -206,12 +270,13 @@ impl Control {
             source,
             destination,
             ethertype: (!is_ip).then_some(parts.source_port).and_then(some),
-            protocol: is_ip.then_some(parts.protocol),
+            protocol: (is_ip && selected.protocol != 0).then_some(parts.protocol),
             source_port: is_ip.then_some(parts.source_port).and_then(some),
             destination_port: is_ip.then_some(parts.destination_port).and_then(some),
             input: name(parts.input),
             output: name(parts.output),
-            forwarding_status: if parts.status == 0 { 64 } else { parts.status },
+            forwarding_status: status,
+            forwarding_status_name: forwarding_status_name(status).to_owned(),
             next_hop: address(facts.next_hop),
             bgp_next_hop: address(facts.bgp_next_hop),
             vlan: some(parts.vlan),
@@ -220,6 +285,8 @@ impl Control {
             traffic_class: Some(parts.tos).filter(|class| *class != 0),
             packets: sums.packets,
             octets: sums.octets,
+            packets_per_second: rates.packets,
+            octets_per_second: rates.octets,
             start: time(sums.first),
             end: time(sums.last),
             tcp_flags: sums.tcp_flags,
@@ -228,9 +295,9 @@ impl Control {
 }
 
 impl Router {
-    /// Flows that are under way. Asks the workers, and waits for them without the control side's lock.
+    /// Flows that are under way, or sums of them. Queries the workers, and waits for them without the control side's lock.
     pub(crate) fn flows_view(&self, query: &FlowQuery) -> Result<Flows, ApiError> {
-        let (meters, interface) = {
+        let (meters, interface, now) = {
             let control = self.control();
             (
                 control.ipfix.meters.clone(),
@@ -238,53 +305,175 @@ impl Router {
                     .interface
                     .as_deref()
                     .map(|name| control.index_of(name)),
+                control.ipfix.now(),
             )
         };
         let filter = FlowFilter {
             prefix: query.prefix,
             interface,
             port: query.port,
+            protocol: query.protocol,
         };
         let order = match query.top {
             None => FlowOrder::None,
             Some(FlowMeasure::Octets) => FlowOrder::Octets,
             Some(FlowMeasure::Packets) => FlowOrder::Packets,
         };
+        match query.group {
+            Some(group) => {
+                let grouping = Grouping {
+                    by: group_by(group.by),
+                    lengths: group.lengths,
+                };
+                let answers = self.answers(&meters, |number| {
+                    Question::grouped(number, filter, grouping, now)
+                })?;
+                Ok(self.flow_groups(grouping, order, query.most, answers))
+            }
+            None => {
+                let answers = self.answers(&meters, |number| {
+                    Question::new(number, filter, order, query.most, now)
+                })?;
+                Ok(self.flow_list(filter, order, query.most, now, answers))
+            }
+        }
+    }
+
+    /// Sends a query to all workers; their answers, by worker.
+    fn answers(
+        &self,
+        meters: &[MeterControl],
+        question: impl Fn(u64) -> Question,
+    ) -> Result<Vec<Answer>, ApiError> {
         let number = ASKED.fetch_add(1, Ordering::Relaxed);
+        meters.iter().for_each(|meter| meter.ask(question(number)));
+        let until = Instant::now() + PATIENCE;
         meters
             .iter()
-            .for_each(|meter| meter.ask(Question::new(number, filter, order, query.most)));
-        let until = Instant::now() + PATIENCE;
+            .enumerate()
+            .map(|(worker, meter)| self.wait_for(worker, meter, number, until))
+            .collect()
+    }
+
+    fn flow_list(
+        &self,
+        filter: FlowFilter,
+        order: FlowOrder,
+        most: usize,
+        now: u64,
+        answers: Vec<Answer>,
+    ) -> Flows {
         let mut all = Vec::new();
         let mut matched = 0;
-        for (worker, meter) in meters.iter().enumerate() {
-            let answer = self.wait_for(worker, meter, number, until)?;
+        for (worker, answer) in answers.into_iter().enumerate() {
             // A record that moved in a table that grew meanwhile was shown twice.
             let (mut seen, shown) = (HashSet::new(), answer.flows.len());
             let flows: Vec<_> = answer
                 .flows
                 .into_iter()
-                .filter(|record| seen.insert(record.key))
+                .filter(|record| seen.insert(identity(record)))
                 .collect();
             matched += answer.matched - (shown - flows.len()) as u64;
-            all.extend(flows.into_iter().map(|record| (worker, record)));
+            all.extend(flows.into_iter().map(|record| {
+                let rates = FlowRates::of(&record, now);
+                (worker, record, rates)
+            }));
         }
-        if query.top.is_some() {
-            all.sort_by_key(|(_, record)| std::cmp::Reverse(order.weight(record)));
-        }
-        all.truncate(query.most);
         let control = self.control();
+        control.ipfix.with_recent(|recent, idle| {
+            let mut present = HashSet::new();
+            for (_, record, rates) in &mut all {
+                present.insert(identity(record));
+                if let Some(earlier) = recent.before(record, idle) {
+                    *rates = FlowRates::new(
+                        record.sums.packets + earlier.sums.packets,
+                        record.sums.octets + earlier.sums.octets,
+                        earlier.sums.first,
+                        now,
+                    );
+                }
+            }
+            if order == FlowOrder::None {
+                return;
+            }
+            // Flows whose next record has not begun, or has not enough packets to be among those of its worker.
+            let just_left = recent.since(now.saturating_sub(GOES_ON));
+            for record in just_left.filter(|record| filter.takes(record)) {
+                if !present.contains(&identity(record)) {
+                    let rates = FlowRates::of(record, now);
+                    let mut record = *record;
+                    (record.sums.packets, record.sums.octets) = (0, 0);
+                    all.push((0, record, rates));
+                }
+            }
+        });
+        if order != FlowOrder::None {
+            all.sort_by_key(|(_, _, rates)| std::cmp::Reverse(order.weight(*rates)));
+        }
+        all.truncate(most);
         control.ipfix.knows.with_completion(&mut |completion| {
             all.iter_mut()
-                .for_each(|(_, record)| completion.complete(record))
+                .for_each(|(_, record, _)| completion.complete(record))
         });
-        Ok(Flows {
+        Flows {
             flows: all
                 .iter()
-                .map(|(worker, record)| control.flow_entry(*worker, record))
+                .map(|(worker, record, rates)| control.flow_entry(*worker, record, *rates))
                 .collect(),
+            groups: Vec::new(),
+            matched: matched.max(all.len() as u64),
+        }
+    }
+
+    fn flow_groups(
+        &self,
+        grouping: Grouping,
+        order: FlowOrder,
+        most: usize,
+        answers: Vec<Answer>,
+    ) -> Flows {
+        let control = self.control();
+        let matched = answers.iter().map(|answer| answer.matched).sum();
+        let (mut keys, mut other) = (HashMap::<GroupKey, GroupSums>::new(), GroupSums::default());
+        for answer in answers {
+            other.add(answer.other);
+            for (key, sums) in answer.groups {
+                keys.entry(key).or_default().add(sums);
+            }
+        }
+        // Groups of several record sets have the same name.
+        let mut names = HashMap::<Option<String>, GroupSums>::new();
+        for (key, sums) in keys {
+            let name = control.group_name(grouping, &key);
+            names.entry(name).or_default().add(sums);
+        }
+        let group = |(group, sums): (Option<String>, GroupSums)| FlowGroup {
+            group,
+            flows: sums.flows,
+            packets: sums.packets,
+            octets: sums.octets,
+            packets_per_second: sums.rates.packets,
+            octets_per_second: sums.rates.octets,
+        };
+        let weight = |it: &FlowGroup| match order {
+            FlowOrder::Packets => it.packets_per_second,
+            FlowOrder::None | FlowOrder::Octets => it.octets_per_second,
+        };
+        let mut groups: Vec<FlowGroup> = names.into_iter().map(group).collect();
+        groups.sort_by(|a, b| {
+            weight(b)
+                .cmp(&weight(a))
+                .then_with(|| a.group.cmp(&b.group))
+        });
+        groups.truncate(most);
+        if other.flows > 0 {
+            groups.push(group((Some("other".to_owned()), other)));
+        }
+        Flows {
+            flows: Vec::new(),
+            groups,
             matched,
-        })
+        }
     }
 
     fn wait_for(
@@ -340,6 +529,37 @@ fn load(load: Load) -> FlowLoad {
         flows: load.flows,
         packets: load.packets,
         octets: load.octets,
+    }
+}
+
+fn group_by(by: FlowGroupBy) -> GroupBy {
+    match by {
+        FlowGroupBy::Source => GroupBy::Source,
+        FlowGroupBy::Destination => GroupBy::Destination,
+        FlowGroupBy::Host => GroupBy::Host,
+        FlowGroupBy::Protocol => GroupBy::Protocol,
+        FlowGroupBy::Input => GroupBy::Input,
+        FlowGroupBy::Output => GroupBy::Output,
+        FlowGroupBy::Status => GroupBy::Status,
+    }
+}
+
+/// An address, or a prefix where not all bits count.
+fn prefix(address: IpAddr, length: u8, width: u8) -> String {
+    if length >= width {
+        address.to_string()
+    } else {
+        format!("{address}/{length}")
+    }
+}
+
+fn protocol_name(number: u128) -> String {
+    match number {
+        1 => "icmp".to_owned(),
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        58 => "icmp6".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -19,6 +19,7 @@ use weir_nodes::{FlowEnds, FlowPath, Tables};
 use weir_ring::Padded;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::agent::Target;
+use weir_telemetry::exporter::recent::Recent;
 use weir_telemetry::exporter::{
     CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, ExporterHandle, ExporterStats,
     FlowSource, Knows, Named, RecordSet, RecordSets, TlsSettings, Transport,
@@ -476,6 +477,7 @@ impl IpfixSide {
             active: Duration::from_secs(config.active_timeout.into()),
             idle: Duration::from_secs(config.idle_timeout.into()),
             biflow: config.biflow,
+            rate: config.rate,
             epoch: Epoch::default(),
             collectors: config
                 .collectors
@@ -555,6 +557,19 @@ impl IpfixSide {
             .saturating_sub(self.clock.now())
     }
 
+    /// The router's clock.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Does `work` with the records that left because of the active timeout, and the nanoseconds after which a silent flow is over.
+    pub(crate) fn with_recent(&self, work: impl FnOnce(&Recent, u64)) {
+        let idle = u64::from(self.config.idle_timeout) * 1_000_000_000;
+        if let Some(exporter) = &self.exporter {
+            exporter.with_recent(|recent| work(recent, idle));
+        }
+    }
+
     /// The names of record sets by their numbers.
     pub(crate) fn set_name(&self, number: u8) -> &str {
         self.sets
@@ -583,8 +598,12 @@ impl IpfixSide {
         }
     }
 
-    /// Every flow leaves, with the reason that it was forced to.
-    pub(crate) fn end(&self) {
+    /// Every flow leaves, with the reason that it was forced to; their records go out within this time.
+    pub(crate) fn end(&self, time: Duration) {
+        if let Some(exporter) = &self.exporter {
+            let resident = self.counts.iter().flatten().map(|it| it.resident.get());
+            exporter.hurry(resident.sum(), time);
+        }
         self.meters.iter().for_each(MeterControl::end);
     }
 

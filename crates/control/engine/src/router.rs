@@ -782,7 +782,8 @@ impl Control {
 
     /// Lets every flow leave the workers' tables; what the exporter does not take within [`FLUSH`] stays there.
     fn flush_flows(&mut self) {
-        self.ipfix.end();
+        // Half of the time is left for what the workers do meanwhile.
+        self.ipfix.end(FLUSH / 2);
         let until = Instant::now() + FLUSH;
         for (worker, meter) in self.workers.iter_mut().zip(&self.ipfix.meters) {
             while !meter.has_ended() && Instant::now() < until && !worker.commands.is_abandoned() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_api::{
     Sflow, SflowCollector, SflowDirection, SflowDiscovery, SflowDrop, SflowEncoding,
-    SflowInterface, SflowKernel, SflowSettings, SflowShare, SflowWorker,
+    SflowInterface, SflowKernel, SflowReported, SflowSettings, SflowShare, SflowWorker,
 };
 use weir_flowfmt::sflow::reasons;
 use weir_graph::DropReason;
@@ -102,7 +102,7 @@ impl Control {
         Some(SflowInterface {
             interface: name.to_owned(),
             index: attached.index,
-            told_index: self.sflow.indices().told(attached.index),
+            reported_index: self.sflow.indices().reported(attached.index),
             sampling_rate: config.rate_of(name),
             direction: direction(config.direction_of(name)),
             header_bytes: config.header_of(name).into(),
@@ -114,7 +114,7 @@ impl Control {
         })
     }
 
-    /// What was dropped, by interface, node and reason, beside what of it was told.
+    /// What was dropped, by interface, node and reason, beside what of it was reported.
     fn discarded(&self, stats: &AgentStats) -> Vec<SflowDrop> {
         let mut kinds: BTreeMap<(u32, &str, &str), (DropReason, u64)> = BTreeMap::new();
         for drop in self.drops() {
@@ -136,33 +136,47 @@ impl Control {
             let (node, reason) = RX_MISS;
             let lost = missed(attached);
             if lost > 0 {
-                // "No buffer space" of the standard, as it is told.
+                // "No buffer space" of the standard, as it is reported.
                 kinds.insert((attached.index, node, reason), (DropReason::NoBuffer, lost));
             }
         }
-        let mut told: BTreeMap<(u32, &str, &str), u64> = BTreeMap::new();
+        let mut reported: BTreeMap<(u32, &str, &str), BTreeMap<u32, u64>> = BTreeMap::new();
         for it in &stats.discards {
             // What came by an interface before workers knew it is counted for none.
             let own = kinds.contains_key(&(it.ifindex, it.node, it.reason));
-            *told
-                .entry((
-                    if own { it.ifindex } else { NO_INTERFACE },
-                    it.node,
-                    it.reason,
-                ))
-                .or_default() += it.told;
+            let interface = if own { it.ifindex } else { NO_INTERFACE };
+            *reported
+                .entry((interface, it.node, it.reason))
+                .or_default()
+                .entry(it.code)
+                .or_default() += it.reported;
         }
+        let standard = |code: u32| reasons::name(code).unwrap_or("unknown").to_owned();
         let row =
             |((index, node, reason), (why, dropped)): ((u32, &str, &str), (DropReason, u64))| {
                 let code = u32::from(discard_code(why));
+                let codes = reported.get(&(index, node, reason));
+                let mut reported_as: Vec<SflowReported> = codes
+                    .into_iter()
+                    .flatten()
+                    .map(|(&code, &reported)| SflowReported {
+                        code,
+                        standard: standard(code),
+                        reported,
+                    })
+                    .collect();
+                if reported_as.iter().all(|it| it.code == code) {
+                    reported_as.clear();
+                }
                 SflowDrop {
                     interface: self.name_of(index).map(str::to_owned),
                     node: node.to_owned(),
                     reason: reason.to_owned(),
                     code,
-                    standard: reasons::name(code).unwrap_or("unknown").to_owned(),
+                    standard: standard(code),
                     dropped,
-                    told: told.get(&(index, node, reason)).copied().unwrap_or(0),
+                    reported: codes.map_or(0, |codes| codes.values().sum()),
+                    reported_as,
                 }
             };
         kinds.into_iter().map(row).collect()

@@ -50,7 +50,7 @@ fn router_under_load(workers: usize, out: &str, stream: &str) -> String {
     device:
       driver: generator
       streams:
-        - {{ name: known, source: 10.{number}.1.0-10.{number}.200.255, destination: 192.0.2.{host}, {stream} }}
+        - {{ name: known, source: 10.{number}.1.0, source-port: 1-65535, destination: 192.0.2.{host}, {stream} }}
         - {{ name: unresolved, source: 10.{number}.0.9, destination: 192.0.2.200-192.0.2.220, {stream} }}
         - {{ name: nowhere, source: 10.{number}.0.9, destination: 203.0.113.1, {stream} }}
         - {{ name: ours, source: 10.{number}.0.9, destination: 192.0.2.1, protocol: icmp, {stream} }}
@@ -373,10 +373,10 @@ routes: [ {{ prefix: 203.0.113.0/24, via: 192.0.2.2 }} ]
     assert_balanced(&router.balance());
 }
 
-/// What the capture holds: of each known stream, the source addresses in the order of arrival.
-fn arrivals(capture: &Path) -> BTreeMap<u8, Vec<u32>> {
+/// What the capture holds: of each known stream, the source ports in the order of arrival.
+fn arrivals(capture: &Path) -> BTreeMap<u8, Vec<u16>> {
     let bytes = std::fs::read(capture).unwrap();
-    let mut streams: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
+    let mut streams: BTreeMap<u8, Vec<u16>> = BTreeMap::new();
     let mut rest = &bytes[24..];
     while rest.len() >= 16 {
         let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
@@ -387,7 +387,7 @@ fn arrivals(capture: &Path) -> BTreeMap<u8, Vec<u32>> {
             streams
                 .entry(frame[33])
                 .or_default()
-                .push(u32::from_be_bytes(frame[26..30].try_into().unwrap()));
+                .push(u16::from_be_bytes(frame[34..36].try_into().unwrap()));
         }
     }
     streams
@@ -413,11 +413,11 @@ fn each_flow_keeps_its_order_through_the_hand_off() {
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(streams.len(), GENERATORS, "{workers} workers: {totals:?}");
         let mut arrived = 0;
-        for (stream, sources) in &streams {
-            arrived += sources.len();
-            for pair in sources.windows(2) {
-                // The range of source addresses is longer than the run, but may wrap on a fast machine.
-                let wrapped = pair[1] & 0xffff == 0x0100;
+        for (stream, ports) in &streams {
+            arrived += ports.len();
+            for pair in ports.windows(2) {
+                // The range of ports begins again behind its last one.
+                let wrapped = pair[1] == 1;
                 assert!(
                     pair[1] > pair[0] || wrapped,
                     "{workers} workers, stream {stream}: {:x} after {:x}",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use weir_api::Router as _;
+use weir_api::{FlowGroupBy, FlowGrouping, FlowMeasure, FlowQuery, Flows, Router as _};
 use weir_config::{Config, check};
 use weir_engine::{Options, Router};
 use weir_flowfmt::ipfix::decode::{Collector, Item};
@@ -313,4 +313,170 @@ fn metering_is_changed_while_packets_pass() {
     router.stop();
     heard.listen();
     assert!(heard.records > 0);
+}
+
+/// Sends all there is to send; the router, and what it shows of flows.
+fn shown(ipfix: &str) -> (Router, impl Fn(&Router, FlowQuery) -> Flows) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let wanted = config(socket.local_addr().unwrap().port(), ipfix);
+    let router = Router::start(&wanted, &Options::default()).unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while router.ipfix().unwrap().workers[0].metered_packets < 3 * EACH {
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (router, |router, query| {
+        let query = FlowQuery { most: 100, ..query };
+        router.flows_where(&query).unwrap()
+    })
+}
+
+/// Rates, names of outcomes, a filter by protocol, and sums.
+#[test]
+fn flows_are_shown_with_rates_and_summed_up() {
+    let (router, ask) = shown(
+        "records: {mine: {elements: [5-tuple, forwardingStatus]}}, interfaces: {xe0: {records: mine}}",
+    );
+    for top in [FlowMeasure::Octets, FlowMeasure::Packets] {
+        let query = FlowQuery {
+            top: Some(top),
+            ..FlowQuery::default()
+        };
+        let shown = ask(&router, query);
+        let mut names: Vec<_> = shown
+            .flows
+            .iter()
+            .map(|flow| (flow.forwarding_status_name.as_str(), flow.packets))
+            .collect();
+        names.sort_unstable();
+        let expected = [
+            ("consumed: for this router", EACH),
+            ("dropped: unroutable", EACH),
+            ("forwarded", EACH),
+        ];
+        assert_eq!(names, expected, "{shown:?}");
+        for flow in &shown.flows {
+            assert!(
+                flow.packets_per_second > 0
+                    && flow.packets_per_second <= EACH
+                    && flow.octets_per_second > flow.packets_per_second,
+                "{flow:?}"
+            );
+            assert_eq!(flow.source.as_deref(), Some("10.0.0.2"));
+        }
+    }
+    let of_protocol = |protocol: u8| {
+        let query = FlowQuery {
+            protocol: Some(protocol),
+            ..FlowQuery::default()
+        };
+        ask(&router, query).matched
+    };
+    assert_eq!([1, 17, 6].map(of_protocol), [1, 2, 0]);
+    let groups = |by: FlowGroupBy, lengths: (u8, u8)| {
+        let query = FlowQuery {
+            group: Some(FlowGrouping { by, lengths }),
+            ..FlowQuery::default()
+        };
+        let mut groups: Vec<_> = ask(&router, query)
+            .groups
+            .into_iter()
+            .map(|it| (it.group.unwrap_or_default(), it.flows, it.packets))
+            .collect();
+        groups.sort_unstable();
+        groups
+    };
+    let named = |name: &str, flows: u64| (name.to_owned(), flows, flows * EACH);
+    assert_eq!(
+        groups(FlowGroupBy::Source, (32, 128)),
+        [named("10.0.0.2", 3)]
+    );
+    assert_eq!(
+        groups(FlowGroupBy::Destination, (8, 64)),
+        [
+            named("192.0.0.0/8", 1),
+            named("198.0.0.0/8", 1),
+            named("203.0.0.0/8", 1)
+        ]
+    );
+    assert_eq!(
+        groups(FlowGroupBy::Protocol, (32, 128)),
+        [named("icmp", 1), named("udp", 2)]
+    );
+    assert_eq!(groups(FlowGroupBy::Input, (32, 128)), [named("xe0", 3)]);
+    assert_eq!(groups(FlowGroupBy::Host, (32, 128)).len(), 4);
+    assert_eq!(
+        groups(FlowGroupBy::Status, (32, 128)),
+        [
+            named("consumed: for this router", 1),
+            named("dropped: unroutable", 1),
+            named("forwarded", 1)
+        ]
+    );
+    router.stop();
+}
+
+/// What a record set does not select is absent, and no address of zeros.
+#[test]
+fn what_a_record_set_does_not_select_is_absent() {
+    let (router, ask) = shown(
+        "records: {class: {elements: [ipClassOfService, packetDeltaCount]}}, interfaces: {xe0: {records: class}}",
+    );
+    let shown = ask(&router, FlowQuery::default());
+    let [flow] = shown.flows.as_slice() else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(
+        (&flow.source, &flow.destination, flow.protocol, flow.packets),
+        (&None, &None, None, 3 * EACH)
+    );
+    let by = FlowGroupBy::Source;
+    let query = FlowQuery {
+        group: Some(FlowGrouping {
+            by,
+            lengths: (32, 128),
+        }),
+        ..FlowQuery::default()
+    };
+    let groups = ask(&router, query).groups;
+    assert_eq!((groups.len(), &groups[0].group), (1, &None));
+    router.stop();
+}
+
+/// A flow that goes on is shown also after its active timeout, with the rate that it has, whatever its record counts.
+#[test]
+fn rates_go_on_over_the_active_timeout() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let text = format!(
+        "
+interfaces:
+  xe0: {{device: {{driver: generator, streams: [{{name: s, rate: 500, source: 10.0.0.2, destination: 198.51.100.7}}]}}, addresses: [10.0.0.1/24]}}
+  xe1: {{device: {{driver: 'null'}}, addresses: [10.1.0.1/24]}}
+neighbors: [{{interface: xe1, address: 10.1.0.2, mac: 02:00:00:00:01:02}}]
+routes: [{{prefix: 198.51.0.0/16, via: 10.1.0.2}}]
+ipfix: {{flows: 1024, active-timeout: 2, interfaces: {{xe0: {{}}}}, collectors: [{{address: 127.0.0.1, port: {}}}]}}
+",
+        socket.local_addr().unwrap().port()
+    );
+    let config = check("weir.yaml", &text)
+        .unwrap_or_else(|findings| panic!("{findings:?}"))
+        .0;
+    let router = Router::start(&config, &Options::default()).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    // By its own packets alone, a record that began less than a second ago has as high a rate as it has packets.
+    loop {
+        assert!(Instant::now() < until);
+        let query = FlowQuery {
+            top: Some(FlowMeasure::Packets),
+            most: 10,
+            ..FlowQuery::default()
+        };
+        let shown = router.flows_where(&query).unwrap();
+        assert!(shown.flows.len() <= 1, "{shown:?}");
+        let is_more = |flow: &weir_api::FlowEntry| flow.packets_per_second > flow.packets;
+        if shown.flows.first().is_some_and(is_more) {
+            break;
+        }
+    }
+    router.stop();
 }

@@ -124,7 +124,7 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
         .collect();
     assert_eq!(dropped, counted);
     let (sum_told, sum): (u64, u64) = (
-        shown.drops.iter().map(|it| it.told).sum(),
+        shown.drops.iter().map(|it| it.reported).sum(),
         shown.drops.iter().map(|it| it.dropped).sum(),
     );
     assert_eq!(sum_told, shown.discards_sent);
@@ -134,7 +134,7 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
         "{shown:?}"
     );
     assert!(
-        shown.drops.iter().all(|it| it.told <= it.dropped),
+        shown.drops.iter().all(|it| it.reported <= it.dropped),
         "{shown:?}"
     );
     let lost: Vec<_> = shown
@@ -149,7 +149,7 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
             (0, "net_unreachable"),
             "{row:?}"
         );
-        assert!(row.told >= 10 && row.dropped > row.told, "{row:?}");
+        assert!(row.reported >= 10 && row.dropped > row.reported, "{row:?}");
     }
 }
 
@@ -212,7 +212,7 @@ fn interfaces_are_shown_by_worker_and_told_by_linuxs_numbers() {
     let shown = router.sflow().unwrap();
     assert!(shown.settings.os_index && shown.settings.if_offset == 500_000_000);
     for (interface, told) in shown.interfaces.iter().zip([4321, b]) {
-        assert_eq!(interface.told_index, told);
+        assert_eq!(interface.reported_index, told);
         assert_eq!(interface.workers.len(), 2);
         assert_eq!(
             interface

@@ -78,6 +78,7 @@ fn main() {
             active: Duration::from_secs(60),
             idle: Duration::from_secs(15),
             biflow: false,
+            rate: 0,
             epoch: Epoch::default(),
             collectors: vec![collector],
         };

@@ -97,7 +97,7 @@ pub struct DiscardTap {
     settings: Arc<DiscardSettings>,
     shares: Shares,
     ring: Writer<Discard>,
-    untold: Arc<Padded<Counter>>,
+    suppressed: Arc<Padded<Counter>>,
 }
 
 /// The cold end of a worker's tap.
@@ -106,7 +106,7 @@ pub struct DiscardSource {
     /// Where discards come out.
     pub ring: Reader<Discard>,
     /// Those that do not: beyond the limit, or found the ring full.
-    pub untold: Arc<Padded<Counter>>,
+    pub suppressed: Arc<Padded<Counter>>,
 }
 
 impl DiscardTap {
@@ -114,17 +114,17 @@ impl DiscardTap {
     #[must_use]
     pub fn new(settings: Arc<DiscardSettings>) -> (DiscardTap, DiscardSource) {
         let (ring, reader) = slots::ring(RING);
-        let untold = Arc::new(Padded::<Counter>::default());
+        let suppressed = Arc::new(Padded::<Counter>::default());
         (
             DiscardTap {
                 settings,
                 shares: Shares::default(),
                 ring,
-                untold: untold.clone(),
+                suppressed: suppressed.clone(),
             },
             DiscardSource {
                 ring: reader,
-                untold,
+                suppressed,
             },
         )
     }
@@ -160,7 +160,7 @@ impl<W: World> Tap<W> for DiscardTap {
                         as u16;
                 });
             if !told {
-                self.untold.add(1);
+                self.suppressed.add(1);
             }
         }
         0

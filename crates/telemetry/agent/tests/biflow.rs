@@ -109,6 +109,7 @@ fn a_conversation_is_one_record_and_what_has_no_answer_goes_alone() {
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: true,
+        rate: 0,
         epoch: Epoch::default(),
         collectors: collectors.collect(),
     };

@@ -306,7 +306,7 @@ fn what_the_router_made_came_in_nowhere() {
         stats
             .discards
             .iter()
-            .map(|it| (it.ifindex, it.told))
+            .map(|it| (it.ifindex, it.reported))
             .collect::<Vec<_>>(),
         [(7, 2)]
     );

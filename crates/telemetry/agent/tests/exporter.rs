@@ -154,6 +154,7 @@ fn config(refresh: Duration, collectors: Vec<CollectorConfig>) -> ExporterConfig
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
+        rate: 0,
         epoch: Epoch {
             wall: wall(),
             started: SECOND,
@@ -942,4 +943,49 @@ fn times_follow_the_wall_clock() {
         }
         drop(exporter);
     }
+}
+
+/// Over UDP records leave at the configured rate: a burst, then one a second. TCP is not limited, the stop waits for
+/// nobody, and whoever hurries the exporter raises the limit.
+#[test]
+fn records_leave_at_a_rate_over_udp() {
+    const BURST: u64 = 1024;
+    let socket = ear("127.0.0.1:0").unwrap();
+    let collector = || udp(socket.local_addr().unwrap(), Version::Ipfix);
+    let slow = |collectors| ExporterConfig {
+        rate: 1,
+        ..config(Duration::from_secs(30), collectors)
+    };
+    let (mut first, source) = table(0..5000);
+    first.flush();
+    let began = Instant::now();
+    let exporter = Exporter::start(slow(vec![collector()]), vec![source], Arc::new(Names)).unwrap();
+    wait("the burst", || exporter.stats().taken.flows >= BURST);
+    let taken = exporter.stats().taken.flows;
+    assert!(taken <= BURST + began.elapsed().as_secs() + 1, "{taken}");
+    // Their rest within a millisecond.
+    exporter.hurry(5000, Duration::from_millis(1));
+    wait("all of them", || exporter.stats().taken.flows == 5000);
+    assert_eq!(exporter.stop().collectors[0].1.sent.flows, 5000);
+
+    let (mut second, source) = table(0..5000);
+    second.flush();
+    let exporter = Exporter::start(slow(vec![collector()]), vec![source], Arc::new(Names)).unwrap();
+    let stats = exporter.stop();
+    assert_eq!(
+        (stats.taken.flows, stats.collectors[0].1.sent.flows),
+        (5000, 5000)
+    );
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (mut third, source) = table(0..5000);
+    third.flush();
+    let exporter = Exporter::start(
+        slow(vec![tcp(listener.local_addr().unwrap())]),
+        vec![source],
+        Arc::new(Names),
+    )
+    .unwrap();
+    wait("all of them", || exporter.stats().taken.flows == 5000);
+    drop(listener);
 }

@@ -43,6 +43,7 @@ fn config(sampling: u32, collectors: Vec<CollectorConfig>) -> ExporterConfig {
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
+        rate: 0,
         epoch: Epoch::default(),
         collectors,
     }

@@ -67,7 +67,7 @@ fn observation(flow: u32) -> Observation {
         destination_port: 443,
         ..Parts::default()
     };
-    (parts.input, parts.output) = (3, 4);
+    (parts.input, parts.output, parts.vlan) = (3, 4, 77);
     parts.source[12..].copy_from_slice(&source(flow).octets());
     parts.destination[12..].copy_from_slice(&[192, 0, 2, 9]);
     Observation {
@@ -103,6 +103,7 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
+        rate: 0,
         epoch: Epoch {
             wall: wall * SECOND,
             started: 0,
@@ -261,7 +262,7 @@ fn nfdump_reads_every_record() {
         };
         let wall = export(nfcapd.port, version, 1);
         nfcapd.end(rustix::process::Signal::TERM);
-        let format = "fmt:%sa,%da,%sp,%dp,%pr,%pkt,%byt,%in,%out,%ts,%te,%flg";
+        let format = "fmt:%sa,%da,%sp,%dp,%pr,%pkt,%byt,%in,%out,%ts,%te,%flg,%svln";
         let output = Command::new("nfdump")
             .env("TZ", "UTC")
             .args(["-q", "-N", "-o", format, "-R"])
@@ -296,7 +297,7 @@ fn nfdump_reads_every_record() {
                 record[9].ends_with(&seconds(5)) && record[10].ends_with(&seconds(7)),
                 "{wall} {record:?}"
             );
-            assert_eq!(record[11], "...AP...");
+            assert_eq!(record[11..], ["...AP...", "77"]);
         }
     }
 }
@@ -349,7 +350,7 @@ fn nfacctd_reads_every_record() {
         let arguments = |folder: &Path, port: u16| {
             let (file, output) = (folder.join("nfacctd.conf"), folder.join("flows.csv"));
             let text = format!(
-                "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\naggregate: src_host, dst_host, src_port, dst_port, proto, in_iface, out_iface\nprint_output: csv\nprint_output_file: {}\nprint_refresh_time: 3600\n",
+                "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\naggregate: src_host, dst_host, src_port, dst_port, proto, in_iface, out_iface, tcpflags, vlan\nprint_output: csv\nprint_output_file: {}\nprint_refresh_time: 3600\n",
                 output.display()
             );
             std::fs::write(&file, text).unwrap();
@@ -397,6 +398,8 @@ fn nfacctd_reads_every_record() {
                 ],
                 ["tcp", "3", "4", "2", &octets]
             );
+            // It ignores flags in two octets.
+            assert_eq!([of("TCP_FLAGS"), of("VLAN")], ["24", "77"]);
         }
     }
 }

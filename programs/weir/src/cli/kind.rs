@@ -196,6 +196,16 @@ pub(crate) const KINDS: &[Kind] = &[
         "how important a line of the log is: `error`, `warn`, `info`, `debug` or `trace`",
     ),
     kind(
+        "PROTOCOL",
+        Source::Nothing,
+        "an IP protocol by its name or number, as `tcp` or 6",
+    ),
+    kind(
+        "IPV4,IPV6",
+        Source::Nothing,
+        "two prefix lengths, of IPv4 and IPv6, as 24,48",
+    ),
+    kind(
         "SOURCE_IP",
         Source::Nothing,
         "the address that a packet comes from",

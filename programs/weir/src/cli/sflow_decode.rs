@@ -21,8 +21,11 @@ Examples:
   weir sflow decode -r capture.pcap -P 10 -f 192.0.2.1/6343
   weir sflow decode -p 6343 -c 192.0.2.1 -d 2055   as NetFlow version 5
 
-A datagram that is broken is told on standard error; the next one is decoded. Reading a file
-then ends with exit code 1. Passing on and converting print nothing, unless a format is asked for.";
+A datagram that is broken is reported on standard error; the next one is decoded. Reading a file
+then ends with exit code 1. Passing on and converting print nothing, unless a format is chosen.
+
+Of sflowtool's options -k and -D are always in effect; --listen ADDR:PORT stands for -4, -6, -A and -b;
+-H, -N 9, -R, -S, -v, -V and -x are not there.";
 
 /// `weir sflow decode`.
 #[derive(Debug, Args)]
@@ -31,7 +34,7 @@ then ends with exit code 1. Passing on and converting print nothing, unless a fo
     "format", "line", "columns", "grep", "compact", "pretty", "packets", "discards", "datagrams",
 ]))]
 pub(crate) struct SflowDecodeArgs {
-    /// Read a pcap or pcapng file
+    /// Read a pcap or pcapng file; `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) read: Option<PathBuf>,
     /// Listen on UDP until Ctrl-C; a port alone means all addresses [default: the port of --port]

@@ -317,7 +317,7 @@ pub(crate) struct ShowFlowArgs {
 pub(crate) enum FlowAspect {
     /// Flows that are under way
     Table(FlowTableArgs),
-    /// Flows with the most octets so far, or packets
+    /// Flows with the most octets a second, or packets, or sums of them
     Top(FlowTopArgs),
     /// Collectors: what was sent, what was not, and why
     Exporter,
@@ -337,14 +337,37 @@ pub(crate) struct FlowTableArgs {
     /// Only with this source or destination port
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
+    /// Only of this IP protocol: `tcp`, `udp`, `icmp`, `icmp6`, `sctp`, or a number
+    #[arg(long, value_name = "PROTOCOL", value_parser = ip_protocol)]
+    pub(crate) protocol: Option<u8>,
     /// At most so many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) limit: u32,
 }
 
+/// The number of an IP protocol.
+fn ip_protocol(text: &str) -> Result<u8, String> {
+    match text {
+        "icmp" => Ok(1),
+        "tcp" => Ok(6),
+        "udp" => Ok(17),
+        "icmp6" => Ok(58),
+        "sctp" => Ok(132),
+        number => number
+            .parse()
+            .map_err(|_| "tcp, udp, icmp, icmp6, sctp, or a number from 0 to 255".to_owned()),
+    }
+}
+
 /// `weir show flow top`.
 #[derive(Debug, Args)]
 pub(crate) struct FlowTopArgs {
+    /// Sums of flows that have this in common, instead of flows
+    #[arg(long, value_name = "WORD", value_enum)]
+    pub(crate) group: Option<FlowGroupWord>,
+    /// Groups of addresses are prefixes of these lengths: of IPv4 and IPv6, as `24,48`
+    #[arg(long, value_name = "IPV4,IPV6", requires = "group")]
+    pub(crate) lengths: Option<String>,
     /// What they are compared by
     #[arg(long, value_name = "WORD", value_enum, default_value_t = FlowBy::Octets)]
     pub(crate) by: FlowBy,
@@ -356,10 +379,44 @@ pub(crate) struct FlowTopArgs {
 /// What flows are compared by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlowBy {
-    /// Octets
+    /// Octets a second
     Octets,
-    /// Packets
+    /// Packets a second
     Packets,
+}
+
+/// What flows of a group have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowGroupWord {
+    /// The source address, or its prefix
+    Source,
+    /// The destination address, or its prefix
+    Destination,
+    /// Either address, or its prefix
+    Host,
+    /// The IP protocol
+    Protocol,
+    /// The interface by which they come in
+    Input,
+    /// The interface by which they leave
+    Output,
+    /// What became of them: forwarded, or why they were dropped
+    Status,
+}
+
+impl FlowGroupWord {
+    /// As the API has it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Destination => "destination",
+            Self::Host => "host",
+            Self::Protocol => "protocol",
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Status => "status",
+        }
+    }
 }
 
 /// `weir show vxlan`.

@@ -43,14 +43,14 @@ fn numbers(numbers: &Numbers) -> Value {
 }
 
 fn estimate(estimate: &Estimate) -> Value {
-    let (octets_off, with_fcs) = estimate.octets_off();
+    let (octets_off, _) = estimate.octets_off();
     json!({
         "direction": direction(estimate), "samples": estimate.samples, "estimated_packets": estimate.estimated_packets,
         "counted_packets": estimate.counted_packets, "packets_off_percent": finite(estimate.packets_off()),
         "packet_bound_percent": estimate.packet_bound, "estimated_octets": estimate.estimated_octets,
         "estimated_octets_without_fcs": estimate.estimated_octets_without_fcs, "counted_octets": estimate.counted_octets,
         "octets_off_percent": finite(octets_off), "octet_bound_percent": estimate.octet_bound,
-        "interface_counts_fcs": with_fcs, "within_bound": estimate.within(), "verdict": verdict(estimate),
+        "interface_counts_fcs": estimate.counts_fcs(), "within_bound": estimate.within(), "verdict": verdict(estimate),
         "samples_of_unknown_direction": estimate.undirected,
     })
 }
@@ -66,9 +66,10 @@ fn verdict(estimate: &Estimate) -> &'static str {
 
 /// The same for people.
 fn sentence(estimate: &Estimate) -> String {
-    match (estimate.verdict(), estimate.octets_off().1) {
-        (Verdict::Agrees, true) => "agrees, FCS counted".to_owned(),
-        (Verdict::Agrees, false) => "agrees, FCS not counted".to_owned(),
+    match (estimate.verdict(), estimate.counts_fcs()) {
+        (Verdict::Agrees, Some(true)) => "agrees, FCS counted".to_owned(),
+        (Verdict::Agrees, Some(false)) => "agrees, FCS not counted".to_owned(),
+        (Verdict::Agrees, None) => "agrees".to_owned(),
         (Verdict::Disagrees, _) => "DISAGREES".to_owned(),
         (Verdict::PartlySampled, _) => "partly sampled".to_owned(),
         (Verdict::DirectionUnknown, _) => {

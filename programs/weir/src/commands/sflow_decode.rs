@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir_flowfmt::netflow5::{Converter, Options};
-use weir_flowfmt::sflow::capture::{self, udp_payload};
+use weir_flowfmt::sflow::capture::{self, UdpReader, cut_datagram};
 use weir_flowfmt::sflow::ledger::Ledger;
 use weir_flowfmt::sflow::print::{Format, PrintError};
 use weir_flowfmt::sflow::{decode_datagram_to, version4};
@@ -59,6 +59,8 @@ struct Decoder<'a> {
     forward: Option<Destinations>,
     netflow: Option<(Converter, Destinations)>,
     ledger: Option<Ledger>,
+    /// Whether datagrams are passed on and nothing else is done with them.
+    is_forwarding_only: bool,
     broken: u64,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Decoder<'a> {
             }
         };
         let silent = forward.is_some() || netflow.is_some() || args.agents;
+        let is_forwarding_only = netflow.is_none() && !args.agents && args.format.is_none();
         let printed = printed(args, json, silent);
         let mut decoder = Decoder {
             to,
@@ -94,6 +97,7 @@ impl<'a> Decoder<'a> {
             forward,
             netflow,
             ledger: args.agents.then(Ledger::new),
+            is_forwarding_only,
             broken: 0,
         };
         if let Printed::Packets(_) = decoder.printed {
@@ -105,10 +109,15 @@ impl<'a> Decoder<'a> {
     /// All datagrams of a file; `times` as fast as they were captured, or as fast as it goes.
     fn file(&mut self, path: &Path, port: u16, times: Option<f64>) -> Result<(), Failure> {
         let name = path.display();
-        let reader =
-            Reader::open(path).map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
+        let opened = if path == Path::new("-") {
+            Reader::new(io::stdin())
+        } else {
+            Reader::open(path)
+        };
+        let reader = opened.map_err(|error| Failure::said(format_args!("{name}: {error}")))?;
         let (mut number, mut datagrams) = (0_u64, 0_u64);
         let mut pace = times.map(Pace::new);
+        let (mut udp, mut last) = (UdpReader::new(), 0);
         for captured in reader {
             number += 1;
             let frame = match captured {
@@ -118,7 +127,9 @@ impl<'a> Decoder<'a> {
                     continue;
                 }
             };
-            let Some(found) = udp_payload(frame.linktype, &frame.data)
+            last = frame.timestamp_ns;
+            let Some(found) = udp
+                .read(number, frame.linktype, &frame.data)
                 .filter(|found| found.destination.port() == port)
             else {
                 continue;
@@ -137,6 +148,22 @@ impl<'a> Decoder<'a> {
                     datagram,
                 )?;
             }
+        }
+        let (cut, lost) = udp.finish();
+        for (number, octets, ends) in cut {
+            let found = cut_datagram(&octets, ends);
+            let Some(found) = found.filter(|found| found.destination.port() == port) else {
+                continue;
+            };
+            datagrams += 1;
+            let why = "not all fragments of its datagram are there";
+            self.tell(format_args!("{name}: frame {number}"), &why)?;
+            self.datagram(number, found.source, found.destination, last, found.payload)?;
+        }
+        if lost > 0 {
+            say(format_args!(
+                "{name}: of {lost} UDP datagrams there are only some fragments"
+            ));
         }
         if datagrams == 0 && self.broken == 0 {
             say(format_args!(
@@ -184,7 +211,11 @@ impl<'a> Decoder<'a> {
             forward.send(bytes);
         }
         let printed = match &mut self.printed {
-            Printed::Nothing => Ok(()),
+            Printed::Nothing if self.is_forwarding_only => Ok(()),
+            // What is wrong with a datagram is reported in any case.
+            Printed::Nothing => {
+                decode_datagram_to(&mut io::sink(), Format::Text, from.ip(), time, bytes)
+            }
             Printed::Form(format) => {
                 decode_datagram_to(&mut self.to, *format, from.ip(), time, bytes)
             }

@@ -1,7 +1,6 @@
 //! The flow meter: what it counts, where its records go, and flows that are under way.
 
 use weir_api::{FlowEntry, FlowLoad, FlowWorker, Flows, Ipfix, IpfixCollector};
-use weir_flowfmt::ipfix::forwarding_status_name;
 
 use super::{Cell, Column, Screen, Style, Table, harmless};
 
@@ -147,7 +146,7 @@ pub(crate) fn exporter(reply: &Ipfix, screen: &Screen) -> String {
         Column::number("Sent"),
         Column::number("Not sent"),
         Column::number("Left out"),
-        Column::number("Queued"),
+        Column::number("Queued B"),
         Column::number("Errors"),
     ]);
     for it in &reply.collectors {
@@ -209,16 +208,20 @@ pub(crate) fn templates(reply: &Ipfix, _screen: &Screen) -> String {
 }
 
 /// `show flow table` and `show flow top`.
+///
+/// Addresses and remarks (why packets were dropped) are never shortened. On a narrow screen columns that say less are left out.
 pub(crate) fn flows(reply: &Flows, screen: &Screen) -> String {
     let mut table = Table::new([
-        Column::long("Source"),
-        Column::long("Destination"),
+        Column::text("Source"),
+        Column::text("Destination"),
         Column::text("Proto"),
-        Column::text("In"),
-        Column::text("Out"),
-        Column::number("Packets"),
-        Column::number("Octets"),
-        Column::number("Seconds"),
+        Column::text("In").spare(2),
+        Column::text("Out").spare(1),
+        Column::number("Bit/s"),
+        Column::number("Packets/s").spare(3),
+        Column::number("Packets").spare(4),
+        Column::number("Octets").spare(5),
+        Column::number("Seconds").spare(6),
         Column::text("Remarks"),
     ]);
     for flow in &reply.flows {
@@ -226,11 +229,17 @@ pub(crate) fn flows(reply: &Flows, screen: &Screen) -> String {
         let name =
             |name: &Option<String>| Cell::from(name.clone().unwrap_or_else(|| "-".to_owned()));
         table.row([
-            Cell::from(end(&flow.source, flow.source_port, flow)),
-            Cell::from(end(&flow.destination, flow.destination_port, flow)),
+            Cell::from(end(flow.source.as_deref(), flow.source_port, flow)),
+            Cell::from(end(
+                flow.destination.as_deref(),
+                flow.destination_port,
+                flow,
+            )),
             Cell::from(protocol(flow)),
             name(&flow.input),
             name(&flow.output),
+            Cell::from(scaled(flow.octets_per_second.saturating_mul(8))),
+            Cell::from(scaled(flow.packets_per_second)),
             flow.packets.into(),
             flow.octets.into(),
             Cell::from(format!("{seconds:.3}")),
@@ -245,7 +254,54 @@ pub(crate) fn flows(reply: &Flows, screen: &Screen) -> String {
     text
 }
 
-fn end(address: &str, port: Option<u16>, flow: &FlowEntry) -> String {
+/// `show flow top --group`.
+pub(crate) fn groups(reply: &Flows, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::text("Group"),
+        Column::number("Flows"),
+        Column::number("Bit/s"),
+        Column::number("Packets/s"),
+        Column::number("Packets").spare(1),
+        Column::number("Octets").spare(2),
+    ]);
+    for group in &reply.groups {
+        table.row([
+            Cell::from(group.group.clone().unwrap_or_else(|| "-".to_owned())),
+            group.flows.into(),
+            Cell::from(scaled(group.octets_per_second.saturating_mul(8))),
+            Cell::from(scaled(group.packets_per_second)),
+            group.packets.into(),
+            group.octets.into(),
+        ]);
+    }
+    table.draw(screen) + &format!("\n{} flows\n", reply.matched)
+}
+
+/// Three or four digits and a decimal prefix: `950`, `1.23k`, `45.6M`, `7890G`.
+fn scaled(number: u64) -> String {
+    const PREFIXES: [&str; 4] = ["k", "M", "G", "T"];
+    if number < 1000 {
+        return number.to_string();
+    }
+    let (mut value, mut prefix) = (number as f64 / 1e3, 0);
+    while value >= 999.5 && prefix + 1 < PREFIXES.len() {
+        (value, prefix) = (value / 1e3, prefix + 1);
+    }
+    let digits = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!(
+        "{value:.digits$}{}",
+        PREFIXES.get(prefix).copied().unwrap_or_default()
+    )
+}
+
+fn end(address: Option<&str>, port: Option<u16>, flow: &FlowEntry) -> String {
+    let Some(address) = address else {
+        return port.map_or_else(|| "-".to_owned(), |port| format!("-:{port}"));
+    };
     let has_ports = !matches!(flow.protocol, None | Some(1 | 58));
     match port.filter(|_| has_ports) {
         Some(port) if address.contains(':') => format!("[{}]:{port}", harmless(address)),
@@ -268,9 +324,8 @@ fn protocol(flow: &FlowEntry) -> String {
 
 fn remarks(flow: &FlowEntry) -> String {
     let mut remarks = Vec::new();
-    match flow.forwarding_status {
-        64..128 => {}
-        status => remarks.push(forwarding_status_name(status).to_owned()),
+    if !matches!(flow.forwarding_status, 64..128) {
+        remarks.push(harmless(&flow.forwarding_status_name));
     }
     if flow.direction == weir_api::SflowDirection::Tx {
         remarks.push("leaving".to_owned());

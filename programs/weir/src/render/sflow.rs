@@ -29,7 +29,7 @@ pub(crate) fn sflow(reply: &Sflow, screen: &Screen) -> String {
     );
     if reply.settings.drop_limit > 0 {
         text += &format!(
-            "discards          {} told, {} beyond the limit\n",
+            "discards          {} reported, {} beyond the limit\n",
             reply.discards_sent, reply.discards_dropped
         );
     }
@@ -60,7 +60,7 @@ pub(crate) fn interfaces(interfaces: &[SflowInterface], screen: &Screen) -> Stri
     let mut table = Table::new([
         Column::long("Interface"),
         Column::number("Idx"),
-        Column::number("Told as"),
+        Column::number("Reported as"),
         Column::number("Rate"),
         Column::text("Direction"),
         Column::number("Header"),
@@ -74,7 +74,7 @@ pub(crate) fn interfaces(interfaces: &[SflowInterface], screen: &Screen) -> Stri
         table.row([
             Cell::from(&interface.interface),
             interface.index.into(),
-            interface.told_index.into(),
+            interface.reported_index.into(),
             interface.sampling_rate.into(),
             interface.direction.to_string().into(),
             interface.header_bytes.into(),
@@ -142,7 +142,9 @@ pub(crate) fn collectors(collectors: &[SflowCollector], screen: &Screen) -> Stri
     table.draw(screen)
 }
 
-/// `show sflow drops`: what was dropped, as the standard names it, and how many of each kind were told.
+/// `show sflow drops`: what was dropped, as the standard names it, and how many of each kind were reported.
+///
+/// Where the standard has several names for a reason, the names are those by which packets were reported.
 pub(crate) fn drops(drops: &[SflowDrop], screen: &Screen) -> String {
     let mut table = Table::new([
         Column::long("Interface"),
@@ -151,17 +153,24 @@ pub(crate) fn drops(drops: &[SflowDrop], screen: &Screen) -> String {
         Column::number("Code"),
         Column::text("Standard"),
         Column::number("Dropped"),
-        Column::number("Told"),
+        Column::number("Reported"),
     ]);
     for drop in drops {
+        let (codes, standards): (Vec<_>, Vec<_>) = match drop.reported_as.as_slice() {
+            [] => (vec![drop.code.to_string()], vec![drop.standard.clone()]),
+            several => several
+                .iter()
+                .map(|it| (it.code.to_string(), it.standard.clone()))
+                .unzip(),
+        };
         table.row([
             Cell::from(drop.interface.clone().unwrap_or_else(|| "-".to_owned())),
             drop.node.clone().into(),
             drop.reason.clone().into(),
-            drop.code.into(),
-            drop.standard.clone().into(),
+            codes.join(",").into(),
+            standards.join(",").into(),
             drop.dropped.into(),
-            drop.told.into(),
+            drop.reported.into(),
         ]);
     }
     table.draw(screen)

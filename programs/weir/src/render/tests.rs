@@ -820,23 +820,73 @@ wan        192.0.2.9  -    incomplete  0.5 s
 fn flows_tell_ends_and_fates() {
     let flow = |text: &str| serde_json::from_str::<weir_api::FlowEntry>(text).unwrap();
     let tcp = r#"{"worker": 0, "records": "router", "direction": "rx", "source": "192.0.2.1", "destination": "198.51.100.2", "protocol": 6,
-        "source_port": 49152, "destination_port": 443, "input": "wan", "output": "lan", "forwarding_status": 64, "next_hop": "10.0.0.2",
-        "packets": 3, "octets": 300, "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:22.500Z", "tcp_flags": 27}"#;
+        "source_port": 49152, "destination_port": 443, "input": "wan", "output": "lan", "forwarding_status": 64, "forwarding_status_name": "forwarded",
+        "next_hop": "10.0.0.2", "packets": 3, "octets": 300, "packets_per_second": 1, "octets_per_second": 1534, "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:22.500Z", "tcp_flags": 27}"#;
     let ping = r#"{"worker": 0, "records": "router", "direction": "tx", "source": "2001:db8::1", "destination": "2001:db8::2", "protocol": 58,
-        "destination_port": 32768, "input": "wan", "forwarding_status": 131, "vlan": 100, "customer_vlan": 7, "packets": 1, "octets": 64,
+        "destination_port": 32768, "input": "wan", "forwarding_status": 131, "forwarding_status_name": "dropped: unroutable", "vlan": 100, "customer_vlan": 7,
+        "packets": 1, "octets": 64, "packets_per_second": 1, "octets_per_second": 64,
+        "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:20.000Z", "tcp_flags": 0}"#;
+    // A record set without addresses and protocol.
+    let class = r#"{"worker": 0, "records": "class", "direction": "rx", "forwarding_status": 64, "forwarding_status_name": "forwarded",
+        "packets": 1, "octets": 64, "packets_per_second": 1250000, "octets_per_second": 125000000,
         "start": "2023-11-14T22:13:20.000Z", "end": "2023-11-14T22:13:20.000Z", "tcp_flags": 0}"#;
     let reply = weir_api::Flows {
-        flows: vec![flow(tcp), flow(ping)],
+        flows: vec![flow(tcp), flow(ping), flow(class)],
+        groups: Vec::new(),
         matched: 9,
     };
     let expected = "\
-Source           Destination       Proto  In   Out  Packets  Octets  Seconds  Remarks
-192.0.2.1:49152  198.51.100.2:443  tcp    wan  lan        3     300    2.500  via 10.0.0.2
-2001:db8::1      2001:db8::2       icmp6  wan  -          1      64    0.000  dropped: unroutable, leaving, vlan 100.7
+Source           Destination       Proto  In   Out  Bit/s  Packets/s  Packets  Octets  Seconds  Remarks
+192.0.2.1:49152  198.51.100.2:443  tcp    wan  lan  12.3k          1        3     300    2.500  via 10.0.0.2
+2001:db8::1      2001:db8::2       icmp6  wan  -      512          1        1      64    0.000  dropped: unroutable, leaving, vlan 100.7
+-                -                 -      -    -    1.00G      1.25M        1      64    0.000
 
-2 of 9 flows
+3 of 9 flows
 ";
     assert_eq!(super::flow::flows(&reply, &PIPE), expected);
+    // On a narrow screen neither addresses nor reasons are shortened.
+    let narrow = Screen {
+        width: Some(80),
+        ..PIPE
+    };
+    let text = super::flow::flows(&reply, &narrow);
+    assert!(
+        text.contains("192.0.2.1:49152  198.51.100.2:443") && !text.contains('…'),
+        "{text}"
+    );
+    assert!(
+        text.contains("dropped: unroutable, leaving, vlan 100.7"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("Seconds") && text.contains("Bit/s"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sums_of_flows() {
+    let group = |group: Option<&str>, octets_per_second: u64| weir_api::FlowGroup {
+        group: group.map(str::to_owned),
+        flows: 2,
+        packets: 30,
+        octets: 4000,
+        packets_per_second: octets_per_second / 100,
+        octets_per_second,
+    };
+    let reply = weir_api::Flows {
+        flows: Vec::new(),
+        groups: vec![group(Some("192.0.2.0/24"), 1_250_000), group(None, 12)],
+        matched: 4,
+    };
+    let expected = "\
+Group         Flows  Bit/s  Packets/s  Packets  Octets
+192.0.2.0/24      2  10.0M      12.5k       30    4000
+-                 2     96          0       30    4000
+
+4 flows
+";
+    assert_eq!(super::flow::groups(&reply, &PIPE), expected);
 }
 
 #[test]

@@ -425,15 +425,16 @@ pub(crate) fn protocol(flow: &FlowRate) -> String {
 
 /// The source: `192.0.2.1:443`, `[2001:db8::1]:443`, or the address alone.
 pub(crate) fn source(flow: &FlowEntry) -> String {
-    endpoint(flow, &flow.source, flow.source_port)
+    endpoint(flow, flow.source.as_deref(), flow.source_port)
 }
 
 /// The destination, in the same form.
 pub(crate) fn destination(flow: &FlowEntry) -> String {
-    endpoint(flow, &flow.destination, flow.destination_port)
+    endpoint(flow, flow.destination.as_deref(), flow.destination_port)
 }
 
-fn endpoint(flow: &FlowEntry, address: &str, port: Option<u16>) -> String {
+fn endpoint(flow: &FlowEntry, address: Option<&str>, port: Option<u16>) -> String {
+    let address = address.unwrap_or("-");
     // ICMP and ICMPv6 have a type and a code in the place of the destination port.
     let port = port.filter(|_| !matches!(flow.protocol, Some(1 | 58)));
     match port {

@@ -50,7 +50,10 @@ pub(crate) fn packet_of(flow: &FlowEntry) -> Option<WhyRequest> {
         1 | 58 => WhyProtocol::Icmp,
         _ => return None,
     };
-    let request = WhyRequest::new(flow.source.parse().ok()?, flow.destination.parse().ok()?);
+    let request = WhyRequest::new(
+        flow.source.as_ref()?.parse().ok()?,
+        flow.destination.as_ref()?.parse().ok()?,
+    );
     Some(WhyRequest {
         protocol,
         source_port: flow.source_port.unwrap_or_default(),
@@ -121,7 +124,8 @@ impl Source for RemoteSource {
     }
 
     fn lookup(&mut self, flow: &FlowEntry) -> Result<Lookup, String> {
-        let Ok(destination) = flow.destination.parse::<IpAddr>() else {
+        let destination = flow.destination.as_deref();
+        let Some(Ok(destination)) = destination.map(str::parse::<IpAddr>) else {
             return Ok(Lookup::default());
         };
         let said = |error: ClientError| error.to_string();

@@ -336,8 +336,8 @@ impl State {
 type FlowKey<'a> = (
     u32,
     bool,
-    &'a str,
-    &'a str,
+    Option<&'a str>,
+    Option<&'a str>,
     Option<u8>,
     Option<u16>,
     Option<u16>,
@@ -348,8 +348,8 @@ fn flow_key(flow: &FlowEntry) -> FlowKey<'_> {
     (
         flow.worker,
         flow.direction == weir_api::SflowDirection::Tx,
-        &flow.source,
-        &flow.destination,
+        flow.source.as_deref(),
+        flow.destination.as_deref(),
         flow.protocol,
         flow.source_port,
         flow.destination_port,

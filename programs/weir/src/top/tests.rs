@@ -28,8 +28,9 @@ fn reading(began: Instant, seconds: u64) -> Reading {
         json!({"worker": 0, "records": "router", "direction": "rx", "source": source,
                "destination": "10.2.0.2", "protocol": 17, "source_port": 5000,
                "destination_port": 53, "input": "xe0", "output": "xe1",
-               "forwarding_status": status, "packets": packets * seconds,
-               "octets": octets * seconds, "start": "2026-01-01T00:00:00Z",
+               "forwarding_status": status, "forwarding_status_name": "forwarded",
+               "packets": packets * seconds, "octets": octets * seconds,
+               "packets_per_second": packets, "octets_per_second": octets, "start": "2026-01-01T00:00:00Z",
                "end": "2026-01-01T00:00:01Z", "tcp_flags": 0})
     };
     fn read<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
@@ -144,7 +145,7 @@ fn keys_move_sort_pause_and_quit() {
     let Action::Lookup(flow) = press(&mut state, key(KeyCode::Enter)) else {
         panic!("Enter asks for a look-up");
     };
-    assert_eq!(flow.flow.source, "10.1.0.2");
+    assert_eq!(flow.flow.source.as_deref(), Some("10.1.0.2"));
     state.detail = Some((*flow, Ok(Lookup::default())));
     assert!(picture(&state, 80, 24).contains("no route covers the destination"));
     press(&mut state, key(KeyCode::Esc));

@@ -8,7 +8,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::endpoints::Request;
-use crate::{ApiError, ErrorCode, EventLevel, Family, FlowMeasure, FlowQuery, Topic};
+use crate::{
+    ApiError, ErrorCode, EventLevel, Family, FlowGroupBy, FlowGrouping, FlowMeasure, FlowQuery,
+    Topic,
+};
 
 /// A key of a query, or a part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,14 +196,37 @@ pub(super) const FLOWS: &[Parameter] = &[
         (0, 65_535),
         None,
     ),
+    number(
+        "protocol",
+        "Only flows of this IP protocol.",
+        (0, 255),
+        None,
+    ),
     Parameter {
         name: "top",
-        sentence: "Those with the most of it first.",
+        sentence: "Those with the most of it a second first.",
         kind: ParameterKind::Words(&["octets", "packets"]),
     },
+    Parameter {
+        name: "group",
+        sentence: "Sums of the flows that have this in common, instead of flows.",
+        kind: ParameterKind::Words(&[
+            "source",
+            "destination",
+            "host",
+            "protocol",
+            "input",
+            "output",
+            "status",
+        ]),
+    },
+    text(
+        "lengths",
+        "Groups of addresses are groups of prefixes: their lengths of IPv4 and IPv6, as `24,48`.",
+    ),
     number(
         "limit",
-        "The most flows of the answer.",
+        "The most flows or groups of the answer.",
         (1, MOST_FLOWS),
         Some(FLOWS_USUAL),
     ),
@@ -280,8 +306,18 @@ pub(super) struct FlowsQuery {
     prefix: Option<String>,
     pub(super) interface: Option<String>,
     port: Option<u16>,
+    protocol: Option<u8>,
     top: Option<FlowMeasure>,
+    group: Option<FlowGroupBy>,
+    lengths: Option<String>,
     limit: Option<u32>,
+}
+
+/// `24,48`: bits of IPv4 and IPv6 addresses that count.
+fn prefix_lengths(text: &str) -> Option<(u8, u8)> {
+    let (four, six) = text.split_once(',')?;
+    let (four, six) = (four.parse().ok()?, six.parse().ok()?);
+    (four <= 32 && six <= 128).then_some((four, six))
 }
 
 impl FlowsQuery {
@@ -318,7 +354,16 @@ impl FlowsQuery {
             };
             prefix(text).ok_or_else(wrong)
         });
+        let lengths = match &self.lengths {
+            None => (32, 128),
+            Some(text) => prefix_lengths(text).ok_or_else(|| {
+                let message = format!("`{text}` are no lengths of prefixes");
+                ApiError::new(ErrorCode::BadRequest, message, "as 24,48: IPv4, IPv6")
+            })?,
+        };
         Ok(FlowQuery {
+            protocol: self.protocol,
+            group: self.group.map(|by| FlowGrouping { by, lengths }),
             prefix: read.transpose()?,
             interface: self.interface,
             port: self.port,

@@ -558,19 +558,19 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     counter(
-        "weir_sflow_discards_told_packets",
+        "weir_sflow_discards_reported_packets",
         "packets",
         &[],
-        "Discarded packets that were told.",
+        "Discarded packets that were reported.",
         |all, out| {
             out.put([], all.sflow.discards_sent);
         },
     ),
     counter(
-        "weir_sflow_discards_untold_packets",
+        "weir_sflow_discards_unreported_packets",
         "packets",
         &[],
-        "Discarded packets beyond the limit of what is told.",
+        "Discarded packets beyond the limit of notifications.",
         |all, out| {
             out.put([], all.sflow.discards_dropped);
         },
@@ -995,10 +995,10 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     counter(
-        "weir_sflow_drops_told_packets",
+        "weir_sflow_drops_reported_packets",
         "packets",
         OF_DROP,
-        "Discarded packets that were told, by reason.",
+        "Discarded packets that were reported, by reason.",
         |all, out| {
             let kinds = all.sflow.drops.iter();
             kinds.for_each(|it| {
@@ -1009,7 +1009,7 @@ pub const METRICS: &[Metric] = &[
                         &it.reason,
                         &it.standard,
                     ],
-                    it.told,
+                    it.reported,
                 )
             });
         },

@@ -172,8 +172,8 @@ pub(crate) fn flows() -> Flows {
         worker: 0,
         records: "router".into(),
         direction: SflowDirection::Rx,
-        source: "192.0.2.1".into(),
-        destination: "198.51.100.2".into(),
+        source: Some("192.0.2.1".into()),
+        destination: Some("198.51.100.2".into()),
         ethertype: None,
         protocol: Some(6),
         source_port: Some(49_152),
@@ -181,6 +181,7 @@ pub(crate) fn flows() -> Flows {
         input: Some("wan".into()),
         output: None,
         forwarding_status: 131,
+        forwarding_status_name: "dropped: unroutable".into(),
         next_hop: None,
         bgp_next_hop: None,
         vlan: Some(100),
@@ -189,12 +190,15 @@ pub(crate) fn flows() -> Flows {
         traffic_class: None,
         packets: 3,
         octets: 300,
+        packets_per_second: 1,
+        octets_per_second: 120,
         start: Timestamp::from_unix_ms(1_700_000_000_000),
         end: Timestamp::from_unix_ms(1_700_000_002_500),
         tcp_flags: 0x1b,
     };
     Flows {
         flows: vec![flow],
+        groups: Vec::new(),
         matched: 1,
     }
 }
@@ -253,7 +257,7 @@ pub(crate) fn sflow() -> Sflow {
         interfaces: vec![SflowInterface {
             interface: "wan".to_owned(),
             index: 1,
-            told_index: 7,
+            reported_index: 7,
             sampling_rate: 1000,
             direction: SflowDirection::Rx,
             header_bytes: 128,
@@ -275,7 +279,8 @@ pub(crate) fn sflow() -> Sflow {
             code: 0,
             standard: "net_unreachable".to_owned(),
             dropped: 7,
-            told: 3,
+            reported: 3,
+            reported_as: Vec::new(),
         }],
         samples_sent: 9,
         samples_lost: 0,

@@ -254,6 +254,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("ipfix.domain", Whole(1, u32::MAX as u64), "1", "7", "The observation domain: one for the whole router."),
     key("ipfix.template-interval", Whole(1, 3600), "30", "60", "Seconds after which templates and options are sent again."),
     key("ipfix.biflow", Truth, "false", "true", "Whether both directions of a conversation become one record (RFC 5103) for collectors of IPFIX."),
+    key("ipfix.rate", Whole(0, u32::MAX as u64), "100000", "20000", "Records a second that are sent at most while a collector is reached over UDP, so that its receive buffer does not overflow when many flows end at once; 0 = no limit. The others wait in the flow table."),
     key("ipfix.records", Named(Names::RecordSet), "{}", "{mine: {elements: [5-tuple, forwardingStatus]}}", "Record sets by name, beside those that are always there: `5-tuple`, `l2` (MAC addresses, type, VLAN: frames only), `router` (all that a router knows of an IP flow) and `mpls`."),
     key("ipfix.records.*", Section, "", "{elements: [5-tuple, forwardingStatus]}", "One record set."),
     key("ipfix.records.*.elements", List(1, 64), REQUIRED, "[5-tuple, forwardingStatus]", "What its records have; it tells flows apart as well."),

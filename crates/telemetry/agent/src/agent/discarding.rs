@@ -2,13 +2,13 @@
 //!
 //! One notifier for the whole router, as other agents have it (data source 0:0), with one sequence. They travel in
 //! datagrams of their own, since some collectors lose what follows one in a datagram. `drops` says how many
-//! discarded packets were not told up to then: those that the workers kept to themselves, and those
+//! discarded packets were not reported up to then: those that the workers kept to themselves, and those
 //! that found the limit over all exhausted here. So it never goes back, however many are on their way.
 //!
 //! What is shown to people counts from the other end: all that the router counted as dropped since it began to tell, less
-//! those that were told, so that both together are exact however low the limit is.
+//! those that were reported, so that both together are exact however low the limit is.
 //!
-//! What a driver lost before anybody saw it has no packet to show; it is told as a notification without a header, once
+//! What a driver lost before anybody saw it has no packet to show; it is reported as a notification without a header, once
 //! a look, and counts in full.
 
 use std::collections::BTreeMap;
@@ -36,20 +36,20 @@ pub(super) struct Discarding {
     sources: Vec<DiscardSource>,
     shares: Shares,
     started: Instant,
-    /// Packets dropped, and told, when this began; `None` while nothing is told.
+    /// Packets dropped, and reported, when this began; `None` while nothing is reported.
     before: Option<(u64, u64)>,
-    /// Discards that were not told while something was told earlier.
-    not_told_before: u64,
-    /// Discards that found the limit exhausted here, and missed frames that nobody was told of.
+    /// Discards that were not reported while something was reported earlier.
+    unreported_before: u64,
+    /// Discards that found the limit exhausted here, and missed frames that nobody was reported of.
     kept: u64,
     /// Frames missed by each interface as of the last look.
     missed: BTreeMap<u32, u64>,
-    /// Missed frames since the first was told.
+    /// Missed frames since the first was reported.
     missed_in_all: u64,
     sequence: u32,
     sent: u64,
-    /// By interface, node and reason.
-    told: BTreeMap<(u32, &'static str, &'static str), u64>,
+    /// By interface, node, reason and code.
+    reported: BTreeMap<(u32, &'static str, &'static str, u32), u64>,
 }
 
 impl Discarding {
@@ -59,13 +59,13 @@ impl Discarding {
             shares: Shares::default(),
             started: now,
             before: None,
-            not_told_before: 0,
+            unreported_before: 0,
             kept: 0,
             missed: BTreeMap::new(),
             missed_in_all: 0,
             sequence: 0,
             sent: 0,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Discarding {
                     self.kept += 1;
                 }
             }
-            self.not_told_before = self.not_told(reports);
+            self.unreported_before = self.unreported(reports);
             self.before = None;
             return false;
         }
@@ -100,7 +100,7 @@ impl Discarding {
         let mut found = false;
         for at in 0..sources.len() {
             for _ in 0..BURST {
-                let untold = untold(&sources);
+                let suppressed = suppressed(&sources);
                 let Some(source) = sources.get_mut(at) else {
                     break;
                 };
@@ -108,7 +108,7 @@ impl Discarding {
                     let takes = self
                         .shares
                         .takes(discard.reason, discard.interface, limit, clock);
-                    if !takes || !self.tell(discard, untold, reports, numbering, now) {
+                    if !takes || !self.tell(discard, suppressed, reports, numbering, now) {
                         self.kept += 1;
                     }
                 });
@@ -133,38 +133,50 @@ impl Discarding {
         self.missed_in_all = 0;
     }
 
-    /// Discarded packets that were not told.
-    pub(super) fn not_told(&self, reports: &dyn Reports) -> u64 {
+    /// Discarded packets that were not reported.
+    pub(super) fn unreported(&self, reports: &dyn Reports) -> u64 {
         let Some((dropped, sent)) = self.before else {
-            return self.not_told_before;
+            return self.unreported_before;
         };
         let lost = reports.dropped().saturating_sub(dropped) + self.missed_in_all;
-        self.not_told_before + lost.saturating_sub(self.sent - sent)
+        self.unreported_before + lost.saturating_sub(self.sent - sent)
     }
 
-    /// What was told, by interface, node and reason.
+    /// What was reported, by interface, node and reason.
     pub(super) fn by_kind(&self) -> Vec<DiscardStats> {
-        self.told
+        self.reported
             .iter()
-            .map(|(&(ifindex, node, reason), &told)| DiscardStats {
+            .map(|(&(ifindex, node, reason, code), &reported)| DiscardStats {
                 ifindex,
                 node,
                 reason,
-                told,
+                code,
+                reported,
             })
             .collect()
     }
 
-    /// Packets that were told.
-    pub(super) fn told(&self) -> u64 {
+    /// An interface was made: its drops are counted from 0 on. What an earlier one of its number dropped is counted for none.
+    pub(super) fn interface_made(&mut self, ifindex: u32) {
+        let earlier: Vec<_> = self
+            .reported
+            .extract_if((ifindex, "", "", 0).., |kind, _| kind.0 == ifindex)
+            .collect();
+        for ((_, node, reason, code), count) in earlier {
+            *self.reported.entry((0, node, reason, code)).or_default() += count;
+        }
+    }
+
+    /// Packets that were reported.
+    pub(super) fn reported(&self) -> u64 {
         self.sent
     }
 
-    /// Tells of a discard, before which so many were kept by the workers. Returns whether it was told.
+    /// Reports a discard, before which the workers suppressed so many. Returns whether it was reported.
     fn tell(
         &mut self,
         discard: &Discard,
-        untold: u64,
+        suppressed: u64,
         reports: &dyn Reports,
         numbering: &mut SampleNumbering,
         now: Instant,
@@ -201,21 +213,21 @@ impl Discarding {
         let input = if discard.originated {
             Port::INTERNAL.value
         } else {
-            numbering.indices.told(input)
+            numbering.indices.reported(input)
         };
         let output = match egress(node, discard) {
-            Some(interface) => numbering.indices.told(interface),
+            Some(interface) => numbering.indices.reported(interface),
             None => 0,
         };
         let ports = (input, output);
-        let told = self.send(ports, code.into(), records, untold, numbering, now);
-        if told {
+        let reported = self.send(ports, code.into(), records, suppressed, numbering, now);
+        if reported {
             *self
-                .told
-                .entry((discard.interface, node, reason))
+                .reported
+                .entry((discard.interface, node, reason, code.into()))
                 .or_default() += 1;
         }
-        told
+        reported
     }
 
     fn send(
@@ -223,7 +235,7 @@ impl Discarding {
         (input, output): (u32, u32),
         reason: u32,
         records: &[FlowRecord<'_>],
-        untold: u64,
+        suppressed: u64,
         numbering: &mut SampleNumbering,
         now: Instant,
     ) -> bool {
@@ -231,7 +243,7 @@ impl Discarding {
             sequence: self.sequence.wrapping_add(1),
             source: Source { class: 0, index: 0 },
             // The field has 32 bits and wraps.
-            drops: self.kept.wrapping_add(untold) as u32,
+            drops: self.kept.wrapping_add(suppressed) as u32,
             input,
             output,
             reason,
@@ -270,11 +282,11 @@ impl Discarding {
             self.missed_in_all += more;
             // One notification is for all of them.
             self.kept += more - 1;
-            let told = self
+            let reported = self
                 .shares
                 .takes(DropReason::NoBuffer, report.ifindex, limit, clock)
                 && self.tell_missed(report.ifindex, numbering, now);
-            self.kept += u64::from(!told);
+            self.kept += u64::from(!reported);
         }
     }
 
@@ -293,28 +305,31 @@ impl Discarding {
             length: 0,
             data: &[],
         });
-        let untold = untold(&self.sources);
+        let suppressed = suppressed(&self.sources);
         let records = [FlowRecord::Trap { group, trap }];
-        let told = self.send(
-            (numbering.indices.told(interface), 0),
+        let reported = self.send(
+            (numbering.indices.reported(interface), 0),
             NO_BUFFER_SPACE.into(),
             &records,
-            untold,
+            suppressed,
             numbering,
             now,
         );
-        if told {
-            *self.told.entry((interface, group, trap)).or_default() += 1;
+        if reported {
+            *self
+                .reported
+                .entry((interface, group, trap, NO_BUFFER_SPACE.into()))
+                .or_default() += 1;
         }
-        told
+        reported
     }
 }
 
 /// Discards that the workers kept to themselves.
-fn untold(sources: &[DiscardSource]) -> u64 {
+fn suppressed(sources: &[DiscardSource]) -> u64 {
     sources
         .iter()
-        .fold(0, |sum, source| sum.wrapping_add(source.untold.get()))
+        .fold(0, |sum, source| sum.wrapping_add(source.suppressed.get()))
 }
 
 /// The packet's first bytes. One that the router made and that still waited for its neighbour's address has no Ethernet
@@ -377,11 +392,8 @@ mod tests {
 
     #[test]
     fn the_output_is_reported_where_it_is_known() {
-        let discard = Discard {
-            interface: 3,
-            word: 7,
-            ..Discard::default()
-        };
+        let mut discard = Discard::default();
+        (discard.interface, discard.word) = (3, 7);
         assert_eq!(
             ["acl-output", "port-tx", "ip4-input"].map(|node| egress(node, &discard)),
             [Some(7), Some(7), None]
@@ -412,17 +424,42 @@ mod tests {
         };
         discarding.drain(100, &counts, &mut numbering, now);
         (0..3).for_each(|_| miss(&mut discarding, &mut numbering));
-        // The first look has nothing to compare with; of the four missed each time one is told.
-        assert_eq!((discarding.told(), discarding.not_told(&counts)), (2, 6));
+        // The first look has nothing to compare with; of the four missed each time one is reported.
+        assert_eq!(
+            (discarding.reported(), discarding.unreported(&counts)),
+            (2, 6)
+        );
         discarding.drain(0, &counts, &mut numbering, now);
         counts.0.store(5, Ordering::Relaxed);
         assert_eq!(
-            discarding.not_told(&counts),
+            discarding.unreported(&counts),
             6,
-            "nothing is counted while nothing is told"
+            "nothing is counted while nothing is reported"
         );
         discarding.drain(100, &counts, &mut numbering, now);
         counts.0.store(12, Ordering::Relaxed);
-        assert_eq!(discarding.not_told(&counts), 13);
+        assert_eq!(discarding.unreported(&counts), 13);
+    }
+
+    /// The drops of an interface that is made anew are counted from 0; what was reported of the earlier one is of none.
+    #[test]
+    fn an_interface_made_anew_begins_its_reported_drops_again() {
+        let mut discarding = Discarding::new(Instant::now());
+        for (interface, count) in [(0, 1), (3, 10), (4, 100)] {
+            discarding
+                .reported
+                .insert((interface, "ip4-lookup", "no-route", 0), count);
+        }
+        let counts = |discarding: &Discarding| {
+            discarding
+                .by_kind()
+                .iter()
+                .map(|it| (it.ifindex, it.reported))
+                .collect::<Vec<_>>()
+        };
+        discarding.interface_made(5);
+        assert_eq!(counts(&discarding), [(0, 1), (3, 10), (4, 100)]);
+        discarding.interface_made(3);
+        assert_eq!(counts(&discarding), [(0, 11), (4, 100)]);
     }
 }

@@ -494,7 +494,7 @@ fn adaptors(interfaces: &[InterfaceReport], indices: &Indices) -> Option<Record>
     let structure = records::counter_record(DataFormat::standard(2001))?;
     let with_mac: Vec<(u32, [u8; 6])> = interfaces
         .iter()
-        .filter_map(|it| Some((indices.told(it.ifindex), it.mac?)))
+        .filter_map(|it| Some((indices.reported(it.ifindex), it.mac?)))
         .take(MOST_ADAPTORS)
         .collect();
     if with_mac.is_empty() {

@@ -1,7 +1,7 @@
-//! By which numbers interfaces are told: the router's own, or those of the Linux interfaces that they are paired with.
+//! By which numbers interfaces are reported: the router's own, or those of the Linux interfaces that they are paired with.
 //!
 //! Collectors that know a machine by what Linux says of it find its interfaces under Linux's numbers. An interface
-//! that is paired with none of them is told by its own number and an offset, so that it is not taken for one of Linux's.
+//! that is paired with none of them is reported by its own number and an offset, so that it is not taken for one of Linux's.
 //! hsflowd does the same with what it hears through the kernel; [`Indices::netdev`] is the number that it has then.
 //! Inside of the agent everything goes by the router's own numbers; they are translated where a sample is made.
 
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 pub struct Indices {
     /// The Linux interface that an interface is paired with, by the router's own number.
     pub pairs: BTreeMap<u32, u32>,
-    /// Whether Linux's numbers are told.
+    /// Whether Linux's numbers are reported.
     pub linux: bool,
     /// What is added, among Linux's numbers, to those of interfaces without a pair.
     pub offset: u32,
 }
 
 impl Indices {
-    /// The number that is told of an interface. 0 is no interface.
+    /// The number by which an interface is reported. 0 is no interface.
     #[must_use]
-    pub fn told(&self, own: u32) -> u32 {
+    pub fn reported(&self, own: u32) -> u32 {
         match (self.linux, own) {
             (false, _) | (true, 0) => own,
             (true, _) => self.netdev(own),
@@ -35,7 +35,7 @@ impl Indices {
             .unwrap_or_else(|| own.saturating_add(self.offset))
     }
 
-    /// The number by which a daemon that listens to the kernel has to be told of an interface, so that it finds it among
+    /// The number of an interface for a daemon that listens to the kernel, by which it finds the interface among
     /// those it knows: with the offset, from which it comes back to the router's own, or the pair's.
     #[must_use]
     pub fn heard(&self, own: u32) -> u32 {
@@ -64,14 +64,14 @@ mod tests {
             linux: false,
             offset: 1_000_000_000,
         };
-        assert_eq!([0, 1, 2].map(|index| own.told(index)), [0, 1, 2]);
+        assert_eq!([0, 1, 2].map(|index| own.reported(index)), [0, 1, 2]);
         assert_eq!(
             [0, 1, 2].map(|index| own.heard(index)),
             [0, 1_000_000_001, 1_000_000_002]
         );
         let linux = Indices { linux: true, ..own };
         assert_eq!(
-            [0, 1, 2, u32::MAX].map(|index| linux.told(index)),
+            [0, 1, 2, u32::MAX].map(|index| linux.reported(index)),
             [0, 7, 1_000_000_002, u32::MAX]
         );
         assert_eq!(

@@ -224,7 +224,7 @@ pub struct Share {
     pub samples: u64,
 }
 
-/// Discarded packets of one kind that were told.
+/// Discarded packets of one kind that were reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscardStats {
     /// The interface that they came in by; 0 = none.
@@ -233,8 +233,10 @@ pub struct DiscardStats {
     pub node: &'static str,
     /// Why.
     pub reason: &'static str,
-    /// How many were told.
-    pub told: u64,
+    /// The number in sFlow's table by which they were reported: the same for a reason, or by addresses of the packet.
+    pub code: u32,
+    /// How many were reported.
+    pub reported: u64,
 }
 
 /// What the agent did so far.

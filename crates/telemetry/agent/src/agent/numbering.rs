@@ -126,7 +126,7 @@ impl SampleNumbering {
         let (source, indices) = (self.numbers.source(sample.interface), &self.indices);
         let flow = FlowSample {
             sequence: source.next_flow(),
-            source: Source::interface(indices.told(sample.interface)),
+            source: Source::interface(indices.reported(sample.interface)),
             rate: sample.rate,
             // The field has 32 bits and wraps.
             pool: source.pool_at(worker, sample.pool) as u32,
@@ -138,9 +138,9 @@ impl SampleNumbering {
             input: if way.input == 0 {
                 Port::INTERNAL
             } else {
-                Port::interface(indices.told(way.input))
+                Port::interface(indices.reported(way.input))
             },
-            output: output(outcome, indices.told(way.output)),
+            output: output(outcome, indices.reported(way.output)),
         };
         // Header of an Ethernet frame "with the number of octets removed": ports give frames without FCS.
         let header = RawHeader {
@@ -171,15 +171,15 @@ impl SampleNumbering {
         let sequence = self.numbers.source(report.ifindex).next_counters(report);
         let sample = CountersSample {
             sequence,
-            source: Source::interface(self.indices.told(report.ifindex)),
+            source: Source::interface(self.indices.reported(report.ifindex)),
         };
         self.kernel.counters(report, &self.indices);
         let counters = InterfaceCounters {
-            index: self.indices.told(report.ifindex),
+            index: self.indices.reported(report.ifindex),
             ..interface_counters(report)
         };
         let lag = report.lag.map(|lag| LagCounters {
-            aggregate: self.indices.told(lag.aggregate),
+            aggregate: self.indices.reported(lag.aggregate),
             ..lag
         });
         let more = [

@@ -159,6 +159,7 @@ impl Agent {
         } = std::mem::take(&mut *lock(&self.shared.wishes));
         for (ifindex, made) in made {
             self.numbering.numbers.source(ifindex).is_of(made);
+            self.discarding.interface_made(ifindex);
             let pools = self.numbering.pools(ifindex);
             self.numbering.numbers.source(ifindex).begin_pools(pools);
         }
@@ -344,9 +345,9 @@ impl Agent {
             samples_dropped: dropped,
             samples_lost: self.numbering.lost,
             samples_incomplete: self.numbering.incomplete,
-            discards_sent: self.discarding.told(),
+            discards_sent: self.discarding.reported(),
             discards: self.discarding.by_kind(),
-            discards_dropped: self.discarding.not_told(&*self.reports),
+            discards_dropped: self.discarding.unreported(&*self.reports),
             kernel: self.numbering.kernel.told(),
             discovery: self.discovery.trouble().map(str::to_owned),
             datagrams: self.numbering.datagrams.made(),

@@ -63,12 +63,13 @@ impl Shape {
 }
 
 /// What can be exported: element, octets, and the shapes of flows that have it.
-const FIELDS: [(u16, u16, u8); 56] = [
+const FIELDS: [(u16, u16, u8); 57] = [
     (1, 8, ALL),
     (2, 8, ALL),
     (4, 1, IP),
     (5, 1, IP),
-    (6, 2, IP),
+    // One octet: some collectors (pmacct 1.7) skip two. NetFlow 9 knows no other length.
+    (6, 1, IP),
     (7, 2, IP),
     (8, 4, V4),
     (9, 1, V4),
@@ -120,6 +121,7 @@ const FIELDS: [(u16, u16, u8); 56] = [
     (245, 2, ALL),
     (256, 2, L2),
     (302, 8, ALL),
+    (352, 8, L2),
 ];
 
 /// Record sets with names.
@@ -128,12 +130,16 @@ pub const NAMED: [(&str, &[u16]); 4] = [
         "5-tuple",
         &[8, 27, 12, 28, 7, 11, 4, 10, 14, 2, 1, 152, 153, 136],
     ),
-    ("l2", &[56, 80, 256, 243, 10, 14, 2, 1, 152, 153, 136]),
+    // Two elements for the VLAN and for the octets: collectors know one or the other.
+    (
+        "l2",
+        &[56, 80, 256, 243, 58, 10, 14, 2, 1, 352, 152, 153, 136],
+    ),
     (
         "router",
         &[
-            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 18, 63, 15, 62, 9, 29,
-            13, 30, 2, 1, 152, 153, 136, 89, 61, 52, 53, 25, 26, 197,
+            8, 27, 12, 28, 7, 11, 4, 5, 6, 32, 139, 31, 10, 14, 234, 243, 58, 18, 63, 15, 62, 9,
+            29, 13, 30, 2, 1, 152, 153, 136, 89, 61, 52, 53, 25, 26, 197,
         ],
     ),
     (
@@ -461,11 +467,12 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
     let milliseconds = |time| (epoch.wall(time) / 1_000_000).to_be_bytes();
     let ntp = |time| weir_flowfmt::ipfix::elements::to_ntp(epoch.wall(time));
     match element {
-        1 => to.extend(sums.octets.to_be_bytes()),
+        // Records of `352` are of frames, and the meter counts their octets.
+        1 | 352 => to.extend(sums.octets.to_be_bytes()),
         2 => to.extend(sums.packets.to_be_bytes()),
         4 => to.push(parts.protocol),
         5 => to.push(parts.tos),
-        6 => to.extend(sums.tcp_flags.to_be_bytes()),
+        6 => to.push(sums.tcp_flags as u8),
         7 => to.extend(parts.source_port.to_be_bytes()),
         8 => to.extend(&parts.source[12..]),
         9 | 29 => to.push(facts.source_prefix),

@@ -21,6 +21,8 @@
 mod biflow;
 pub mod fields;
 mod options;
+mod pace;
+pub mod recent;
 mod run;
 mod session;
 mod stream;
@@ -28,7 +30,7 @@ mod wire;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ use weir_flowfmt::ipfix::Version;
 use weir_ring::Padded;
 
 pub use fields::{Epoch, RecordSet, RecordSets};
+use recent::Recent;
 pub use run::Exporter;
 
 use crate::agent::Target;
@@ -112,6 +115,8 @@ pub struct ExporterConfig {
     pub idle: Duration,
     /// Whether both directions of a conversation become one record, for collectors of IPFIX.
     pub biflow: bool,
+    /// Records a second that are taken at most while any collector is reached over UDP; 0 = no limit.
+    pub rate: u32,
     /// What times of records are, where [`Knows::clock`] does not say.
     pub epoch: Epoch,
     /// To whom.
@@ -268,7 +273,10 @@ pub struct ExporterStats {
 struct Shared {
     wishes: Mutex<Wishes>,
     stats: Mutex<ExporterStats>,
+    recent: Mutex<Recent>,
     stop: AtomicBool,
+    /// Records a second that are taken at least, whatever the configured limit.
+    least_rate: AtomicU32,
 }
 
 /// What the thread is to take over at its next turn.
@@ -299,6 +307,19 @@ impl ExporterHandle {
     pub fn add_sources(&self, sources: Vec<FlowSource>) {
         lock(&self.shared.wishes).sources.extend(sources);
         self.wake();
+    }
+
+    /// So many records have to go out within this time: raises the limit of [`ExporterConfig::rate`] as far as that needs.
+    pub fn hurry(&self, records: u64, time: Duration) {
+        let rate = u128::from(records) * 1000 / time.as_millis().max(1) + 1;
+        let rate = u32::try_from(rate).unwrap_or(u32::MAX);
+        self.shared.least_rate.store(rate, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Does `work` with the records that left because of the active timeout. The exporter waits meanwhile.
+    pub fn with_recent<T>(&self, work: impl FnOnce(&Recent) -> T) -> T {
+        work(&lock(&self.shared.recent))
     }
 
     /// What it did so far, as of a moment ago.

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::biflow::{Pairing, Reverse};
 use super::options::Numbers;
+use super::pace::Pace;
 use super::session::{Moment, Session};
 use super::{
     CollectorConfig, Epoch, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load,
-    Shared, lock,
+    Shared, Transport, lock,
 };
 use crate::flows::FlowRecord;
 
@@ -24,6 +25,10 @@ const RESTS: (Duration, Duration, Duration) = (
     Duration::from_millis(2),
     Duration::from_millis(10),
 );
+/// Fewer records than this are waited for.
+const PACED_LEAST: usize = 64;
+/// Rest while records wait because of the limit of their rate.
+const PACED_REST: Duration = Duration::from_millis(1);
 /// Numbers for whoever asks are at most this old.
 const TELL: Duration = Duration::from_millis(50);
 /// What streams have for their queues at the end.
@@ -50,6 +55,9 @@ pub struct Exporter {
     tell_at: Instant,
     options_at: Option<Instant>,
     rest: Duration,
+    pace: Pace,
+    /// Whether the last drain left records in the rings because of the limit of their rate.
+    is_paced: bool,
 }
 
 impl Exporter {
@@ -84,6 +92,8 @@ impl Exporter {
             tell_at: now,
             options_at: None,
             rest: RESTS.1,
+            pace: Pace::new(now),
+            is_paced: false,
         };
         exporter.tell(now);
         let thread = std::thread::Builder::new()
@@ -136,6 +146,7 @@ impl Exporter {
                 .for_each(|session| session.send_old(moment));
             if moment.now >= self.tell_at {
                 self.tell_at = moment.now + TELL;
+                self.forget_recent();
                 self.let_sources_go();
                 self.let_sessions_go(moment);
                 self.tell(moment.now);
@@ -150,7 +161,21 @@ impl Exporter {
         self.take_wishes();
         self.refresh();
         let most = self.sources.iter().map(|source| source.ring.len()).max();
-        self.drain(most.unwrap_or(0));
+        let (mut left, until) = (most.unwrap_or(0), Instant::now() + LAST);
+        while left > 0 {
+            if Instant::now() >= until {
+                self.pace.set(0, until);
+                self.drain_at_pace(left);
+                break;
+            }
+            let taken = self.drain(left).min(left);
+            left -= taken;
+            if self.is_paced {
+                std::thread::sleep(PACED_REST);
+            } else if taken == 0 {
+                break;
+            }
+        }
         self.release_pairs(None);
         // The last word is what was exported in all.
         self.options_at = None;
@@ -170,6 +195,10 @@ impl Exporter {
 
     fn rest(&mut self, fullest: usize) {
         let (short, usual, most) = RESTS;
+        if self.is_paced {
+            std::thread::park_timeout(PACED_REST);
+            return;
+        }
         self.rest = match fullest {
             0 => (self.rest * 2).clamp(usual, most),
             1..128 => usual,
@@ -264,6 +293,14 @@ impl Exporter {
         }
     }
 
+    /// Records that no query needs any more: those of flows that must have ended.
+    fn forget_recent(&self) {
+        if let Some(clock) = self.knows.clock() {
+            let time = nanoseconds(self.config.active + self.config.idle);
+            lock(&self.shared.recent).forget(clock.saturating_sub(time));
+        }
+    }
+
     /// Sources whose table was freed, and that have no record left.
     fn let_sources_go(&mut self) {
         let Exporter {
@@ -295,9 +332,32 @@ impl Exporter {
         }
     }
 
-    /// One record from each ring in turn, until all are empty or each was asked `most` times. Returns how many
-    /// the fullest one gave.
+    /// One record from each ring in turn, until all are empty, each was asked `most` times, or the limit of the rate is
+    /// reached. Returns how many the fullest one gave.
     fn drain(&mut self, most: usize) -> usize {
+        let is_udp = |collector: &CollectorConfig| collector.transport == Transport::Udp;
+        let rate = match self.config.rate {
+            limit @ 1.. if self.config.collectors.iter().any(is_udp) => {
+                limit.max(self.shared.least_rate.load(Ordering::Relaxed))
+            }
+            _ => 0,
+        };
+        self.pace.set(rate, Instant::now());
+        self.drain_at_pace(most)
+    }
+
+    fn drain_at_pace(&mut self, most: usize) -> usize {
+        let rings = self.sources.len().max(1);
+        let most = most.min(self.pace.available(Instant::now()) / rings);
+        let before = self.taken.flows;
+        let fullest = if most == 0 { 0 } else { self.take_all(most) };
+        self.pace.spend(self.taken.flows - before);
+        let has_more = self.sources.iter().any(|source| !source.ring.is_empty());
+        self.is_paced = has_more && self.pace.available(Instant::now()) < rings.max(PACED_LEAST);
+        fullest
+    }
+
+    fn take_all(&mut self, most: usize) -> usize {
         self.anchor();
         let moment = self.moment();
         self.release_pairs(Some(moment.now));
@@ -314,7 +374,10 @@ impl Exporter {
             return 0;
         }
         let (epoch, biflow) = (config.epoch, config.biflow);
+        let shared = self.shared.clone();
+        let mut recent = lock(&shared.recent);
         let mut take = |record: &FlowRecord| {
+            recent.push(record);
             taken.add(Load {
                 flows: 1,
                 packets: record.sums.packets,

@@ -21,6 +21,9 @@ use crate::flows::key::MOST_SETS;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// The path, through the router or the host, is chosen anew after this time.
 const PATH: Duration = Duration::from_millis(100);
+/// Messages of options that are sent to a UDP collector at once, and the time between two such bursts.
+const OPTIONS_BURST: u32 = 32;
+const OPTIONS_REST: Duration = Duration::from_millis(1);
 /// A socket that failed is made anew after this time.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -308,10 +311,16 @@ impl Session {
                 let _ = self.builder.template(template);
             }
         }
+        let mut sent = 0;
         for (id, octets) in options::records(&numbers) {
             if self.builder.record(id, &octets) == Ok(Fit::Full) {
                 self.send(moment);
                 let _ = self.builder.record(id, &octets);
+                // Names of thousands of interfaces would overflow the collector's buffer at once.
+                sent += 1;
+                if sent % OPTIONS_BURST == 0 {
+                    std::thread::sleep(OPTIONS_REST);
+                }
             }
         }
         self.send(moment);

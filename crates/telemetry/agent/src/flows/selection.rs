@@ -178,6 +178,17 @@ impl Selection {
         (self.l2[5] as u32, (self.l2[4] >> 8) as u8)
     }
 
+    /// The bits of each part of a key that are selected for flows of a kind: zero for what is not.
+    #[must_use]
+    pub fn selected(&self, kind: Kind) -> Parts {
+        Key(*match kind {
+            Kind::Ip4 => &self.ip4,
+            Kind::Ip6 => &self.ip6,
+            Kind::L2 => &self.l2,
+        })
+        .parts()
+    }
+
     /// The bits of the interfaces of arrival and departure that are told.
     #[must_use]
     pub fn interface_masks(&self) -> (u32, u32) {

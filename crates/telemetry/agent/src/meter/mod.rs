@@ -24,7 +24,9 @@ use weir_buf::Pkt;
 use weir_graph::{Destination, Look, Marks, Point, Tap, World};
 
 pub use control::{MeterControl, MeterCounters, MeterPlan, MeterSettings};
-pub use question::{Answer, FlowFilter, FlowOrder, Question};
+pub use question::{
+    Answer, FlowFilter, FlowOrder, FlowRates, GroupBy, GroupKey, GroupSums, Grouping, Question,
+};
 
 use self::control::Mailbox;
 use self::manifest::{Manifest, Waiting};

@@ -82,7 +82,7 @@ fn reply() -> Sflow {
         interfaces: vec![SflowInterface {
             interface: "wan".to_owned(),
             index: 1,
-            told_index: 7,
+            reported_index: 7,
             sampling_rate: 1000,
             direction: SflowDirection::Rx,
             header_bytes: 128,
@@ -113,7 +113,24 @@ fn reply() -> Sflow {
                 code: 0,
                 standard: "net_unreachable".to_owned(),
                 dropped: 7,
-                told: 3,
+                reported: 3,
+                reported_as: Vec::new(),
+            },
+            SflowDrop {
+                interface: Some("wan".to_owned()),
+                node: "ip4-input".to_owned(),
+                reason: "ip4-martian-source".to_owned(),
+                code: 274,
+                standard: "sip_is_loopback_address".to_owned(),
+                dropped: 5,
+                reported: 5,
+                reported_as: [(273, "sip_is_mc", 2), (295, "sip_is_class_e", 3)]
+                    .map(|(code, standard, reported)| weir_api::SflowReported {
+                        code,
+                        standard: standard.to_owned(),
+                        reported,
+                    })
+                    .to_vec(),
             },
             SflowDrop {
                 interface: None,
@@ -122,7 +139,8 @@ fn reply() -> Sflow {
                 code: 259,
                 standard: "no_buffer_space".to_owned(),
                 dropped: 2,
-                told: 0,
+                reported: 0,
+                reported_as: Vec::new(),
             },
         ],
         samples_sent: 9,
@@ -145,7 +163,7 @@ encoding          expanded, datagrams up to 1400 bytes
 osIndex           on, ifOffset 1000000000
 agent             192.0.2.1, sub-agent 0
 samples           10 taken, 9 sent, 1 dropped, 0 lost, 2 without an output
-discards          3 told, 4 beyond the limit
+discards          3 reported, 4 beyond the limit
 datagrams         7
 dns-sd            example
 psample           groups 3 and 4 in mgmt: 0 samples, 2 drops, 60 reports, 1 failed
@@ -181,10 +199,10 @@ fn a_router_without_an_address_says_what_to_set() {
 #[test]
 fn interfaces_are_told_by_worker_too() {
     let expected = "\
-Interface  Idx  Told as  Rate  Direction  Header  Polling  Worker   Pool  Samples  Dropped
-wan          1        7  1000  rx            128     20 s  all     10000       10        1
-                                                           0        4000        4        0
-                                                           1        6000        6        1
+Interface  Idx  Reported as  Rate  Direction  Header  Polling  Worker   Pool  Samples  Dropped
+wan          1            7  1000  rx            128     20 s  all     10000       10        1
+                                                               0        4000        4        0
+                                                               1        6000        6        1
 ";
     assert_eq!(super::interfaces(&reply().interfaces, &PIPE), expected);
 }
@@ -202,9 +220,10 @@ collector.example:6343%mgmt  -            192.0.2.7  vrf-mgmt    16  no     dns-
 #[test]
 fn drops_are_told_as_the_standard_names_them() {
     let expected = "\
-Interface  Node        Reason    Code  Standard         Dropped  Told
-wan        ip4-lookup  no-route     0  net_unreachable        7     3
--          port-tx     tx-full    259  no_buffer_space        2     0
+Interface  Node        Reason                 Code  Standard                  Dropped  Reported
+wan        ip4-lookup  no-route                  0  net_unreachable                 7         3
+wan        ip4-input   ip4-martian-source  273,295  sip_is_mc,sip_is_class_e        5         5
+-          port-tx     tx-full                 259  no_buffer_space                 2         0
 ";
     assert_eq!(super::drops(&reply().drops, &PIPE), expected);
 }
