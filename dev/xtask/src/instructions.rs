@@ -19,7 +19,6 @@ const FILE: &str = "dev/bench/instructions.txt";
 const SLACK: f64 = 1.05;
 /// Vectors before counting, and with counting: the difference is what counts, so that setting up does not.
 const TURNS: [usize; 2] = [8, 40];
-const VECTOR: usize = 256;
 const HEAD: &str = "\
 # Instructions a packet, from receipt to transmission, baseline code, sFlow off: `cargo xtask instructions`.
 # A figure that rises by more than 5 % needs another reason: `cargo xtask instructions --because 'why'`.
@@ -256,12 +255,12 @@ fn count_all(program: &Path) -> Result<BTreeMap<String, f64>, String> {
 /// Instructions a packet of one case.
 fn count(program: &Path, case: &str) -> Result<f64, String> {
     let all = TURNS.map(|turns| total(program, case, turns));
-    let [few, many] = all;
-    Ok((many? - few?) / ((TURNS[1] - TURNS[0]) * VECTOR) as f64)
+    let [(few, fewer), (many, more)] = [all[0].clone()?, all[1].clone()?];
+    Ok((many - few) / (more - fewer))
 }
 
-/// Instructions of a run, as callgrind writes them.
-fn total(program: &Path, case: &str, turns: usize) -> Result<f64, String> {
+/// Instructions of a run, as callgrind writes them, and the packets of it, as the program prints them.
+fn total(program: &Path, case: &str, turns: usize) -> Result<(f64, f64), String> {
     let out = std::env::temp_dir().join(format!(
         "weir-instructions-{}-{case}-{turns}",
         std::process::id()
@@ -280,13 +279,19 @@ fn total(program: &Path, case: &str, turns: usize) -> Result<f64, String> {
     let done = said(&mut command);
     let text = std::fs::read_to_string(&out);
     let _ = std::fs::remove_file(&out);
-    done?;
+    let done = done?;
+    let packets = done
+        .split_whitespace()
+        .nth(1)
+        .and_then(|packets| packets.parse().ok())
+        .ok_or_else(|| format!("{case}: the number of packets is missing in {done:?}"))?;
     let text = text.map_err(|error| format!("{}: {error}", out.display()))?;
     let line = text.lines().find_map(|line| {
         line.strip_prefix("summary:")
             .or_else(|| line.strip_prefix("totals:"))
     });
     line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .map(|sum| (sum, packets))
         .ok_or_else(|| format!("{case}: callgrind wrote no sum"))
 }
 
