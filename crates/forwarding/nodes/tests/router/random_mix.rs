@@ -89,8 +89,8 @@ impl Draw {
     }
 }
 
-/// Clears identification and header checksum of the router's ICMPv4 errors, which have precedence 6. They are numbered as they
-/// are made, and the order between flows is free.
+/// Clears the identification of the router's ICMPv4 errors, which have precedence 6: they are numbered as they are made, and the
+/// order between flows is free. In place of the header checksum stands whether it was right.
 fn without_identification(sent: &mut Sent) {
     let frame = &mut sent.1;
     // Behind up to five tags or labels.
@@ -98,8 +98,9 @@ fn without_identification(sent: &mut Sent) {
         if let Some(header) = frame.get_mut(at..at + 20)
             && (header[0], header[1], header[9]) == (0x45, 0xc0, 1)
         {
+            let is_right = weir_wire::checksum::internet(header) == 0;
             header[4..6].fill(0);
-            header[10..12].fill(0);
+            header[10..12].fill(u8::from(is_right));
             return;
         }
     }
