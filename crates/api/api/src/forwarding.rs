@@ -100,6 +100,69 @@ pub struct Route {
     pub group: Option<RouteGroup>,
     /// Where packets may go; each flow takes one of them.
     pub paths: Vec<PathReply>,
+    /// All routes of the prefix, whatever their source is, the one in use first. Only where a prefix or an address is
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<RouteCandidate>,
+}
+
+/// One of the routes of a prefix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RouteCandidate {
+    /// Where it comes from.
+    pub source: RouteSource,
+    /// The protocol that made it, as iproute2 names it, or its number; absent where the source says enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// The daemon that this protocol belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<String>,
+    /// The administrative distance of its source; the lowest is used.
+    pub distance: u8,
+    /// Among routes of one distance the lowest is used.
+    pub metric: u32,
+    /// Seconds since it was set last.
+    pub age: u64,
+    /// Why it is used, or why not.
+    pub verdict: RouteVerdict,
+    /// What it shares with all routes that lead the same way.
+    pub group: RouteGroup,
+    /// Where packets go that take it.
+    pub paths: Vec<PathReply>,
+}
+
+/// Why a route of a prefix is used, or why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouteVerdict {
+    /// Used: the prefix has no other.
+    OnlyRoute,
+    /// Used: its distance is the lowest.
+    LowestDistance,
+    /// Used: of the lowest distance its metric is the lowest.
+    LowestMetric,
+    /// Used: at equal distance and metric its source comes first.
+    FirstSource,
+    /// Not used: another distance is lower.
+    HigherDistance,
+    /// Not used: at equal distance another metric is lower.
+    HigherMetric,
+    /// Not used: at equal distance and metric another source comes first.
+    LaterSource,
+}
+
+impl std::fmt::Display for RouteVerdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::OnlyRoute => "used, only route",
+            Self::LowestDistance => "used, lowest distance",
+            Self::LowestMetric => "used, lowest metric",
+            Self::FirstSource => "used, first source",
+            Self::HigherDistance => "higher distance",
+            Self::HigherMetric => "higher metric",
+            Self::LaterSource => "later source",
+        })
+    }
 }
 
 /// A next hop before it is resolved.

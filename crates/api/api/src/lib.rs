@@ -91,7 +91,8 @@ pub use flow::{
 };
 pub use forwarding::{
     Adjacencies, Adjacency, AdjacencyKind, AdjacencyReply, LabelPush, Neighbor, NeighborState,
-    Neighbors, NextHop, PathReply, PushMode, Route, RouteGroup, RouteSource, Routes, Unresolved,
+    Neighbors, NextHop, PathReply, PushMode, Route, RouteCandidate, RouteGroup, RouteSource,
+    RouteVerdict, Routes, Unresolved,
 };
 pub use hardware::{
     CounterSource, Hardware, HardwareCounter, HardwarePort, RxPlacement, RxQueuePlacement,

@@ -3,12 +3,15 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use weir_api::{Destinations, Family, FibTable, RouteKey, RouteQuery};
+use weir_api::{
+    Destinations, Family, FibTable, RouteCandidate, RouteKey, RouteQuery, RouteVerdict,
+};
 use weir_fib::{Adjacency, AdjacencyKind, LabelStack, TtlMode};
 use weir_wire::MacAddr;
 
 use crate::control::Control;
-use weir_control::{Found, RouteSource, Table};
+use weir_control::{Candidate, Found, RouteId, RouteSource, Table};
+use weir_linux::protocol;
 
 /// Where the label is in an entry of a stack.
 const LABEL_SHIFT: u32 = 12;
@@ -55,6 +58,29 @@ fn source_view(source: RouteSource) -> weir_api::RouteSource {
     }
 }
 
+/// Why the best route is used, by what the next one has.
+fn verdict_of_best(best: RouteId, next: Option<RouteId>) -> RouteVerdict {
+    match next {
+        None => RouteVerdict::OnlyRoute,
+        Some(next) if next.source.distance() > best.source.distance() => {
+            RouteVerdict::LowestDistance
+        }
+        Some(next) if next.metric > best.metric => RouteVerdict::LowestMetric,
+        Some(_) => RouteVerdict::FirstSource,
+    }
+}
+
+/// Why a route is not used while there is the best one.
+fn verdict_of_other(other: RouteId, best: RouteId) -> RouteVerdict {
+    if other.source.distance() > best.source.distance() {
+        RouteVerdict::HigherDistance
+    } else if other.metric > best.metric {
+        RouteVerdict::HigherMetric
+    } else {
+        RouteVerdict::LaterSource
+    }
+}
+
 impl Control {
     /// All routes that count among those of their prefix.
     pub(crate) fn all_routes(&self) -> Vec<weir_api::Route> {
@@ -93,9 +119,13 @@ impl Control {
                         |route: &Found| query.family.is_none() || route.prefix.addr().is_ipv4();
                     found.extend(table.after(behind).take_while(wanted).take(room).map(view));
                 }
-                Destinations::Prefix(prefix) => found.extend(table.get(prefix).map(view)),
+                Destinations::Prefix(prefix) => {
+                    let route = table.get(prefix);
+                    found.extend(route.map(|route| self.detailed_view(table, route)));
+                }
                 Destinations::LongestMatch(address) => {
-                    found.extend(table.longest_match(address).map(view))
+                    let route = table.longest_match(address);
+                    found.extend(route.map(|route| self.detailed_view(table, route)));
                 }
             }
         }
@@ -121,6 +151,44 @@ impl Control {
             source: source_view(route.source),
             next_hops: self.recursion.next_hops(route.group),
             group: Some(self.group_view(route.group)),
+            paths: self.path_views(route.group),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// A route with all others of its prefix.
+    fn detailed_view(&self, table: &Table, route: Found) -> weir_api::Route {
+        let all = table.candidates(route.prefix);
+        let best = all.first().map(|best| best.id);
+        let second = all.get(1).map(|second| second.id);
+        let view = |(place, of): (usize, &Candidate)| {
+            let verdict = match (place, best, second) {
+                (0, _, second) => verdict_of_best(of.id, second),
+                (_, Some(best), _) => verdict_of_other(of.id, best),
+                (_, None, _) => RouteVerdict::OnlyRoute,
+            };
+            self.candidate_view(of, verdict)
+        };
+        weir_api::Route {
+            candidates: all.iter().enumerate().map(view).collect(),
+            ..self.route_view(table, route)
+        }
+    }
+
+    fn candidate_view(&self, route: &Candidate, verdict: RouteVerdict) -> RouteCandidate {
+        let now = self.clock.now() / 1_000_000_000;
+        let has_protocol = matches!(route.id.source, RouteSource::Kernel | RouteSource::Fpm);
+        RouteCandidate {
+            source: source_view(route.id.source),
+            protocol: has_protocol.then(|| protocol::name(route.protocol)),
+            daemon: protocol::daemon(route.protocol)
+                .filter(|_| has_protocol)
+                .map(str::to_owned),
+            distance: route.id.source.distance(),
+            metric: route.id.metric,
+            age: now.saturating_sub(u64::from(route.since)),
+            verdict,
+            group: self.group_view(route.group),
             paths: self.path_views(route.group),
         }
     }

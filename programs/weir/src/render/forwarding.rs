@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use weir_api::{
     Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, NextHop,
-    PathReply, Pseudowires, PushMode, Route, RouteGroup, Routes, UpDown,
+    PathReply, Pseudowires, PushMode, Route, RouteGroup, RouteVerdict, Routes, UpDown,
 };
 
 use super::{Cell, Column, Screen, Style, Table, units};
@@ -239,12 +239,59 @@ fn style_of(state: Adjacency) -> Style {
     }
 }
 
-/// `show ip fib PREFIX`: each route down to the wire, a line a link of the chain.
-pub(crate) fn chain(reply: &Routes, _: &Screen) -> String {
+/// `show ip fib PREFIX`: each route down to the wire, a line a link of the chain, and all routes of its prefix.
+pub(crate) fn chain(reply: &Routes, screen: &Screen) -> String {
     if reply.routes.is_empty() {
         return "no routes\n".to_owned();
     }
-    reply.routes.iter().map(route_chain).collect()
+    let text = |route| route_chain(route) + &candidates(route, screen);
+    reply.routes.iter().map(text).collect()
+}
+
+/// All routes of a prefix: which is used, and why.
+fn candidates(route: &Route, screen: &Screen) -> String {
+    if route.candidates.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        Column::text("Source"),
+        Column::text("Protocol"),
+        Column::text("Daemon").spare(1),
+        Column::number("Distance"),
+        Column::number("Metric"),
+        Column::number("Age").spare(2),
+        Column::number("Group").spare(3),
+        Column::text("Next hop"),
+        Column::text("Verdict"),
+    ]);
+    for candidate in &route.candidates {
+        let hops: Vec<String> = candidate
+            .paths
+            .iter()
+            .map(|path| {
+                path.next_hop
+                    .map_or_else(|| path.adjacency.to_string(), |it| it.to_string())
+            })
+            .collect();
+        let style = match candidate.verdict {
+            RouteVerdict::HigherDistance
+            | RouteVerdict::HigherMetric
+            | RouteVerdict::LaterSource => Style::Plain,
+            _ => Style::Good,
+        };
+        table.row([
+            Cell::from(candidate.source),
+            candidate.protocol.as_deref().unwrap_or("-").into(),
+            candidate.daemon.as_deref().unwrap_or("-").into(),
+            u32::from(candidate.distance).into(),
+            candidate.metric.into(),
+            units::seconds(candidate.age as f64).into(),
+            candidate.group.number.into(),
+            hops.join(" ").into(),
+            Cell::styled(candidate.verdict, style),
+        ]);
+    }
+    format!("\n{}", table.draw(screen))
 }
 
 fn route_chain(route: &Route) -> String {

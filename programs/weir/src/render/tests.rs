@@ -502,6 +502,7 @@ fn a_tunnel_tells_its_ends_and_where_it_leads() {
         source: RouteSource::Static,
         group: None,
         next_hops: Vec::new(),
+        candidates: Vec::new(),
         paths: vec![path],
     };
     let tunnel = VxlanTunnel {
@@ -744,6 +745,7 @@ fn routes_show_each_path() {
         }],
         group: group.clone(),
         paths,
+        candidates: Vec::new(),
     };
     let mut labelled = path("192.0.2.10", Adjacency::Incomplete);
     labelled.labels = vec![100, 200];

@@ -85,6 +85,7 @@ pub(crate) fn route(prefix: &str, table: u32) -> Route {
         prefix: prefix.parse().unwrap(),
         source: RouteSource::Static,
         next_hops: vec![],
+        candidates: vec![],
         group,
         paths: vec![path],
     }

@@ -166,6 +166,7 @@ fn why_a_next_hop_leads_nowhere_is_told() {
             resilient: false,
         }),
         paths: vec![nowhere()],
+        candidates: Vec::new(),
     };
     let reply = Routes {
         routes: vec![route(vec![
@@ -195,4 +196,28 @@ fn why_a_next_hop_leads_nowhere_is_told() {
         &PIPE,
     );
     assert!(text.ends_with("adjacency 0: drop\n"), "{text}");
+}
+
+#[test]
+fn all_routes_of_a_prefix_are_shown_with_the_reason() {
+    let path =
+        r#"{"next_hop": "192.0.2.2", "interface": "wan", "weight": 1, "adjacency": "complete"}"#;
+    let group = |number: u32| format!(r#"{{"number": {number}, "routes": 1, "buckets": 1}}"#);
+    let text = format!(
+        r#"{{"routes": [{{"table": 0, "prefix": "10.1.0.0/16", "source": "static", "group": {}, "paths": [{path}], "candidates": [
+            {{"source": "static", "distance": 1, "metric": 0, "age": 75, "verdict": "lowest-distance", "group": {}, "paths": [{path}]}},
+            {{"source": "kernel", "protocol": "bird", "daemon": "BIRD", "distance": 21, "metric": 32, "age": 7, "verdict": "higher-distance",
+              "group": {}, "paths": [{path}]}}]}}]}}"#,
+        group(3),
+        group(3),
+        group(4)
+    );
+    let reply: Routes = serde_json::from_str(&text).unwrap();
+    let expected = "
+Source  Protocol  Daemon  Distance  Metric         Age  Group  Next hop   Verdict
+static  -         -              1       0  1 min 15 s      3  192.0.2.2  used, lowest distance
+kernel  bird      BIRD          21      32       7.0 s      4  192.0.2.2  higher distance
+";
+    let text = super::chain(&reply, &PIPE);
+    assert!(text.ends_with(expected), "{text}");
 }
