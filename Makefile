@@ -9,10 +9,11 @@ WEIR := $(CARGO_TARGET_DIR)/release/weir
 COLLECTOR_TARGET ?= $(CARGO_TARGET_DIR)/collector
 COLLECTOR_CARGO := cd collector && CARGO_TARGET_DIR=$(COLLECTOR_TARGET) $(CARGO)
 
-.PHONY: help build deb demo demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench mutants setup setup-demo hooks docs fmt
+.PHONY: help build deb demo demo-bgp demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench mutants setup setup-demo hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
+	@echo "make demo-bgp   a full table by BGP into the forwarding tables, a link cut, a crash of BIRD (root, bird2)"
 	@echo "make demo-lab   check the traffic generator and its searches, compare Weir and the Linux bridge (root)"
 	@echo "make demo-ixp   BGP policy at two exchanges: leaks, hijacks, an undo, a de-peering, with BIRD (root)"
 	@echo "make demo-xdp   frames to guests: cost beside the Linux bridge, restart, upgrade, samples (root)"
@@ -46,6 +47,9 @@ deb: build
 
 demo: setup-demo build
 	$(WEIR) demo $(DEMO_ARGS)
+
+demo-bgp: setup build
+	$(WEIR) demo bgp $(DEMO_ARGS)
 
 demo-lab: setup-demo build
 	$(WEIR) lab demo $(DEMO_ARGS)

@@ -122,7 +122,7 @@ pub(crate) enum Command {
     #[command(after_help = EXEC_NOTES)]
     Exec(ExecArgs),
     /// Watch a router at work: makes two hosts, traffic and a collector, and removes them again
-    #[command(after_help = DEMO_EXAMPLES)]
+    #[command(after_help = DEMO_EXAMPLES, disable_help_subcommand = true)]
     Demo(DemoArgs),
     /// Measure what a packet costs
     #[command(after_help = BENCH_EXAMPLES, disable_help_subcommand = true)]
@@ -171,7 +171,8 @@ Flows are shown where interfaces are metered (`ipfix: true`).";
 const DEMO_EXAMPLES: &str = "\
 Examples:
   sudo weir demo                         live, until q or Ctrl-C
-  sudo weir demo --duration 10s --json   one JSON object at the end";
+  sudo weir demo --duration 10s --json   one JSON object at the end
+  sudo weir demo bgp                     a full table by BGP, three minutes at most";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -255,6 +256,7 @@ impl ExecArgs {
 
 /// `weir demo`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct DemoArgs {
     /// End after this time: 10s, 1m, 500ms
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -265,6 +267,30 @@ pub(crate) struct DemoArgs {
     /// Packets a second that the hosts send
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) rate: Option<u32>,
+    /// Other demos.
+    #[command(subcommand)]
+    pub(crate) other: Option<DemoOther>,
+}
+
+/// Demos beside the usual one.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoOther {
+    /// A full table by BGP: two routers with BIRD, a link that is cut, a BIRD that crashes (needs root)
+    Bgp(DemoBgpArgs),
+}
+
+/// `weir demo bgp`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoBgpArgs {
+    /// IPv4 prefixes of the table
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=2_000_000))]
+    pub(crate) routes: u32,
+    /// IPv6 prefixes of the table
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=500_000))]
+    pub(crate) routes6: u32,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `weir bench`.

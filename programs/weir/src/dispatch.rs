@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::cli::{Cli, Command, ConfigCommand, FlowCommand, SflowCommand};
+use crate::cli::{Cli, Command, ConfigCommand, DemoOther, FlowCommand, SflowCommand};
 use crate::failure::Failure;
 use crate::{client, commands, shell, top};
 
@@ -50,7 +50,10 @@ pub(crate) fn execute(cli: &Cli, to: &mut dyn Write) -> Result<(), Failure> {
         Command::Monitor(what) => commands::monitor::execute(what, at, json, to),
         Command::Top(args) => top::execute(args, at, json, to),
         Command::Exec(args) => shell::exec::execute(args, at, json, to),
-        Command::Demo(args) => commands::demo::execute(args, to),
+        Command::Demo(args) => match &args.other {
+            Some(DemoOther::Bgp(args)) => commands::demo_bgp::execute(args, to),
+            None => commands::demo::execute(args, to),
+        },
         Command::Bench(args) => commands::bench::execute(args, to),
         Command::Sflow(SflowCommand::Decode(args)) => {
             commands::sflow_decode::execute(args, json, to)

@@ -8,6 +8,7 @@ pub(crate) mod config_file;
 pub(crate) mod config_history;
 pub(crate) mod config_plan;
 pub(crate) mod demo;
+pub(crate) mod demo_bgp;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod flow_decode;

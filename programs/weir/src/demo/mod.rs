@@ -9,6 +9,7 @@
 //! Everything lives in anonymous network namespaces that only descriptors of this process hold: when
 //! it ends, however it ends, namespaces, devices and programs in them are gone.
 
+pub(crate) mod bgp;
 pub(crate) mod collector;
 pub(crate) mod stage;
 pub(crate) mod summary;

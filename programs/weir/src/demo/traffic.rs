@@ -223,7 +223,7 @@ fn start_ping(lab: &Lab) -> Result<Option<Running>, String> {
 }
 
 /// The percentage in ping's last lines.
-fn loss(output: &str) -> Option<f64> {
+pub(crate) fn loss(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("packet loss"))?;
     line.split(',')
         .find(|part| part.contains("packet loss"))?
