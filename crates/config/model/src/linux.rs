@@ -5,10 +5,11 @@
 //! configuration.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::{named, text};
+use crate::build::{named, number, parsed, text};
 use crate::device::Device;
 use crate::model::{Config, Interface};
 use crate::tree::Node;
@@ -23,6 +24,31 @@ pub struct Linux {
     /// Interfaces by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub interfaces: BTreeMap<String, LinuxInterface>,
+    /// Where FRR's zebra connects to, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fpm: Option<LinuxFpm>,
+}
+
+/// Where FRR's zebra connects to (`dplane_fpm_nl`), in the namespace of the TAPs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct LinuxFpm {
+    /// The own address.
+    pub address: IpAddr,
+    /// The TCP port.
+    pub port: u16,
+    /// Seconds for which routes stay when zebra has gone.
+    pub hold_time: u32,
+}
+
+impl Default for LinuxFpm {
+    fn default() -> Self {
+        Self {
+            address: IpAddr::from([127, 0, 0, 1]),
+            port: 2620,
+            hold_time: 300,
+        }
+    }
 }
 
 /// How Linux sees an interface.
@@ -106,5 +132,15 @@ pub(crate) fn build(node: &Node<'_>) -> Linux {
         interfaces: named(node, "interfaces", |node| LinuxInterface {
             name: text(node, "name"),
         }),
+        fpm: node.value("fpm").map(fpm),
+    }
+}
+
+fn fpm(node: &Node<'_>) -> LinuxFpm {
+    let default = LinuxFpm::default();
+    LinuxFpm {
+        address: parsed(node, "address").unwrap_or(default.address),
+        port: number(node, "port").unwrap_or(default.port),
+        hold_time: number(node, "hold-time").unwrap_or(default.hold_time),
     }
 }

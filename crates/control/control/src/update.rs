@@ -27,6 +27,8 @@ pub struct NextHop {
 pub enum Target {
     /// Over these paths.
     Paths(Box<[NextHop]>),
+    /// Where this next-hop object of the source leads, which the source sends separately.
+    Object(u32),
     /// To this router itself, though no interface has the address (`ip route add local`).
     Local,
     /// Nowhere, silently.
@@ -94,6 +96,9 @@ pub enum UpdateError {
     /// The interface is none of those that Weir has in Linux.
     #[error("interface {0} of Linux is not paired with one of Weir's")]
     NoInterface(u32),
+    /// The source has not sent the next-hop object, and too many routes wait for objects.
+    #[error("next-hop object {0} is unknown, and too many routes wait already")]
+    NoObject(u32),
     /// The group is impossible.
     #[error(transparent)]
     Group(#[from] GroupError),
@@ -109,6 +114,7 @@ impl UpdateError {
         match self {
             UpdateError::NoTable(_) => "no-table",
             UpdateError::NoInterface(_) => "no-interface",
+            UpdateError::NoObject(_) => "no-next-hop-object",
             UpdateError::Group(_) => "bad-next-hops",
             UpdateError::Fib(_) => "fib-full",
         }

@@ -40,6 +40,7 @@ mod management;
 mod memif;
 mod memory;
 mod neighbors;
+mod objects;
 mod ports;
 mod pseudowires;
 mod publish;

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use weir_config::{AdminState, Config, Device, LinuxTap};
@@ -17,12 +18,15 @@ use weir_control::{NextHop, Route, RouteId, RouteSource, RouteUpdate, Target, Up
 use weir_fib::{Group, LabelStack, Path};
 use weir_linux::decode::Message;
 use weir_linux::feed::{BUFFER_BYTES, Feed, FeedMessage};
+use weir_linux::fpm::{Fpm, FpmSettings};
 use weir_netlink::netns::NetNs;
 use weir_netlink::route::Route as Client;
 use weir_port::host::Host;
+use weir_port::interface::Kind;
 
 use crate::control::Control;
 use crate::neighbors::Place;
+use crate::objects::Objects;
 use crate::waker::Waker;
 
 /// Messages of the feed that are carried out with the lock held once: at most so many times 1,024 updates.
@@ -34,10 +38,17 @@ const SWEEP: usize = 1 << 14;
 /// Refused updates that are kept for `show linux feed`.
 const MOST_REFUSED: usize = 1000;
 
+/// The silence after which zebra has sent all its routes; its own pauses are a second.
+const REPLAY_QUIET: Duration = Duration::from_secs(3);
+
 /// What the control side keeps of Linux.
 pub(crate) struct LinuxSide {
     waker: Arc<Waker>,
     pub(crate) feed: Option<Feed>,
+    pub(crate) fpm: Option<Fpm>,
+    /// What `fpm` was started with, and in which namespace.
+    fpm_settings: Option<(FpmSettings, Option<String>)>,
+    pub(crate) objects: Objects,
     client: Option<Client>,
     /// The namespace of feed and client.
     namespace: Option<String>,
@@ -45,6 +56,8 @@ pub(crate) struct LinuxSide {
     pub(crate) hosts: BTreeMap<String, Arc<Host>>,
     /// Interfaces by the Linux index of their TAP.
     links: BTreeMap<u32, u32>,
+    /// TAPs whose ARP parameters are set, with their Linux index.
+    announcing: HashMap<String, u32>,
     /// Addresses that were put on TAPs, by interface.
     mirrored: BTreeMap<String, BTreeSet<IpNet>>,
     /// Groups by what they lead to, and the reverse with the neighbours that are held.
@@ -52,14 +65,23 @@ pub(crate) struct LinuxSide {
     targets: HashMap<u32, (Arc<Target>, Vec<Place>)>,
     /// All routes are being read again; what differs is counted.
     is_reading: bool,
-    /// Tables left in which stale routes are searched, and where.
-    sweep: Option<(usize, Option<IpNet>)>,
+    /// Searches for stale routes that are left.
+    sweeps: VecDeque<Sweep>,
     pub(crate) counters: LinuxCounters,
     pub(crate) refused: VecDeque<Refused>,
     /// A TAP may differ from its pair.
     pub(crate) is_changed: bool,
     /// What went wrong with a TAP last, so that it is logged once.
     trouble: BTreeMap<String, String>,
+}
+
+/// A search for stale routes.
+#[derive(Clone, Copy, Debug)]
+struct Sweep {
+    source: RouteSource,
+    /// The index of the table, and the prefix behind which it goes on.
+    table: usize,
+    after: Option<IpNet>,
 }
 
 /// What is counted about the kernel's routes.
@@ -88,15 +110,19 @@ impl LinuxSide {
         LinuxSide {
             waker,
             feed: None,
+            fpm: None,
+            fpm_settings: None,
+            objects: Objects::default(),
             client: None,
             namespace: None,
             hosts: BTreeMap::new(),
             links: BTreeMap::new(),
+            announcing: HashMap::new(),
             mirrored: BTreeMap::new(),
             groups: HashMap::new(),
             targets: HashMap::new(),
             is_reading: false,
-            sweep: None,
+            sweeps: VecDeque::new(),
             counters: LinuxCounters::default(),
             refused: VecDeque::new(),
             is_changed: false,
@@ -107,15 +133,18 @@ impl LinuxSide {
     /// Whether TAPs or the feed have to be looked after again.
     pub(crate) fn needs_sync(&self) -> bool {
         let has_ended = self.feed.as_ref().is_some_and(Feed::has_ended);
-        self.is_changed || has_ended || !self.trouble.is_empty()
+        let fpm_has_ended = self.fpm.as_ref().is_some_and(Fpm::has_ended);
+        self.is_changed || has_ended || fpm_has_ended || !self.trouble.is_empty()
     }
 
     /// Whether the control thread has more to do at once.
     pub(crate) fn is_busy(&self) -> bool {
-        self.sweep.is_some() || self.feed.as_ref().is_some_and(|feed| feed.waiting() > 0)
+        !self.sweeps.is_empty()
+            || self.feed.as_ref().is_some_and(|feed| feed.waiting() > 0)
+            || self.fpm.as_ref().is_some_and(|fpm| fpm.waiting() > 0)
     }
 
-    fn refuse(&mut self, prefix: IpNet, error: UpdateError) {
+    pub(crate) fn refuse(&mut self, prefix: IpNet, error: UpdateError) {
         *self.counters.refused.entry(error.reason()).or_default() += 1;
         if self.refused.len() >= MOST_REFUSED {
             self.refused.pop_front();
@@ -138,6 +167,7 @@ impl LinuxSide {
 
     /// Takes back what a group that is gone led to, and the neighbours that it held.
     pub(crate) fn forget_group(&mut self, group: u32) -> Vec<Place> {
+        self.objects.forget_group(group);
         let Some((target, places)) = self.targets.remove(&group) else {
             return Vec::new();
         };
@@ -197,8 +227,9 @@ impl Control {
                 self.linux.client = None;
                 self.linux.links.clear();
                 self.linux.mirrored.clear();
-                self.begin_sweep();
+                self.begin_sweep(RouteSource::Kernel);
             }
+            self.sync_fpm(None);
             return;
         };
         if self.trial.is_some() {
@@ -244,6 +275,46 @@ impl Control {
             }
             _ => self.start_feed(first.namespace.as_deref()),
         }
+        self.sync_fpm(Some(first.namespace.clone()));
+    }
+
+    /// Listens to zebra where the configuration says so; in no namespace when `None`.
+    fn sync_fpm(&mut self, namespace: Option<Option<String>>) {
+        let wanted = self.config.linux.fpm.as_ref().zip(namespace);
+        let wanted = wanted.map(|(fpm, namespace)| {
+            let settings = FpmSettings {
+                address: (fpm.address, fpm.port).into(),
+                hold: Duration::from_secs(fpm.hold_time.into()),
+                quiet: REPLAY_QUIET,
+            };
+            (settings, namespace)
+        });
+        let is_running = self.linux.fpm.as_ref().is_some_and(|fpm| !fpm.has_ended());
+        if is_running && self.linux.fpm_settings == wanted {
+            return;
+        }
+        if self.linux.fpm.take().is_some() && wanted.is_none() {
+            self.linux.objects.forget_all_parked();
+            self.begin_sweep(RouteSource::Fpm);
+        }
+        let Some((settings, namespace)) = &wanted else {
+            self.linux.fpm_settings = None;
+            return self.linux_trouble("fpm", Ok(()));
+        };
+        let waker = self.linux.waker.clone();
+        let started = match namespace.as_deref().map(NetNs::open_named).transpose() {
+            Ok(namespace) => Fpm::start(namespace.as_ref(), *settings, move || waker.wake()),
+            Err(error) => Err(error),
+        };
+        let result = match started {
+            Ok(fpm) => {
+                self.linux.fpm = Some(fpm);
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        self.linux.fpm_settings = wanted;
+        self.linux_trouble("fpm", result);
     }
 
     fn start_feed(&mut self, namespace: Option<&str>) {
@@ -287,7 +358,9 @@ impl Control {
             return Ok(());
         };
         let (index, mac, mtu) = (attached.index, entry.mac.0, entry.mtu);
-        let (is_up, carrier) = (wanted.state == AdminState::Up, entry.can_send);
+        // A loopback sends nothing, and is up nevertheless.
+        let carrier = entry.can_send || entry.kind == Kind::Loopback;
+        let is_up = wanted.state == AdminState::Up;
         let wanted: BTreeSet<IpNet> = wanted.addresses.clone();
         let Some(client) = &mut self.linux.client else {
             return Ok(());
@@ -295,6 +368,10 @@ impl Control {
         let text = |error: weir_netlink::Error| error.to_string();
         let link = client.link_by_name(&tap.name).map_err(text)?;
         self.linux.links.insert(link.index, index);
+        if self.linux.announcing.get(&tap.name) != Some(&link.index) {
+            announce_own_subnets_only(tap);
+            self.linux.announcing.insert(tap.name.clone(), link.index);
+        }
         if link.mac != Some(mac) {
             client.set_mac(link.index, mac).map_err(text)?;
         }
@@ -347,61 +424,107 @@ impl Control {
             if self.publication.len() > MOST_WAITING {
                 break;
             }
-            let Some(message) = self.linux.feed.as_ref().and_then(Feed::next) else {
+            let of_kernel = self.linux.feed.as_ref().and_then(Feed::next);
+            let of_zebra = self.linux.fpm.as_ref().and_then(Fpm::next);
+            if of_kernel.is_none() && of_zebra.is_none() {
                 break;
-            };
-            match message {
-                FeedMessage::Routes(updates) => self.update_routes(&updates),
-                FeedMessage::Begin => {
-                    self.linux.is_reading = true;
-                    self.linux.counters.audits += 1;
-                    self.begin_generation();
-                }
-                FeedMessage::End => {
-                    self.linux.is_reading = false;
-                    self.linux.sweep = Some((0, None));
-                }
-                FeedMessage::Others(messages) => self.take_links(&messages),
+            }
+            if let Some(message) = of_kernel {
+                self.take_message(RouteSource::Kernel, message);
+            }
+            if let Some(message) = of_zebra {
+                self.take_message(RouteSource::Fpm, message);
             }
         }
         self.sweep_stale();
     }
 
-    fn begin_generation(&mut self) {
-        for table in self.routing.iter_mut().flatten() {
-            table.begin_generation(RouteSource::Kernel);
+    fn take_message(&mut self, source: RouteSource, message: FeedMessage) {
+        let is_kernel = source == RouteSource::Kernel;
+        match message {
+            FeedMessage::Routes(updates) => self.update_routes(&updates),
+            FeedMessage::Objects(changes) => self.update_objects(&changes),
+            FeedMessage::Begin if is_kernel => {
+                self.linux.is_reading = true;
+                self.linux.counters.audits += 1;
+                self.begin_generation(source);
+            }
+            FeedMessage::Begin => {
+                self.linux.objects.forget_all_parked();
+                self.begin_generation(source);
+            }
+            FeedMessage::End => {
+                if is_kernel {
+                    self.linux.is_reading = false;
+                }
+                let parked = self.linux.objects.parked();
+                if !is_kernel && parked > 0 {
+                    tracing::warn!(
+                        routes = parked,
+                        "routes of zebra name next hops that it has not sent"
+                    );
+                }
+                self.search_stale(source);
+            }
+            FeedMessage::Others(messages) => self.take_links(&messages),
         }
     }
 
-    /// Lets all routes of the kernel go.
-    fn begin_sweep(&mut self) {
-        self.begin_generation();
-        self.linux.sweep = Some((0, None));
+    fn begin_generation(&mut self, source: RouteSource) {
+        // A search that is under way would take routes for stale that are about to be set again.
+        self.linux.sweeps.retain(|sweep| sweep.source != source);
+        for table in self.routing.iter_mut().flatten() {
+            table.begin_generation(source);
+        }
+    }
+
+    /// Removes all routes of a source.
+    fn begin_sweep(&mut self, source: RouteSource) {
+        self.begin_generation(source);
+        self.search_stale(source);
+    }
+
+    fn search_stale(&mut self, source: RouteSource) {
+        self.linux.sweeps.push_back(Sweep {
+            source,
+            table: 0,
+            after: None,
+        });
     }
 
     /// Removes stale routes, some at a time.
     fn sweep_stale(&mut self) {
-        let Some((place, after)) = self.linux.sweep.take() else {
-            return;
-        };
         // Routes that wait have the new generation only when they are set.
         if self.publication.len() > 0 {
-            self.linux.sweep = Some((place, after));
             return;
         }
-        if place >= self.routing.len() {
-            return;
-        }
-        let Some(Some(table)) = self.routing.get(place) else {
-            self.linux.sweep = Some((place + 1, None));
+        let Some(sweep) = self.linux.sweeps.pop_front() else {
             return;
         };
-        let (stale, next) = table.stale(RouteSource::Kernel, after, SWEEP);
+        if sweep.table >= self.routing.len() {
+            return;
+        }
+        let next_table = Sweep {
+            table: sweep.table + 1,
+            after: None,
+            ..sweep
+        };
+        let Some(Some(table)) = self.routing.get(sweep.table) else {
+            self.linux.sweeps.push_front(next_table);
+            return;
+        };
+        let (stale, next) = table.stale(sweep.source, sweep.after, SWEEP);
         self.linux.counters.stale += stale.len() as u64;
         for (prefix, id) in stale {
-            self.unset_route(place as u32, prefix, id);
+            self.unset_route(sweep.table as u32, prefix, id);
         }
-        self.linux.sweep = Some(next.map_or((place + 1, None), |next| (place, Some(next))));
+        self.linux.sweeps.push_front(match next {
+            None => next_table,
+            Some(next) => Sweep {
+                after: Some(next),
+                ..sweep
+            },
+        });
     }
 
     fn take_links(&mut self, messages: &[Message]) {
@@ -469,31 +592,52 @@ impl Control {
             .ok_or(UpdateError::NoTable(number))
     }
 
-    fn set_source_route(&mut self, route: &Route) -> Result<(), UpdateError> {
+    pub(crate) fn set_source_route(&mut self, route: &Route) -> Result<(), UpdateError> {
         let table = self.place_of_number(route.table)?;
         let id = RouteId {
             source: route.source,
             metric: route.metric,
         };
+        let group = self.group_of_source_route(table, route, id);
+        match group {
+            Ok(Some(group)) => self.set_route_of(table, route.prefix, id, group, route.protocol),
+            Ok(None) => Ok(()),
+            Err(error) => {
+                self.unset_route(table, route.prefix, id);
+                Err(error)
+            }
+        }
+    }
+
+    /// The group that a route leads to, with one user more; `None` while it waits for its next-hop object.
+    fn group_of_source_route(
+        &mut self,
+        table: u32,
+        route: &Route,
+        id: RouteId,
+    ) -> Result<Option<u32>, UpdateError> {
+        self.linux
+            .objects
+            .forget_parked(route.table, route.prefix, id);
+        if let Target::Object(object) = *route.target {
+            return self.group_of_object(object, route, id);
+        }
         let known = self.linux.groups.get(&route.target).copied();
-        let before = self.group_of_route(table, route.prefix, id);
-        if self.linux.is_reading && (known.is_none() || before != known) {
+        if self.linux.is_reading
+            && route.source == RouteSource::Kernel
+            && (known.is_none() || self.group_of_route(table, route.prefix, id) != known)
+        {
             self.linux.counters.healed += 1;
         }
-        let group = match known {
-            Some(group) => {
-                self.nexthops.acquire_again(group);
-                group
+        match known {
+            Some(group) => self.nexthops.acquire_again(group),
+            None => {
+                let group = self.group_of_own(&route.target)?;
+                self.linux.groups.insert(route.target.clone(), group);
+                return Ok(Some(group));
             }
-            None => match self.group_of_target(&route.target) {
-                Ok(group) => group,
-                Err(error) => {
-                    self.unset_route(table, route.prefix, id);
-                    return Err(error);
-                }
-            },
-        };
-        self.set_route_of(table, route.prefix, id, group, route.protocol)
+        }
+        Ok(known)
     }
 
     fn group_of_route(&self, table: u32, prefix: IpNet, id: RouteId) -> Option<u32> {
@@ -508,6 +652,7 @@ impl Control {
         path: Option<&NextHop>,
     ) -> Result<(), UpdateError> {
         let table = self.place_of_number(number)?;
+        self.linux.objects.forget_parked(number, prefix, id);
         let rest = path.and_then(|path| self.without_path(table, prefix, id, path));
         match rest {
             Some(target) => self.set_source_route(&Route {
@@ -549,20 +694,56 @@ impl Control {
     }
 
     /// A group of its own that leads to a target; one user.
-    fn group_of_target(&mut self, target: &Arc<Target>) -> Result<u32, UpdateError> {
-        let (mut ends, mut places) = (Vec::new(), Vec::new());
-        match &**target {
-            Target::Paths(hops) => {
-                for hop in hops {
-                    let interface = *self
-                        .linux
-                        .links
-                        .get(&hop.interface)
-                        .ok_or(UpdateError::NoInterface(hop.interface))?;
-                    ends.push((interface, hop));
-                }
+    pub(crate) fn group_of_own(&mut self, target: &Arc<Target>) -> Result<u32, UpdateError> {
+        let (paths, places) = self.paths_of(target)?;
+        let group = Group::new(paths).and_then(|group| self.nexthops.acquire_own(group));
+        match group {
+            Ok(group) => {
+                self.linux.targets.insert(group, (target.clone(), places));
+                Ok(group)
             }
-            Target::Blackhole | Target::Unreachable | Target::Prohibit | Target::Local => {}
+            Err(error) => {
+                self.let_places_go(places);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Writes another target into a group of its own.
+    pub(crate) fn replace_target(
+        &mut self,
+        number: u32,
+        target: &Arc<Target>,
+    ) -> Result<(), UpdateError> {
+        let (paths, places) = self.paths_of(target)?;
+        match Group::new(paths) {
+            Ok(group) => {
+                self.nexthops.replace_own(number, group);
+                let entry = (target.clone(), places);
+                if let Some((_, before)) = self.linux.targets.insert(number, entry) {
+                    self.let_places_go(before);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.let_places_go(places);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The paths to a target, and the neighbours that are held for them.
+    fn paths_of(&mut self, target: &Target) -> Result<(Vec<Path>, Vec<Place>), UpdateError> {
+        let (mut ends, mut places) = (Vec::new(), Vec::new());
+        if let Target::Paths(hops) = target {
+            for hop in hops {
+                let interface = *self
+                    .linux
+                    .links
+                    .get(&hop.interface)
+                    .ok_or(UpdateError::NoInterface(hop.interface))?;
+                ends.push((interface, hop));
+            }
         }
         let (now, mut actions) = (self.clock.now(), Vec::new());
         for (interface, hop) in &ends {
@@ -576,27 +757,18 @@ impl Control {
             }
         }
         self.carry_out(actions);
-        let paths: Vec<Path> = match &**target {
+        let paths = match target {
             Target::Paths(_) => ends
                 .iter()
                 .map(|(interface, hop)| self.path_to(*interface, hop))
                 .collect(),
             Target::Blackhole => vec![Path::to(self.nowhere.blackhole)],
-            Target::Unreachable | Target::Local => vec![Path::to(self.nowhere.unreachable)],
+            Target::Unreachable | Target::Local | Target::Object(_) => {
+                vec![Path::to(self.nowhere.unreachable)]
+            }
             Target::Prohibit => vec![Path::to(self.nowhere.prohibit)],
         };
-        let group = Group::new(paths).and_then(|group| self.nexthops.acquire_own(group));
-        match group {
-            Ok(group) => {
-                self.linux.groups.insert(target.clone(), group);
-                self.linux.targets.insert(group, (target.clone(), places));
-                Ok(group)
-            }
-            Err(error) => {
-                self.let_places_go(places);
-                Err(error.into())
-            }
-        }
+        Ok((paths, places))
     }
 
     fn path_to(&self, interface: u32, hop: &NextHop) -> Path {
@@ -627,6 +799,27 @@ impl Control {
             self.neighbors.let_go(place, &mut actions);
         }
         self.carry_out(actions);
+    }
+}
+
+/// Lets Linux ask for neighbors with an address of the link itself (`arp_announce` 2). Else a request has the source address
+/// of the packet that waits, such as a loopback's, and routers do not answer: it is none of the link's subnet.
+fn announce_own_subnets_only(tap: &LinuxTap) {
+    let path = format!("/proc/sys/net/ipv4/conf/{}/arp_announce", tap.name);
+    let write = || std::fs::write(&path, "2");
+    let written = match tap.namespace.as_deref() {
+        None => write().map_err(|error| error.to_string()),
+        Some(name) => NetNs::open_named(name)
+            .and_then(|namespace| namespace.run(write))
+            .map_err(|error| error.to_string())
+            .and_then(|written| written.map_err(|error| error.to_string())),
+    };
+    if let Err(error) = written {
+        tracing::warn!(
+            path,
+            error,
+            "a parameter of Linux cannot be set; set it to 2"
+        );
     }
 }
 

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_api::{RouteSource, Router as _};
+use weir_api::{Destinations, RouteCandidate, RouteQuery, RouteSource, RouteVerdict, Router as _};
 use weir_config::check;
 use weir_engine::{Options, Router};
 use weir_netlink::netns::NetNs;
@@ -190,6 +190,22 @@ impl Trial {
         self.kernel_routes().iter().any(|known| known == prefix)
     }
 
+    /// All routes of a prefix, the one in use first.
+    fn candidates(&self, prefix: &str) -> Vec<RouteCandidate> {
+        let query = RouteQuery {
+            destinations: Destinations::Prefix(prefix.parse().unwrap()),
+            table: None,
+            family: None,
+            after: None,
+            most: 10,
+        };
+        let mut routes = self.router.routes_where(&query).unwrap().routes;
+        routes
+            .pop()
+            .map(|route| route.candidates)
+            .unwrap_or_default()
+    }
+
     fn next_hop(&self, prefix: &str) -> Option<String> {
         let routes = self.router.routes().unwrap().routes;
         let route = routes
@@ -313,8 +329,25 @@ fn routes_of_the_kernel_are_followed_in_all_forms() {
         trial.next_hop("10.1.0.0/16").as_deref(),
         Some("198.51.100.7")
     );
+    let all = trial.candidates("10.1.0.0/16");
+    let seen: Vec<_> = all
+        .iter()
+        .map(|it| (it.source, it.distance, it.metric, it.verdict))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (RouteSource::Static, 1, 0, RouteVerdict::LowestDistance),
+            (RouteSource::Kernel, 21, 0, RouteVerdict::HigherDistance),
+        ]
+    );
+    assert_eq!(all[1].protocol.as_deref(), Some("boot"));
     trial.router.apply(&config(&trial._name.0, "")).unwrap();
     assert_eq!(trial.next_hop("10.1.0.0/16").as_deref(), Some("192.0.2.2"));
+    assert_eq!(
+        trial.candidates("10.1.0.0/16")[0].verdict,
+        RouteVerdict::OnlyRoute
+    );
     // The kernel lets routes of a link that goes down go, and says nothing about the IPv4 ones.
     ip_in(dataplane, "link set wan down");
     wait_for("the routes of a link that is down", || {

@@ -16,18 +16,25 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use weir_control::{NextHop, Route, RouteSource, RouteUpdate, Target};
 use weir_netlink::{Attributes, Frame, MacAddress};
 
+use crate::fpm::objects::Object;
+
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_NEWADDR: u16 = 20;
 const RTM_DELADDR: u16 = 21;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
+const RTM_NEWNEXTHOP: u16 = 104;
+const RTM_DELNEXTHOP: u16 = 105;
 
 /// Bytes of `struct ifinfomsg`, `struct ifaddrmsg`, `struct rtmsg` and `struct rtnexthop`.
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 const ROUTE_HEADER: usize = 12;
 const HOP_HEADER: usize = 8;
+/// Bytes of `struct nhmsg` and `struct nexthop_grp`.
+const OBJECT_HEADER: usize = 8;
+const MEMBER: usize = 8;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
@@ -53,6 +60,15 @@ const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
 const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
+const RTA_NH_ID: u16 = 30;
+
+const NHA_ID: u16 = 1;
+const NHA_GROUP: u16 = 2;
+const NHA_BLACKHOLE: u16 = 4;
+const NHA_OIF: u16 = 5;
+const NHA_GATEWAY: u16 = 6;
+const NHA_ENCAP_TYPE: u16 = 7;
+const NHA_ENCAP: u16 = 8;
 
 const RTN_UNICAST: u8 = 1;
 const RTN_LOCAL: u8 = 2;
@@ -81,6 +97,13 @@ pub enum Message {
     Route(RouteUpdate),
     /// A link came or changed.
     Link(LinkInfo),
+    /// A next-hop object came or changed, or is gone.
+    Object {
+        /// Its number.
+        id: u32,
+        /// What it is now, if it is.
+        object: Option<Object>,
+    },
     /// The link of this index is gone.
     LinkGone(u32),
     /// An address of a link is in use, or is not any more.
@@ -116,17 +139,34 @@ pub struct LinkInfo {
 }
 
 /// Reads messages; remembers targets, so that routes to the same place share one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
+    /// Who sends the messages.
+    source: RouteSource,
     targets: HashMap<Target, Arc<Target>>,
 }
 
 impl Decoder {
+    /// Reads messages of the kernel or of zebra.
+    #[must_use]
+    pub fn new(source: RouteSource) -> Decoder {
+        Decoder {
+            source,
+            targets: HashMap::new(),
+        }
+    }
+
     /// What a message says.
     pub fn read(&mut self, frame: &Frame<'_>) -> Message {
         let read = match frame.kind {
             RTM_NEWROUTE => self.route(frame.payload, false),
             RTM_DELROUTE => self.route(frame.payload, true),
+            // The kernel adds their attributes to each route.
+            RTM_NEWNEXTHOP | RTM_DELNEXTHOP if self.source == RouteSource::Kernel => {
+                Some(Message::Ignored)
+            }
+            RTM_NEWNEXTHOP => object(frame.payload, false),
+            RTM_DELNEXTHOP => object(frame.payload, true),
             RTM_NEWLINK => link(frame.payload).map(Message::Link),
             RTM_DELLINK => word(frame.payload, 4).map(Message::LinkGone),
             RTM_NEWADDR => address(frame.payload, false),
@@ -183,10 +223,13 @@ impl Decoder {
         if tos != 0 || source_length != 0 {
             return Some(Message::Refused("tos-or-source"));
         }
-        let (source, metric) = (RouteSource::Kernel, read.metric);
+        let is_kernel = self.source == RouteSource::Kernel;
+        // Zebra has one route for each prefix, whatever its metric is.
+        let (source, metric) = (self.source, if is_kernel { read.metric } else { 0 });
         if gone {
             // Of an IPv6 route with several paths the kernel deletes one at a time.
-            let one = (family == AF_INET6 && read.gateway.is_some()).then(|| read.hop());
+            let one =
+                (is_kernel && family == AF_INET6 && read.gateway.is_some()).then(|| read.hop());
             return Some(Message::Route(RouteUpdate::Remove {
                 table,
                 prefix,
@@ -199,6 +242,7 @@ impl Decoder {
             return read.refused.map(Message::Refused);
         }
         let target = match kind {
+            RTN_UNICAST if !is_kernel && read.object != 0 => Target::Object(read.object),
             RTN_UNICAST if !read.paths.is_empty() => Target::Paths(read.paths.into()),
             RTN_UNICAST if read.interface != 0 => Target::Paths([read.hop()].into()),
             RTN_UNICAST => return Some(Message::Refused("no-next-hop")),
@@ -230,6 +274,8 @@ struct Written<'a> {
     encapsulation: u16,
     labels: Vec<u32>,
     paths: Vec<NextHop>,
+    /// The number of a next-hop object; 0 for none.
+    object: u32,
     refused: Option<&'static str>,
 }
 
@@ -250,6 +296,7 @@ impl<'a> Written<'a> {
                 }
             }
             RTA_ENCAP => self.labels = labels(value)?,
+            RTA_NH_ID => self.object = word(value, 0)?,
             RTA_MULTIPATH => self.multipath(value)?,
             _ => {}
         }
@@ -293,6 +340,49 @@ impl<'a> Written<'a> {
             labels: self.labels.clone().into(),
         }
     }
+}
+
+/// A next-hop object (`include/uapi/linux/nexthop.h`).
+fn object(payload: &[u8], gone: bool) -> Option<Message> {
+    let (mut id, mut members, mut is_blackhole) = (None, None, false);
+    let mut read = Written::default();
+    for (kind, value) in Attributes::new(payload.get(OBJECT_HEADER..)?) {
+        // Attributes of next hops mean what those of routes do, under other numbers.
+        match kind {
+            NHA_ID => id = Some(word(value, 0)?),
+            NHA_GROUP => members = Some(group_members(value)?),
+            NHA_BLACKHOLE => is_blackhole = true,
+            NHA_OIF => read.take(RTA_OIF, value)?,
+            NHA_GATEWAY => read.take(RTA_GATEWAY, value)?,
+            NHA_ENCAP_TYPE => read.take(RTA_ENCAP_TYPE, value)?,
+            NHA_ENCAP => read.take(RTA_ENCAP, value)?,
+            _ => {}
+        }
+    }
+    let id = id.filter(|id| *id != 0)?;
+    if gone {
+        return Some(Message::Object { id, object: None });
+    }
+    let object = match members {
+        _ if read.refused.is_some() => return read.refused.map(Message::Refused),
+        Some(members) => Object::Group(members),
+        None if is_blackhole => Object::Single(Target::Blackhole),
+        None if read.interface == 0 => return Some(Message::Refused("no-next-hop")),
+        None => Object::Single(Target::Paths([read.hop()].into())),
+    };
+    Some(Message::Object {
+        id,
+        object: Some(object),
+    })
+}
+
+/// The members of a group with their weights (`struct nexthop_grp`: number, weight - 1, reserved).
+fn group_members(bytes: &[u8]) -> Option<Vec<(u32, u32)>> {
+    if !bytes.len().is_multiple_of(MEMBER) || bytes.len() / MEMBER > MOST_PATHS {
+        return None;
+    }
+    let member = |bytes: &[u8]| Some((word(bytes, 0)?, u32::from(*bytes.get(4)?) + 1));
+    bytes.chunks(MEMBER).map(member).collect()
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {

@@ -10,19 +10,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_control::RouteUpdate;
+use weir_control::{RouteSource, RouteUpdate, Target};
 use weir_netlink::listen::{Heard, Listener, group};
 use weir_netlink::netns::NetNs;
 use weir_netlink::route::Route;
 use weir_netlink::{Error, Frames};
 
 use crate::decode::{Decoder, Message};
+use crate::queue::{Reader, Stopped, Writer, queue};
 
 /// Bytes of the socket's buffer: some 160,000 notifications of routes.
 pub const BUFFER_BYTES: usize = 128 << 20;
@@ -30,8 +30,6 @@ pub const BUFFER_BYTES: usize = 128 << 20;
 pub const AUDIT_INTERVAL: Duration = Duration::from_secs(300);
 /// Updates of a batch.
 const BATCH: usize = 1024;
-/// Batches that wait.
-const QUEUE: usize = 64;
 /// Datagrams that are read before others have a turn.
 const READS: usize = 8192;
 /// How often the thread looks whether it shall end.
@@ -68,6 +66,8 @@ pub enum FeedMessage {
     Routes(Vec<RouteUpdate>),
     /// Links and addresses, as they came.
     Others(Vec<Message>),
+    /// Next-hop objects that changed, with where they lead; nowhere when they are gone.
+    Objects(Vec<(u32, Option<Arc<Target>>)>),
     /// All routes have been handed over since [`FeedMessage::Begin`].
     End,
 }
@@ -110,15 +110,13 @@ impl FeedCounters {
 #[derive(Debug, Default)]
 struct Shared {
     counters: FeedCounters,
-    stop: AtomicBool,
     resync: AtomicBool,
-    queued: AtomicUsize,
 }
 
 /// The feed of one network namespace. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Feed {
-    messages: Receiver<FeedMessage>,
+    reader: Reader,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -142,23 +140,22 @@ impl Feed {
         let shared = Arc::new(Shared::default());
         let bytes = listener.buffer_bytes();
         shared.counters.buffer_bytes.store(bytes, Ordering::Relaxed);
-        let (sender, messages) = sync_channel(QUEUE);
+        let (writer, reader) = queue(wake);
         let follower = Follower {
             listener,
             route,
-            decoder: Decoder::default(),
-            sender,
+            decoder: Decoder::new(RouteSource::Kernel),
+            writer,
             shared: shared.clone(),
             routes: Vec::with_capacity(BATCH),
             others: Vec::new(),
-            wake: Box::new(wake),
         };
         let thread = std::thread::Builder::new()
             .name("weir-netlink".into())
             .spawn(move || follower.run())
             .map_err(|source| Error::system("start the thread that follows the kernel", source))?;
         Ok(Feed {
-            messages,
+            reader,
             shared,
             thread: Some(thread),
         })
@@ -166,19 +163,13 @@ impl Feed {
 
     /// The next message, if one waits.
     pub fn next(&self) -> Option<FeedMessage> {
-        match self.messages.try_recv() {
-            Ok(message) => {
-                self.shared.queued.fetch_sub(1, Ordering::AcqRel);
-                Some(message)
-            }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.reader.next()
     }
 
     /// The number of messages that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.shared.queued.load(Ordering::Acquire)
+        self.reader.waiting()
     }
 
     /// Asks for all tables again.
@@ -201,9 +192,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        // The thread may wait for room.
-        while self.next().is_some() {}
+        self.reader.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -215,11 +204,10 @@ struct Follower {
     listener: Listener,
     route: Route,
     decoder: Decoder,
-    sender: SyncSender<FeedMessage>,
+    writer: Writer,
     shared: Arc<Shared>,
     routes: Vec<RouteUpdate>,
     others: Vec<Message>,
-    wake: Box<dyn Fn() + Send>,
 }
 
 /// The thread ends: it was told to, or a socket failed.
@@ -229,7 +217,7 @@ impl Follower {
     fn run(mut self) {
         let mut due = Instant::now();
         let mut lost = false;
-        while !self.shared.stop.load(Ordering::Acquire) {
+        while !self.writer.is_stopped() {
             let read = self.read();
             let Ok(overrun) = read else { return };
             lost |= overrun;
@@ -319,15 +307,14 @@ impl Follower {
             shared,
             routes,
             others,
-            sender,
-            wake,
+            writer,
             ..
         } = self;
         let result = route.dump_each(kind, header, &mut |frame| {
             take(decoder.read(frame), shared, routes, others);
             if routes.len() >= BATCH && !ended {
                 let batch = std::mem::replace(routes, Vec::with_capacity(BATCH));
-                ended = send(sender, shared, wake, FeedMessage::Routes(batch)).is_err();
+                ended = send(writer, shared, FeedMessage::Routes(batch)).is_err();
             }
         });
         if ended {
@@ -357,7 +344,7 @@ impl Follower {
     }
 
     fn send(&mut self, message: FeedMessage) -> Result<(), End> {
-        send(&self.sender, &self.shared, &self.wake, message)
+        send(&self.writer, &self.shared, message)
     }
 }
 
@@ -376,30 +363,10 @@ fn take(
     }
 }
 
-fn send(
-    sender: &SyncSender<FeedMessage>,
-    shared: &Shared,
-    wake: &(dyn Fn() + Send),
-    message: FeedMessage,
-) -> Result<(), End> {
+fn send(writer: &Writer, shared: &Shared, message: FeedMessage) -> Result<(), End> {
     if let FeedMessage::Routes(routes) = &message {
         let updates = &shared.counters.updates;
         updates.fetch_add(routes.len() as u64, Ordering::Relaxed);
     }
-    let mut message = message;
-    shared.queued.fetch_add(1, Ordering::AcqRel);
-    loop {
-        match sender.try_send(message) {
-            Ok(()) => {
-                wake();
-                return Ok(());
-            }
-            Err(TrySendError::Full(back)) if !shared.stop.load(Ordering::Acquire) => {
-                message = back;
-                wake();
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            Err(_) => return Err(End),
-        }
-    }
+    writer.send(message).map_err(|Stopped| End)
 }

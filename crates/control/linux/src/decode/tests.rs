@@ -31,7 +31,7 @@ fn route(kind: u16, family: u8, length: u8, of_type: u8, attributes: &[Vec<u8>])
 
 fn read(bytes: &[u8]) -> Message {
     let frame = Frames::new(bytes).next().unwrap().unwrap();
-    Decoder::default().read(&frame)
+    Decoder::new(RouteSource::Kernel).read(&frame)
 }
 
 fn set(message: Message) -> Route {
@@ -271,7 +271,7 @@ fn what_is_cut_or_lies_about_its_length_does_no_harm() {
                 port: 0,
                 payload,
             };
-            let _ = Decoder::default().read(&frame);
+            let _ = Decoder::new(RouteSource::Kernel).read(&frame);
         }
         for at in 16..whole.len() {
             for value in [0, 1, 3, 0x7f, 0xff] {
@@ -284,7 +284,7 @@ fn what_is_cut_or_lies_about_its_length_does_no_harm() {
                     port: 0,
                     payload: &bytes[16..],
                 };
-                let _ = Decoder::default().read(&frame);
+                let _ = Decoder::new(RouteSource::Kernel).read(&frame);
             }
         }
     }
@@ -295,6 +295,110 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(kind in 16u16..27, payload in proptest::collection::vec(any::<u8>(), 0..200)) {
         let frame = Frame { kind, flags: 0, sequence: 0, port: 0, payload: &payload };
-        let _ = Decoder::default().read(&frame);
+        let _ = Decoder::new(RouteSource::Kernel).read(&frame);
     }
+}
+
+/// A next-hop object of zebra (protocol 11).
+fn object_of(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let mut payload = vec![AF_INET, 0, 11, 0];
+    payload.extend(0u32.to_ne_bytes());
+    payload.extend(attributes.concat());
+    let mut bytes = (payload.len() as u32 + 16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend([0; 10]);
+    bytes.extend(payload);
+    bytes
+}
+
+fn read_fpm(bytes: &[u8]) -> Message {
+    let frame = Frames::new(bytes).next().unwrap().unwrap();
+    Decoder::new(RouteSource::Fpm).read(&frame)
+}
+
+#[test]
+fn next_hop_objects_of_zebra_are_read() {
+    let single = object_of(
+        RTM_NEWNEXTHOP,
+        &[
+            word_of(NHA_ID, 7),
+            attribute(NHA_GATEWAY, &[192, 0, 2, 9]),
+            word_of(NHA_OIF, 3),
+        ],
+    );
+    assert_eq!(single.len(), 48, "as zebra's are");
+    let expected = Target::Paths([hop(3, "192.0.2.9", 1)].into());
+    assert_eq!(
+        read_fpm(&single),
+        Message::Object {
+            id: 7,
+            object: Some(Object::Single(expected)),
+        }
+    );
+    assert_eq!(
+        read(&single),
+        Message::Ignored,
+        "the kernel's say it in each route"
+    );
+    let mut members = [7u32.to_ne_bytes(), [0, 0, 0, 0]].concat();
+    members.extend([8u32.to_ne_bytes(), [2, 0, 0, 0]].concat());
+    let group = object_of(
+        RTM_NEWNEXTHOP,
+        &[word_of(NHA_ID, 9), attribute(NHA_GROUP, &members)],
+    );
+    assert_eq!(
+        read_fpm(&group),
+        Message::Object {
+            id: 9,
+            object: Some(Object::Group(vec![(7, 1), (8, 3)])),
+        }
+    );
+    let gone = object_of(RTM_DELNEXTHOP, &[word_of(NHA_ID, 9)]);
+    assert_eq!(
+        read_fpm(&gone),
+        Message::Object {
+            id: 9,
+            object: None
+        }
+    );
+    for wrong in [
+        object_of(RTM_NEWNEXTHOP, &[word_of(NHA_OIF, 3)]),
+        object_of(RTM_NEWNEXTHOP, &[word_of(NHA_ID, 0), word_of(NHA_OIF, 3)]),
+        object_of(
+            RTM_NEWNEXTHOP,
+            &[word_of(NHA_ID, 9), attribute(NHA_GROUP, &members[..15])],
+        ),
+        object_of(RTM_NEWNEXTHOP, &[attribute(NHA_ID, &[1, 2])]),
+    ] {
+        assert_eq!(read_fpm(&wrong), Message::Refused("malformed"));
+    }
+    // Cut at any byte, the message is another one or none, and nothing panics.
+    for whole in [&single, &group] {
+        for length in 16..whole.len() {
+            let mut cut = whole[..length].to_vec();
+            cut[..4].copy_from_slice(&(length as u32).to_ne_bytes());
+            let _ = read_fpm(&cut);
+        }
+    }
+}
+
+#[test]
+fn a_route_of_zebra_names_its_object() {
+    let bytes = route(
+        RTM_NEWROUTE,
+        AF_INET,
+        24,
+        RTN_UNICAST,
+        &[
+            attribute(RTA_DST, &NET),
+            word_of(RTA_PRIORITY, 20),
+            word_of(RTA_NH_ID, 9),
+        ],
+    );
+    assert_eq!(bytes.len(), 52, "as zebra's are");
+    let Message::Route(RouteUpdate::Set(route)) = read_fpm(&bytes) else {
+        panic!("no route");
+    };
+    assert_eq!((route.source, route.metric), (RouteSource::Fpm, 0));
+    assert_eq!(*route.target, Target::Object(9));
 }

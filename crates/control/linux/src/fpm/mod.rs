@@ -1,0 +1,390 @@
+//! FRR's zebra as a source of routes, by the forwarding plane manager protocol (`dplane_fpm_nl`).
+//!
+//! Zebra connects to this side by TCP and sends netlink messages in frames. A frame is a transaction: FRR 8 sends a change as
+//! deletion and addition in one frame, so the messages of a frame are handed over together. After it has connected, zebra
+//! sends all that it has (objects, then routes) without a mark of the end. The end is assumed when nothing came for
+//! [`FpmSettings::quiet`] after the first route; routes that were not sent again are stale then.
+//!
+//! When the session ends, routes stay for [`FpmSettings::hold`]. One session is served; a new one takes the place of the old.
+//! The thread runs in the namespace of the daemons, reads, and hands over through a bounded queue: when that is full,
+//! TCP makes zebra wait.
+
+pub mod framing;
+pub mod objects;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_control::{RouteSource, RouteUpdate, Target};
+use weir_netlink::netns::NetNs;
+use weir_netlink::{Error, Frames};
+
+use crate::decode::{Decoder, Message};
+use crate::feed::FeedMessage;
+use crate::queue::{Reader, Stopped, Writer, queue};
+use framing::Framer;
+use objects::Objects;
+
+/// Updates of a batch; a frame is never split.
+const BATCH: usize = 1024;
+/// Bytes of one read.
+const READ: usize = 1 << 16;
+/// Reads before others have a turn.
+const READS: usize = 64;
+/// The longest sleep of the thread.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// Where zebra connects to, and for how long its silence is borne.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FpmSettings {
+    /// The address of this side.
+    pub address: SocketAddr,
+    /// How long routes stay when the session has ended.
+    pub hold: Duration,
+    /// The silence after which zebra has sent all its routes. Its own pauses are a second.
+    pub quiet: Duration,
+}
+
+/// What the session counts.
+#[derive(Debug, Default)]
+pub struct FpmCounters {
+    /// Whether zebra is connected.
+    pub is_connected: AtomicBool,
+    /// Sessions that began.
+    pub sessions: AtomicU64,
+    /// Frames.
+    pub frames: AtomicU64,
+    /// Netlink messages.
+    pub messages: AtomicU64,
+    /// Changes of routes that were handed over.
+    pub updates: AtomicU64,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl FpmCounters {
+    fn refuse(&self, reason: &'static str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(reason).or_default() += 1;
+    }
+
+    /// Messages that could not be expressed, by reason.
+    #[must_use]
+    pub fn refused(&self) -> BTreeMap<&'static str, u64> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.clone()
+    }
+}
+
+/// The side of zebra's sessions that listens. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Fpm {
+    reader: Reader,
+    counters: Arc<FpmCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Fpm {
+    /// Listens in a namespace; in the calling thread's when `None`. `wake` is called when something waits.
+    ///
+    /// # Errors
+    /// When the address cannot be used, or the thread cannot be started.
+    pub fn start(
+        namespace: Option<&NetNs>,
+        settings: FpmSettings,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Fpm, Error> {
+        let asked = || format!("listen to zebra on {}", settings.address);
+        let bind = move || TcpListener::bind(settings.address);
+        let listener = match namespace {
+            None => bind(),
+            Some(namespace) => namespace.run(bind)?,
+        };
+        let listener = listener.map_err(|source| Error::system(asked(), source))?;
+        listener
+            .set_nonblocking(true)
+            .map_err(|source| Error::system(asked(), source))?;
+        let (writer, reader) = queue(wake);
+        let counters = Arc::new(FpmCounters::default());
+        let server = Server {
+            listener,
+            settings,
+            writer,
+            counters: counters.clone(),
+            decoder: Decoder::new(RouteSource::Fpm),
+            objects: Objects::default(),
+            session: None,
+            ended: None,
+            routes: Vec::new(),
+            changed: Vec::new(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("weir-fpm".into())
+            .spawn(move || {
+                let _ = server.run();
+            })
+            .map_err(|source| Error::system(asked(), source))?;
+        Ok(Fpm {
+            reader,
+            counters,
+            thread: Some(thread),
+        })
+    }
+
+    /// The next message, if one waits.
+    pub fn next(&self) -> Option<FeedMessage> {
+        self.reader.next()
+    }
+
+    /// The number of messages that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.reader.waiting()
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn counters(&self) -> &FpmCounters {
+        &self.counters
+    }
+
+    /// Whether the thread has ended, by an error.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Fpm {
+    fn drop(&mut self) {
+        self.reader.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One connection of zebra.
+struct Session {
+    stream: TcpStream,
+    framer: Framer,
+    /// When something came last.
+    heard: Instant,
+    /// Zebra sends all that it has, and has sent a route.
+    is_replaying: bool,
+    has_routes: bool,
+}
+
+/// The thread's side.
+struct Server {
+    listener: TcpListener,
+    settings: FpmSettings,
+    writer: Writer,
+    counters: Arc<FpmCounters>,
+    decoder: Decoder,
+    objects: Objects,
+    session: Option<Session>,
+    /// When the last session ended, if its routes still wait for the next.
+    ended: Option<Instant>,
+    routes: Vec<RouteUpdate>,
+    changed: Vec<(u32, Option<Arc<Target>>)>,
+}
+
+impl Server {
+    fn run(mut self) -> Result<(), Stopped> {
+        while !self.writer.is_stopped() {
+            {
+                let mut waiting = vec![PollFd::new(&self.listener, PollFlags::IN)];
+                if let Some(session) = &self.session {
+                    waiting.push(PollFd::new(&session.stream, PollFlags::IN));
+                }
+                let _ = poll(&mut waiting, Some(&LOOK));
+            }
+            self.accept()?;
+            self.read()?;
+            self.pass_time()?;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), Stopped> {
+        let Ok((stream, peer)) = self.listener.accept() else {
+            return Ok(());
+        };
+        if let Err(error) = stream.set_nonblocking(true) {
+            tracing::warn!(%error, "zebra's connection cannot be used");
+            return Ok(());
+        }
+        tracing::info!(%peer, "zebra is connected");
+        self.counters.sessions.fetch_add(1, Ordering::Relaxed);
+        self.counters.is_connected.store(true, Ordering::Relaxed);
+        self.objects.clear();
+        self.ended = None;
+        self.session = Some(Session {
+            stream,
+            framer: Framer::default(),
+            heard: Instant::now(),
+            is_replaying: true,
+            has_routes: false,
+        });
+        self.writer.send(FeedMessage::Begin)
+    }
+
+    /// Takes what waits.
+    fn read(&mut self) -> Result<(), Stopped> {
+        let mut buffer = vec![0; READ];
+        for _ in 0..READS {
+            let Some(session) = &mut self.session else {
+                return Ok(());
+            };
+            match session.stream.read(&mut buffer) {
+                Ok(0) => {
+                    tracing::warn!("zebra has closed its connection; its routes stay for now");
+                    self.end_session();
+                }
+                Ok(length) => {
+                    session.heard = Instant::now();
+                    session.framer.add(buffer.get(..length).unwrap_or_default());
+                    self.take_frames()?;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "zebra's connection is lost; its routes stay for now");
+                    self.end_session();
+                }
+            }
+        }
+        self.hand_over()
+    }
+
+    fn end_session(&mut self) {
+        self.session = None;
+        self.ended = Some(Instant::now());
+        self.counters.is_connected.store(false, Ordering::Relaxed);
+    }
+
+    fn take_frames(&mut self) -> Result<(), Stopped> {
+        loop {
+            let Some(session) = &mut self.session else {
+                return Ok(());
+            };
+            let frame = match session.framer.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    tracing::warn!(%error, "zebra's stream cannot be read; the connection is closed");
+                    self.counters.refuse("framing");
+                    self.end_session();
+                    return Ok(());
+                }
+            };
+            self.counters.frames.fetch_add(1, Ordering::Relaxed);
+            for message in Frames::new(frame) {
+                self.counters.messages.fetch_add(1, Ordering::Relaxed);
+                let read = match &message {
+                    Ok(frame) => self.decoder.read(frame),
+                    Err(()) => Message::Refused("malformed"),
+                };
+                match read {
+                    Message::Route(update) => {
+                        session.has_routes = true;
+                        self.routes.push(update);
+                    }
+                    Message::Object { id, object } => {
+                        // Routes that came before it mean the objects as they were.
+                        if !self.routes.is_empty() {
+                            flush(
+                                &self.writer,
+                                &self.counters,
+                                &mut self.changed,
+                                &mut self.routes,
+                            )?;
+                        }
+                        match object {
+                            None => {
+                                self.objects.remove(id);
+                                self.changed.push((id, None));
+                            }
+                            Some(object) => match self.objects.set(id, object) {
+                                Some(all) => self
+                                    .changed
+                                    .extend(all.into_iter().map(|(id, target)| (id, Some(target)))),
+                                None => self.counters.refuse("too-many-next-hops"),
+                            },
+                        }
+                    }
+                    Message::Refused(reason) => self.counters.refuse(reason),
+                    Message::Ignored
+                    | Message::Link(_)
+                    | Message::LinkGone(_)
+                    | Message::Address { .. } => {}
+                }
+                if message.is_err() {
+                    break;
+                }
+            }
+            if self.routes.len() >= BATCH {
+                self.hand_over()?;
+            }
+        }
+    }
+
+    fn hand_over(&mut self) -> Result<(), Stopped> {
+        flush(
+            &self.writer,
+            &self.counters,
+            &mut self.changed,
+            &mut self.routes,
+        )
+    }
+
+    /// The end of a replay, and routes that nobody sent again.
+    fn pass_time(&mut self) -> Result<(), Stopped> {
+        if let Some(session) = &mut self.session
+            && session.is_replaying
+            && session.has_routes
+            && session.heard.elapsed() >= self.settings.quiet
+        {
+            session.is_replaying = false;
+            self.writer.send(FeedMessage::End)?;
+        }
+        if self
+            .ended
+            .is_some_and(|ended| ended.elapsed() >= self.settings.hold)
+        {
+            tracing::warn!("zebra has not come back; its routes are removed");
+            self.ended = None;
+            self.writer.send(FeedMessage::Begin)?;
+            self.writer.send(FeedMessage::End)?;
+        }
+        Ok(())
+    }
+}
+
+/// Hands over objects, then the routes that name them.
+fn flush(
+    writer: &Writer,
+    counters: &FpmCounters,
+    changed: &mut Vec<(u32, Option<Arc<Target>>)>,
+    routes: &mut Vec<RouteUpdate>,
+) -> Result<(), Stopped> {
+    if !changed.is_empty() {
+        writer.send(FeedMessage::Objects(std::mem::take(changed)))?;
+    }
+    if !routes.is_empty() {
+        counters
+            .updates
+            .fetch_add(routes.len() as u64, Ordering::Relaxed);
+        writer.send(FeedMessage::Routes(std::mem::take(routes)))?;
+    }
+    Ok(())
+}
