@@ -243,7 +243,7 @@ pub(crate) static KEYS: &[Key] = &[
     key("linux", Section, "{}", "{namespace: dataplane}", "The interfaces that Linux has a TAP of, so that its routing daemons and tools use them. What is for this router goes to the TAP, what Linux sends there leaves by the interface, and the routes of the kernel are forwarded by."),
     key("linux.namespace", NamespaceName, "", "dataplane", "The network namespace of the TAPs and routes, as `ip netns` names it; the router's own when absent."),
     key("linux.fpm", Section, "", "{port: 2620}", "Where FRR's zebra connects to with its module `dplane_fpm_nl`, in the namespace of the TAPs: its routes are read from there; none when absent."),
-    key("linux.fpm.address", ListenAddress, "127.0.0.1", "127.0.0.1", "The own address to listen on."),
+    key("linux.fpm.address", ListenAddress, "127.0.0.1", "192.0.2.1", "The own address to listen on."),
     key("linux.fpm.port", Whole(1, 65_535), "2620", "2621", "The TCP port."),
     key("linux.fpm.hold-time", Whole(0, 86_400), "300", "120", "For how many seconds zebra's routes stay when its connection has ended and it does not come back."),
     key("linux.interfaces", Named(Names::Interface), "{}", "{xe0: {name: e0}}", "Interfaces by name."),

@@ -279,7 +279,11 @@ impl fmt::Display for Step {
                 let names = |linux: &crate::Linux| {
                     let names: Vec<&str> = linux.interfaces.keys().map(String::as_str).collect();
                     let namespace = linux.namespace.as_deref().unwrap_or("own");
-                    format!("[{}] in namespace {namespace}", names.join(", "))
+                    let fpm = linux.fpm.as_ref().map_or_else(String::new, |fpm| {
+                        let address = std::net::SocketAddr::from((fpm.address, fpm.port));
+                        format!(", fpm {address} for {} s", fpm.hold_time)
+                    });
+                    format!("[{}] in namespace {namespace}{fpm}", names.join(", "))
                 };
                 write!(f, "set linux: {} -> {}", names(from), names(to))
             }
