@@ -368,6 +368,25 @@ RouteSource: TypeAlias = Literal[
 """Where a route comes from."""
 
 
+RouteVerdict: TypeAlias = Literal[
+    # Used: the prefix has no other.
+    "only-route",
+    # Used: its distance is the lowest.
+    "lowest-distance",
+    # Used: of the lowest distance its metric is the lowest.
+    "lowest-metric",
+    # Used: at equal distance and metric its source comes first.
+    "first-source",
+    # Not used: another distance is lower.
+    "higher-distance",
+    # Not used: at equal distance another metric is lower.
+    "higher-metric",
+    # Not used: at equal distance and metric another source comes first.
+    "later-source",
+]
+"""Why a route of a prefix is used, or why not."""
+
+
 Severity: TypeAlias = Literal[
     # As it should be: what the configuration or the protocol asks for.
     "info",
@@ -2369,6 +2388,11 @@ class Route:
     paths: list[PathReply]
     """Where packets may go; each flow takes one of them."""
 
+    candidates: list[RouteCandidate] = field(default_factory=list)
+    """All routes of the prefix, whatever their source is, the one in use first. Only where a prefix or an
+    address is asked for.
+    """
+
     group: RouteGroup | None = None
     """What it shares with all routes that lead the same way."""
 
@@ -2379,6 +2403,38 @@ class Route:
 
     vrf: str | None = None
     """The name of that table; the default one has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteCandidate:
+    """One of the routes of a prefix."""
+
+    source: RouteSource
+    """Where it comes from."""
+
+    distance: int
+    """The administrative distance of its source; the lowest is used."""
+
+    metric: int
+    """Among routes of one distance the lowest is used."""
+
+    age: int
+    """Seconds since it was set last."""
+
+    verdict: RouteVerdict
+    """Why it is used, or why not."""
+
+    group: RouteGroup
+    """What it shares with all routes that lead the same way."""
+
+    paths: list[PathReply]
+    """Where packets go that take it."""
+
+    daemon: str | None = None
+    """The daemon that this protocol belongs to."""
+
+    protocol: str | None = None
+    """The protocol that made it, as iproute2 names it, or its number; absent where the source says enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
