@@ -340,6 +340,34 @@ fn lines_columns_and_json_are_chosen_as_with_sflowtool() {
 }
 
 #[test]
+fn a_column_that_does_not_exist_is_refused_with_those_that_do() {
+    let capture = Capture::new("columns", &[frame(6343, &datagram(1))], 0);
+    let (_, said, code) = capture.decode(&["-L", "agent,srcip"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("srcip") && said.contains("there is srcIP") && said.contains("dstIP, "),
+        "{said}"
+    );
+    let chosen = "agent,discarded_srcIP,inner_dstIP,tunnel_ipv4_in_srcIP,rtmetric_gauge32_load";
+    let (_, said, code) = capture.decode(&["-L", chosen]);
+    assert_eq!((said.as_str(), code), ("", Some(0)));
+}
+
+#[test]
+fn octets_behind_the_last_sample_are_noted_and_no_error() {
+    let longer = [datagram(1), vec![0; 4]].concat();
+    let frames = [frame(6343, &longer), frame(6343, &datagram(2))];
+    let capture = Capture::new("behind", &frames, 0);
+    let (text, said, code) = capture.decode(&[]);
+    assert_eq!(values(&text, "packetSequenceNo"), ["1", "2"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        said,
+        "weir: 1 datagram has octets behind its last sample, which were ignored\n"
+    );
+}
+
+#[test]
 fn packets_discards_and_datagrams_are_written_as_captures() {
     let (flow, discard) = (
         flow_datagram(1, 3, &sampled()),

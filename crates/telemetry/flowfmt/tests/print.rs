@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 use weir_flowfmt::sflow::decode_datagram_to;
 use weir_flowfmt::sflow::encode::{CounterRecord, DatagramBuilder, Encoding, Fit, FlowRecord};
-use weir_flowfmt::sflow::print::{Format, PrintError};
+use weir_flowfmt::sflow::print::{Format, PrintError, is_name, names};
 use weir_flowfmt::sflow::{CountersSample, ExtendedSwitch, FlowSample, Port, RawHeader, Source};
 
 const COLLECTOR_SAW: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 99));
@@ -29,10 +29,53 @@ fn datagrams() -> Vec<Vec<u8>> {
 fn print(format: Format<'_>, datagram: &[u8]) -> (String, Option<String>) {
     let mut output = Vec::new();
     let result = decode_datagram_to(&mut output, format, COLLECTOR_SAW, 0, datagram);
-    (
-        String::from_utf8(output).unwrap(),
-        result.err().map(|error| error.to_string()),
-    )
+    let output = String::from_utf8(output).unwrap();
+    if format == Format::Text && result.is_ok() {
+        has_known_names(&output);
+    }
+    (output, result.err().map(|error| error.to_string()))
+}
+
+/// Whatever is printed can be chosen as a column.
+fn has_known_names(text: &str) {
+    for line in text.lines() {
+        let name = line.split(' ').next().unwrap_or_default();
+        let is_mark = name.starts_with("start") || name.starts_with("end");
+        let is_remark = matches!(name, "skipping" | "NO_DECODE" | "UNKNOWN");
+        assert!(is_mark || is_remark || is_name(name), "{line}");
+    }
+}
+
+#[test]
+fn names_of_columns_are_those_that_are_printed() {
+    for text in [
+        include_str!("sflowtool/text.txt"),
+        include_str!("sflowtool/records.txt"),
+        include_str!("sflowtool/more.txt"),
+    ] {
+        has_known_names(text);
+    }
+    for name in [
+        "srcip",
+        "",
+        "discarded_",
+        "inner_",
+        "inner_discarded_srcIP",
+        "rtmetric_",
+    ] {
+        assert!(!is_name(name), "{name:?}");
+    }
+    for name in [
+        "discarded_srcIP",
+        "inner2_dstIP6",
+        "discarded_inner_UDPSrcPort",
+        "tunnel_ipv4_in_srcIP",
+        "rtmetric_gauge32_load",
+        "decodedVLAN.1",
+    ] {
+        assert!(is_name(name), "{name}");
+    }
+    assert!(names().is_sorted_by_key(|name| name.to_ascii_lowercase()));
 }
 
 #[test]

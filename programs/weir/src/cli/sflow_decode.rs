@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::values::{destination, listen_address, pace};
+use super::values::{destination, field_name, listen_address, pace};
 
 pub(crate) const DECODE_EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ pub(crate) struct SflowDecodeArgs {
     #[arg(short, long)]
     pub(crate) line: bool,
     /// These fields, comma-separated, a line for each sample that has one of them
-    #[arg(short = 'L', long, value_name = "FIELD,...", value_delimiter = ',')]
+    #[arg(short = 'L', long, value_name = "FIELD,...", value_delimiter = ',', value_parser = field_name)]
     pub(crate) columns: Vec<String>,
     /// Text, each line with time, agent, sub-agent, number, data source, sample and record before it
     #[arg(short, long)]

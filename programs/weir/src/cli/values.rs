@@ -67,3 +67,17 @@ pub(super) fn confirm_within(text: &str) -> Result<Duration, String> {
         _ => Err("a change waits for at most a day".to_owned()),
     }
 }
+
+/// A field of sFlow datagrams, by the name under which it is printed.
+pub(super) fn field_name(text: &str) -> Result<String, String> {
+    if weir_flowfmt::sflow::print::is_name(text) {
+        return Ok(text.to_owned());
+    }
+    let names = weir_flowfmt::sflow::print::names();
+    let same = names.iter().find(|name| name.eq_ignore_ascii_case(text));
+    let advice = same.map_or_else(String::new, |name| format!(" (there is {name})"));
+    Err(format!(
+        "no field has this name{advice}. Names are, with discarded_ or inner_ before them for discarded packets and packets in tunnels: {}",
+        names.join(", ")
+    ))
+}

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir_flowfmt::netflow5::{Converter, Options};
 use weir_flowfmt::sflow::capture::{self, UdpReader, cut_datagram};
+use weir_flowfmt::sflow::decode::Problem;
 use weir_flowfmt::sflow::ledger::Ledger;
 use weir_flowfmt::sflow::print::{Format, PrintError};
 use weir_flowfmt::sflow::{decode_datagram_to, version4};
@@ -24,6 +25,9 @@ use super::listen::datagrams;
 use crate::cli::{DecodeFormat, SflowDecodeArgs};
 use crate::collector::{Destinations, Packets, render};
 use crate::failure::Failure;
+
+/// Octets of the shortest datagram: the header with an IPv4 address of the agent, and no sample.
+const SHORTEST: usize = 28;
 
 /// Does it.
 pub(crate) fn execute(
@@ -62,6 +66,8 @@ struct Decoder<'a> {
     /// Whether datagrams are passed on and nothing else is done with them.
     is_forwarding_only: bool,
     broken: u64,
+    /// Datagrams that go on behind their last sample.
+    longer: u64,
 }
 
 impl<'a> Decoder<'a> {
@@ -99,6 +105,7 @@ impl<'a> Decoder<'a> {
             ledger: args.agents.then(Ledger::new),
             is_forwarding_only,
             broken: 0,
+            longer: 0,
         };
         if let Printed::Packets(_) = decoder.printed {
             Packets::begin(&mut decoder.to)?;
@@ -237,6 +244,12 @@ impl<'a> Decoder<'a> {
         }
         match printed {
             Ok(()) => Ok(()),
+            // All that the datagram announces is there, and what is behind it is too short for another one.
+            Err(PrintError::Malformed(error)) if matches!(error.problem, Problem::BehindSamples(behind) if behind < SHORTEST) =>
+            {
+                self.longer += 1;
+                Ok(())
+            }
             Err(PrintError::Malformed(error)) => {
                 self.tell(format_args!("datagram {number} from {}", from.ip()), &error)
             }
@@ -271,6 +284,15 @@ impl<'a> Decoder<'a> {
                 "{} samples have no IPv4 packet, and no place in NetFlow version 5",
                 converter.skipped
             ));
+        }
+        match self.longer {
+            0 => {}
+            1 => say(format_args!(
+                "1 datagram has octets behind its last sample, which were ignored"
+            )),
+            many => say(format_args!(
+                "{many} datagrams have octets behind their last samples, which were ignored"
+            )),
         }
         self.to.flush()?;
         Ok(())

@@ -6,6 +6,9 @@
 //! once, and the earlier one counted as lost. After any other error the socket is thrown away and
 //! made anew some time later, since a fresh one takes the source address and route of that moment.
 //!
+//! A datagram counts as sent when no refusal came back within [`CONFIRM`]. A refusal that comes later is charged to the next
+//! datagram. So each datagram is counted once, as sent or as an error, and neither count ever goes back.
+//!
 //! A socket for which a name is looked up or a namespace entered is made on another thread; until it is
 //! there, datagrams for this collector are counted as lost. A namespace that is no longer the one of its
 //! name is left, and tried again until there is one of that name.
@@ -32,6 +35,8 @@ const RETRY_ELSEWHERE: Duration = Duration::from_secs(3);
 const FOLLOW: Duration = Duration::from_secs(10);
 /// The path, through the router or the host, is chosen anew after this time.
 const PATH: Duration = Duration::from_millis(100);
+/// A datagram counts as sent when it was not refused within this time.
+const CONFIRM: Duration = Duration::from_millis(100);
 /// Trouble is over when datagrams went out this often, and for this long, without an error.
 const QUIET: (u32, Duration) = (4, Duration::from_secs(4));
 
@@ -69,6 +74,11 @@ pub(super) struct Collector {
     unfollowed: bool,
     sent: u64,
     errors: u64,
+    /// Datagrams that the kernel took since `sent_at`, of which no refusal came back.
+    unconfirmed: u64,
+    sent_at: Instant,
+    /// Refusals of datagrams that count as sent already.
+    late_refusals: u64,
     trouble: Option<Trouble>,
 }
 
@@ -86,6 +96,9 @@ impl Collector {
             unfollowed: false,
             sent: 0,
             errors: 0,
+            unconfirmed: 0,
+            sent_at: now,
+            late_refusals: 0,
             trouble: None,
         }
     }
@@ -97,7 +110,8 @@ impl Collector {
 
     /// Sends all that is in an outbox; what does not go is counted.
     pub(super) fn send(&mut self, outbox: &Outbox, now: Instant) {
-        let errors = self.errors;
+        let errors = self.errors + self.late_refusals;
+        self.confirm(now);
         self.choose_path(now);
         for piece in outbox.pieces() {
             let mut rest = outbox.octets(&piece);
@@ -144,11 +158,12 @@ impl Collector {
         now: Instant,
     ) -> Result<(), Option<Error>> {
         let mut opened = self.opened(now)?;
+        self.sent_at = now;
         let mut outcome = self.pass_on(&mut opened, rest, length);
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
         {
-            self.fail(error, 1, now);
+            self.refused(error, now);
             outcome = self.pass_on(&mut opened, rest, length);
         }
         // A refusal says that the socket works; a full buffer will drain.
@@ -171,7 +186,7 @@ impl Collector {
     ) -> Result<(), Error> {
         while !rest.is_empty() {
             let taken = opened.send(&self.target, rest, length)?;
-            self.sent += taken.div_ceil(length.max(1)) as u64;
+            self.unconfirmed += taken.div_ceil(length.max(1)) as u64;
             *rest = rest.get(taken..).unwrap_or_default();
         }
         Ok(())
@@ -243,6 +258,7 @@ impl Collector {
     /// namespace that is another one now.
     pub(super) fn listen(&mut self, now: Instant) {
         self.follow(now);
+        self.confirm(now);
         match &self.state {
             // What takes its time begins before there is anything to send.
             State::None if self.target.is_at_hand() => {}
@@ -261,10 +277,42 @@ impl Collector {
             }
             State::Open(opened) => {
                 if let Ok(Some(error)) = opened.take_error() {
-                    self.fail(&error, 1, now);
+                    self.refused(&error, now);
                 }
             }
         }
+    }
+
+    /// Datagrams that were not refused in time count as sent.
+    fn confirm(&mut self, now: Instant) {
+        if self.unconfirmed == 0 || now.duration_since(self.sent_at) < CONFIRM {
+            return;
+        }
+        if let State::Open(opened) = &self.state
+            && let Ok(Some(error)) = opened.take_error()
+        {
+            self.refused(&error, now);
+        }
+        self.confirm_all();
+    }
+
+    /// All datagrams count now: the agent ends, and hears of no further refusal.
+    pub(super) fn confirm_all(&mut self) {
+        let refused = self.late_refusals.min(self.unconfirmed);
+        self.late_refusals -= refused;
+        self.errors += refused;
+        self.sent += std::mem::take(&mut self.unconfirmed) - refused;
+    }
+
+    /// A datagram that the kernel took was refused.
+    fn refused(&mut self, error: &Error, now: Instant) {
+        if self.unconfirmed > 0 {
+            self.unconfirmed -= 1;
+            self.errors += 1;
+        } else {
+            self.late_refusals += 1;
+        }
+        self.complain(error, now);
     }
 
     /// So many datagrams were lost.
@@ -292,7 +340,8 @@ impl Collector {
     /// Datagrams were sent, before which there were so many errors. Once no more goes wrong, trouble is over.
     fn recover(&mut self, errors: u64, now: Instant) {
         // Without a socket nothing is tried that could go wrong.
-        let went = self.errors == errors && matches!(self.state, State::Open(_));
+        let went =
+            self.errors + self.late_refusals == errors && matches!(self.state, State::Open(_));
         let Some(trouble) = self.trouble.as_mut().filter(|_| went) else {
             return;
         };
@@ -370,7 +419,39 @@ mod tests {
                 "{apart:?}"
             );
             assert_eq!(collector.stats().errors, 12);
+            assert_eq!(collector.stats().sent, 8);
             drop(socket);
         }
+    }
+
+    #[test]
+    fn each_datagram_counts_once_as_sent_or_as_refused() {
+        let place = UdpSocket::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let mut now = Instant::now();
+        let mut collector = Collector::new(place.into(), now);
+        let (mut outbox, refused) = (Outbox::default(), Error::other("refused"));
+        outbox.push(&[1; 100]);
+        let counts = |it: &Collector| (it.stats().sent, it.stats().errors);
+        // Of a collector that takes datagrams: they count when no refusal came.
+        let socket = UdpSocket::bind(place).unwrap();
+        collector.send(&outbox, now);
+        assert_eq!(counts(&collector), (0, 0));
+        now += CONFIRM;
+        collector.listen(now);
+        assert_eq!(counts(&collector), (1, 0));
+        // A refusal in time, and one that comes when all were counted: the next datagram pays for it.
+        collector.send(&outbox, now);
+        collector.refused(&refused, now);
+        assert_eq!(counts(&collector), (1, 1));
+        collector.refused(&refused, now);
+        assert_eq!(counts(&collector), (1, 1));
+        collector.send(&outbox, now);
+        now += CONFIRM;
+        collector.listen(now);
+        assert_eq!(counts(&collector), (1, 2));
+        drop(socket);
     }
 }

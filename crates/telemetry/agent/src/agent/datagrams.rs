@@ -254,6 +254,13 @@ impl Datagrams {
         }
     }
 
+    /// Nothing more is sent: what was not refused up to now counts as sent.
+    pub(super) fn confirm_all(&mut self) {
+        for (collector, _) in &mut self.collectors {
+            collector.confirm_all();
+        }
+    }
+
     /// Datagrams made so far.
     pub(super) fn made(&self) -> u64 {
         self.made

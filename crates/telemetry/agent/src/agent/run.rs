@@ -138,6 +138,7 @@ impl Agent {
         self.numbering.datagrams.complete_discards(now);
         self.numbering.datagrams.send_made(now);
         self.numbering.datagrams.listen(now);
+        self.numbering.datagrams.confirm_all();
         self.tell();
     }
 

@@ -10,7 +10,7 @@ use crate::sflow::RawHeader;
 use crate::sflow::packet::{Ethernet, Ip, Ipv4, Ipv6, Packet, Transport, Tunnel};
 
 /// What stands before the names of a packet's fields, by how many tunnels it is in.
-const INNER: [&str; 4] = ["inner_", "inner2_", "inner3_", "inner4_"];
+pub(super) const INNER: [&str; 4] = ["inner_", "inner2_", "inner3_", "inner4_"];
 
 pub(super) fn raw_header(sink: &mut impl Sink, raw: &RawHeader<'_>) -> io::Result<()> {
     sink.field("flowSampleType", "HEADER")?;

@@ -34,12 +34,14 @@ use super::{
     CountersSample, DataFormat, DiscardedPacket, FlowSample, InterfaceCounters, Source, reasons,
     records, version4,
 };
+pub use names::{is_name, names};
 use show::{Address, PortNumber, SourceId, Time};
 
 mod columns;
 mod header;
 mod json;
 mod line;
+mod names;
 mod realtime;
 mod record;
 mod show;
