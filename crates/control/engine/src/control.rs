@@ -378,7 +378,7 @@ impl Control {
             (None, true) => Input::Routed,
         };
         let sampled = wanted.sflow && up;
-        let mut features = Features::default().with(Feature::MacVlan);
+        let mut features = Features::default();
         let (direction, is_port) = (self.config.sflow.direction_of(name), wanted.is_port());
         let rx_taps = self.captures.rx_taps(attached.index, is_port)
             | if sampled && direction.rx() {
@@ -411,15 +411,6 @@ impl Control {
             } else {
                 0
             };
-        if rx_taps != 0 {
-            features = features.with(Feature::RxTap);
-        }
-        if tx_taps != 0 {
-            features = features.with(Feature::TxTap);
-        }
-        if input == Input::Routed {
-            features = features.with(Feature::Lookup);
-        }
         let filter = |binding: &Option<crate::filters::Binding>| {
             binding.as_ref().map(|binding| binding.filter.clone())
         };

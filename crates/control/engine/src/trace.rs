@@ -115,10 +115,9 @@ fn verdict<'a>(
 ) -> String {
     match Verdict::from_bits(step.verdict).kind() {
         VerdictKind::To(next) => {
-            let nexts = specs
-                .get(step.node as usize)
-                .map_or(&[][..], |spec| spec.nexts);
-            format!("to {}", nexts.get(next.0 as usize).unwrap_or(&"?"))
+            let spec = specs.get(step.node as usize);
+            let name = spec.and_then(|spec| weir_nodes::next_name(spec, next));
+            format!("to {}", name.unwrap_or("?"))
         }
         VerdictKind::Out => match name_of(step.aux) {
             Some(name) => format!("out {name}"),

@@ -5,9 +5,21 @@
 
 use crate::DropReason;
 
-/// A place in a node's own list of next nodes (`NodeSpec::nexts`).
+/// A place in a node's own list of next nodes (`NodeSpec::nexts`), or from [`Next::COMMON`] on one in the list that all nodes
+/// have in common (`GraphBuilder::common_nexts`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next(pub u8);
+
+impl Next {
+    /// The first of the nodes that all nodes can send to. A node's own list is shorter.
+    pub const COMMON: u8 = 32;
+
+    /// A node of those that all nodes can send to.
+    #[must_use]
+    pub const fn common(number: u8) -> Next {
+        Next(Next::COMMON + number)
+    }
+}
 
 /// One packet's outcome at one node.
 #[derive(Clone, Copy, PartialEq, Eq)]

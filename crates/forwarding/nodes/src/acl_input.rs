@@ -5,28 +5,36 @@
 //! packets here.
 
 use weir_buf::Pkt;
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Input};
 
 use crate::Tables;
 use crate::classify::{Classifier, l3_of};
+use crate::features::{self, FeatureArc, FeatureSpec};
 
 #[derive(Default)]
 pub(crate) struct AclInput {
     classifier: Classifier,
 }
 
-const IP4_LOOKUP: Next = Next(0);
-const BRIDGE: Next = Next(1);
-const IP6_LOOKUP: Next = Next(2);
-const IP4_URPF: Next = Next(3);
-const IP6_URPF: Next = Next(4);
+/// What is denied is not looked up for its source.
+pub(crate) const FEATURE: FeatureSpec = FeatureSpec {
+    feature: Feature::AclIn,
+    node: "acl-input",
+    arcs: &[
+        FeatureArc::Ip4,
+        FeatureArc::Ip6,
+        FeatureArc::Bridge,
+        FeatureArc::CrossConnect,
+    ],
+    runs_before: &["ip4-urpf", "ip6-urpf"],
+};
 
 impl Node<Tables> for AclInput {
     const SPEC: NodeSpec = NodeSpec {
-        name: "acl-input",
+        name: FEATURE.node,
         about: "Holds packets that came in against the access lists of their interface.",
-        nexts: &["ip4-lookup", "bridge", "ip6-lookup", "ip4-urpf", "ip6-urpf"],
+        nexts: &[],
         reasons: &[DropReason::AclDenied, DropReason::InterfaceDown],
     };
 
@@ -65,23 +73,25 @@ impl AclInput {
         let Some(entry) = cx.world.entry(interface) else {
             return verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
         };
-        let looks_back = entry.interface.features.has(Feature::Urpf);
-        let onward = match entry.interface.input {
+        let interface = &entry.interface;
+        let arc = match interface.input {
             Input::CrossConnect(out) => {
                 packets.iter_mut().for_each(|packet| packet.set_aux(out));
-                Verdict::OUT
+                FeatureArc::CrossConnect
             }
-            Input::Routed => Verdict::to(if looks_back { IP4_URPF } else { IP4_LOOKUP }),
-            Input::Bridge { .. } => Verdict::to(BRIDGE),
+            Input::Routed => FeatureArc::Ip4,
+            Input::Bridge { .. } => FeatureArc::Bridge,
             // Such an interface sends nothing here.
             Input::Closed | Input::Unused | Input::Member { .. } => {
-                Verdict::drop(DropReason::InterfaceDown)
+                return verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
             }
         };
+        let onward = |arc| features::next(arc, interface, Some(FEATURE.node));
+        let (onward, onward6) = (onward(arc), onward(FeatureArc::Ip6));
         let Some(filter) = &entry.acl_input else {
             return verdicts.fill(onward);
         };
-        let is_routed = entry.interface.input == Input::Routed;
+        let is_routed = interface.input == Input::Routed;
         let permitted = self.classifier.ask(filter, cx.worker, packets, |packet| {
             if is_routed {
                 Some(packet.l3_offset())
@@ -102,9 +112,7 @@ impl AclInput {
                 .iter_mut()
                 .zip(packets)
                 .filter(|(verdict, packet)| **verdict == onward && six(packet));
-            permitted.for_each(|(verdict, _)| {
-                *verdict = Verdict::to(if looks_back { IP6_URPF } else { IP6_LOOKUP })
-            });
+            permitted.for_each(|(verdict, _)| *verdict = onward6);
         }
     }
 }

@@ -4,36 +4,30 @@
 //! passes that leaves there: forwarded, bridged, and made by this router itself.
 
 use weir_buf::Pkt;
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::Output;
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::Feature;
 
 use crate::Tables;
 use crate::classify::{Classifier, l3_of};
+use crate::features::{self, FeatureArc, FeatureSpec};
 
 #[derive(Default)]
 pub(crate) struct AclOutput {
     classifier: Classifier,
 }
 
-const PORT_TX: Next = Next(0);
-const SUB_INTERFACE_OUTPUT: Next = Next(1);
-const BVI_OUTPUT: Next = Next(2);
-const BOND_OUTPUT: Next = Next(3);
-const PSEUDOWIRE_OUTPUT: Next = Next(4);
-const VXLAN_OUTPUT: Next = Next(5);
+pub(crate) const FEATURE: FeatureSpec = FeatureSpec {
+    feature: Feature::AclOut,
+    node: "acl-output",
+    arcs: &[FeatureArc::Output],
+    runs_before: &[],
+};
 
 impl Node<Tables> for AclOutput {
     const SPEC: NodeSpec = NodeSpec {
-        name: "acl-output",
+        name: FEATURE.node,
         about: "Holds packets that go out against the access lists of their interface.",
-        nexts: &[
-            "port-tx",
-            "sub-interface-output",
-            "bvi-output",
-            "bond-output",
-            "pseudowire-output",
-            "vxlan-output",
-        ],
+        nexts: &[],
         reasons: &[DropReason::AclDenied, DropReason::TxDown],
     };
 
@@ -72,14 +66,7 @@ impl AclOutput {
         let Some(entry) = cx.world.entry(interface) else {
             return verdicts.fill(Verdict::drop(DropReason::TxDown));
         };
-        let onward = match entry.interface.output {
-            Output::Driver => Verdict::to(PORT_TX),
-            Output::SubInterface => Verdict::to(SUB_INTERFACE_OUTPUT),
-            Output::Bvi => Verdict::to(BVI_OUTPUT),
-            Output::Bond => Verdict::to(BOND_OUTPUT),
-            Output::Pseudowire => Verdict::to(PSEUDOWIRE_OUTPUT),
-            Output::Vxlan => Verdict::to(VXLAN_OUTPUT),
-        };
+        let onward = features::next(FeatureArc::Output, &entry.interface, Some(FEATURE.node));
         let Some(filter) = &entry.acl_output else {
             return verdicts.fill(onward);
         };

@@ -44,7 +44,7 @@ impl Node<Tables> for BondInput {
             member.map_or(0, |member| member.index),
             cx.world.notes_members,
         );
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             verdicts[place] = if is_slow(packet.data()) {
                 slow = true;
                 Verdict::to(LACP_INPUT)

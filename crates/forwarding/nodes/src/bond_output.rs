@@ -41,7 +41,7 @@ impl Node<Tables> for BondOutput {
             bond: None,
             sent: Sent::default(),
         };
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             verdicts[place] = match exit.of(packet) {
                 None => Verdict::drop(DropReason::TxDown),
                 Some(bond) if bond.spread == Spread::All && bond.members.len() > 1 => {

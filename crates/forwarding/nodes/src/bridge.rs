@@ -16,11 +16,13 @@ use std::hint::cold_path;
 use weir_buf::{Pkt, VECTOR};
 use weir_fib::{Heard, Key, MacTable, Station};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Input, Interface};
+use weir_port::interface::{Features, Input, Interface};
 use weir_wire::EthernetHeader;
 
 use crate::bridge_domain::{BridgeDomain, Exit, Member};
-use crate::{Tables, ip4_steps, vector_loops};
+use crate::features::{self, FeatureArc};
+use crate::frame::Egress;
+use crate::{Tables, vector_loops};
 
 pub(crate) struct Bridge {
     /// Receiver and sender of each frame.
@@ -85,15 +87,6 @@ impl Node<Tables> for Bridge {
     }
 }
 
-/// By which interfaces the frames of a run leave.
-struct Taken {
-    /// All of them, bit by bit.
-    all: u32,
-    any: u32,
-    /// Some frame is not of the usual case.
-    odd: bool,
-}
-
 /// The usual case: both stations are known, and the receiver is behind another member that takes the frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
@@ -129,7 +122,7 @@ impl<'a> Known<'a> {
         domain: u16,
         number: u16,
     ) -> Option<Known<'a>> {
-        if cx.is_traced() || !ip4_steps::is_open(interface.features) {
+        if cx.is_traced() || !features::is_open(FeatureArc::Bridge, interface, Features::EMPTY) {
             return None;
         }
         let domain = cx.world.bridge(domain)?;
@@ -227,27 +220,23 @@ impl Bridge {
             lists: [None; 2],
         };
         let stations = &mut self.stations;
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             stations[place % VECTOR] = known.pair(packet)
         });
-        let mut taken = Taken {
-            all: u32::MAX,
-            any: 0,
-            odd: false,
-        };
+        let mut egress = Egress::default();
         verdicts.fill(Verdict::OUT);
         for (place, packet) in packets.iter_mut().enumerate() {
             let (to, from) = stations[place % VECTOR];
             if let Some(out) = known.exit(packet.total_len(), to, from) {
                 packet.set_aux(out);
-                (taken.all, taken.any) = (taken.all & out, taken.any | out);
+                egress.note(out);
             } else {
                 cold_path();
-                taken.odd = true;
+                egress.incomplete = true;
                 verdicts[place] = way.odd(cx, packet, to, from);
             }
         }
-        (!taken.odd && taken.all == taken.any).then_some(taken.any)
+        egress.only()
     }
 }
 

@@ -97,18 +97,15 @@ impl Flows {
         (filter.list.acl().asker4(cache), Unknown(unknown))
     }
 
-    /// Asks the list for what was not known: places, keys and judgements.
+    /// Asks the list for what was not known: places and judgements.
     pub(crate) fn learn(
         &mut self,
         filter: &Filter,
-    ) -> impl Iterator<Item = (usize, Key4, Judgement)> + '_ {
+    ) -> impl Iterator<Item = (usize, Judgement)> + '_ {
         let Flows { cache, unknown } = self;
         let (keys, answers) = unknown.asked();
         filter.list.acl().learn4(cache, keys, answers);
-        unknown
-            .judgements()
-            .zip(&*unknown.keys)
-            .map(|((place, judgement), key)| (place, *key, judgement))
+        unknown.judgements()
     }
 
     /// Whether there is anything that was not known.
@@ -170,7 +167,7 @@ impl Classifier {
         let count = packets.len().min(VECTOR);
         permitted.fill(true);
         (four.len, six.len) = (0, 0);
-        vector_loops::frame(&mut packets[..count], |place, packet| {
+        vector_loops::each_packet(&mut packets[..count], |place, packet| {
             let Some(bytes) = l3(packet).and_then(|offset| packet.data().get(offset..)) else {
                 return;
             };

@@ -1,19 +1,19 @@
-//! eth-input: what came in, and who takes it.
+//! eth-input: counts what came in, and finds who takes it.
 //!
-//! Counts each frame as unicast, multicast or broadcast, always, also on a cross connect: that is one
-//! look at the first byte. A cross-connected interface's vector then leaves as one. On a routed
-//! interface each frame goes to the node of its ethertype, if it is meant for this station. Plain IPv4
-//! (20 bytes of header, all of it right) skips ip4-input: its check is made here, in the same pass over
-//! the frames, since touching 256 frames once more costs more than the check itself. What is in any
-//! way odd goes through ip4-input, which finds out what is wrong with it. So with IPv6.
+//! Counts each frame as unicast, multicast or broadcast, always, also on a cross connect: that is one look at the first byte. A
+//! cross-connected interface's vector then leaves as one. A routed interface's vector is sorted into classes by ethertype
+//! (`classes.rs`), and each class takes the fastest path that the interface's features leave open:
 //!
-//! Plain IPv4 is even forwarded in this pass (`ip4_steps.rs`) and counted at ip4-lookup as well, unless something
-//! lies in between. While packets are followed each node does its own work, so that a trace shows it.
+//! * plain IPv4 and IPv6 (`ip_path.rs`), IPv4 behind access lists (`acl_path.rs`), and labelled packets (`mpls_path.rs`) are
+//!   forwarded here, by the same steps as in their nodes (`ip4_steps.rs`, `ip6_steps.rs`, `mpls/steps.rs`);
+//! * with other features they are validated here and go to the first feature's node;
+//! * all that is not plain goes to the node of its ethertype, one by one, which finds the reason.
 //!
-//! So are packets of known flows behind access lists, labelled packets in their usual roles, frames between known stations
-//! of a bridge domain, and those of cross-connected sub-interfaces. Other frames of
-//! an interface that has sub-interfaces are looked at one by one: what carries their tags is theirs from here on, loses the
-//! tags and is taken in as interface-input would. One look a vector tells whether there are any.
+//! Frames between known hosts of a bridge domain (`bridge_path.rs`) and those of cross-connected sub-interfaces
+//! (`cross_connect_path.rs`) leave from here, too. Other frames of an interface that has sub-interfaces are inspected one by one
+//! (`sub_interfaces.rs`): what carries their tags is theirs from here on, loses the tags and is taken in as interface-input would.
+//!
+//! Packets that leave from here are counted at the nodes whose steps were made. Vectors with traced packets go through the nodes.
 
 mod acl_path;
 mod bridge_path;
@@ -25,31 +25,26 @@ mod mpls_path;
 mod sub_interfaces;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Input, Interface};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::{Feature, Features, Input, Interface};
 use weir_port::sub_interface::{TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
-use weir_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddr};
+use weir_wire::{EtherType, EthernetHeader};
 
-use self::acl_path::{acl_steps, listed};
+use self::acl_path::listed;
 use self::bridge_path::bridged;
 use self::classes::{Class, Classifier};
-use self::ip_path::{fast_path4, forwarded, forwarded6};
+use self::ip_path::{forward4, forward6};
 use self::mpls_path::labelled;
 pub(crate) use self::sub_interfaces::share_of;
 use self::sub_interfaces::shared;
 use crate::bridge::Known;
 use crate::classify::Flows;
-use crate::interface_input::{
-    ARP_INPUT, BOND_INPUT, BRIDGE, IP4_INPUT, IP4_LOOKUP, IP6_INPUT, IP6_LOOKUP, MPLS_INPUT, NEXTS,
-    past_lists,
-};
-use crate::ip6_steps::Ip6Steps;
+use crate::features::{self, BRIDGE, FeatureArc, IP4_LOOKUP, IP6_LOOKUP, into_arc};
+use crate::frame::{ETHERNET, Own};
+use crate::interface_input::{ARP_INPUT, BOND_INPUT, IP4_INPUT, IP6_INPUT, MPLS_INPUT, NEXTS};
 use crate::tagging::change_tags;
-use crate::{Tables, ip4_input, ip6_input, vector_loops};
-
-/// Bytes of an Ethernet header.
-pub(crate) const ETHERNET: usize = 14;
+use crate::{Tables, ip4_steps, ip6_steps, vector_loops};
 
 #[derive(Default)]
 pub(crate) struct EthInput {
@@ -105,10 +100,10 @@ impl Node<Tables> for EthInput {
             (Input::Bridge { domain, member }, None)
                 if let Some(known) = Known::of(cx, interface, domain, member) =>
             {
-                bridged(cx, known, packets, verdicts)
+                bridged(cx, interface, known, packets, verdicts)
             }
             (Input::Bridge { .. }, None) => (
-                Outcome::All(past_lists(interface, Verdict::to(BRIDGE))),
+                Outcome::All(into_arc(interface, Verdict::to(BRIDGE))),
                 Census::of(packets),
             ),
             (Input::CrossConnect(out), None) => across(cx, interface, out, packets, verdicts),
@@ -177,35 +172,48 @@ impl Paths {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> (Outcome, Census) {
+        let own = Own::of(interface);
+        let (table, tables, traced) = (interface.table as usize, cx.world, cx.is_traced());
+        let is_open = |arc, except| !traced && features::is_open(arc, interface, except);
         match class {
-            Class::Ip4 => match fast_path4(cx, interface) {
-                Some(fib) => forwarded(cx, fib, interface, packets, verdicts),
-                None if let Some(by) = acl_steps(cx, interface) => {
+            Class::Ip4 => match tables.fib4.get(table) {
+                Some(fib) if is_open(FeatureArc::Ip4, Features::EMPTY) => {
+                    forward4(cx, fib, interface, packets, verdicts)
+                }
+                Some(fib)
+                    if is_open(FeatureArc::Ip4, ACL)
+                        && let Some(filter) = tables.input_filter(interface.index) =>
+                {
+                    let by = (filter, &**fib);
                     listed(cx, &mut self.flows, by, interface, packets, verdicts)
                 }
-                None => {
-                    let station = Station::new(interface.mac);
-                    let plain = |packet: &mut Pkt| plain_ip4(station, interface, packet);
-                    routed(interface, IP4_LOOKUP, plain, packets, verdicts)
+                _ => {
+                    let receive = |packet: &mut Pkt| ip4_steps::receive(own, packet);
+                    routed(interface, FeatureArc::Ip4, receive, packets, verdicts)
                 }
             },
-            Class::Ip6 => match Ip6Steps::of(cx, interface) {
-                Some((fast_path4, fib)) => {
-                    forwarded6(cx, fast_path4, fib, interface, packets, verdicts)
-                }
-                None => {
-                    let station = Station::new(interface.mac);
-                    let plain = |packet: &mut Pkt| ip6_input::plain(interface, station, packet);
-                    routed(interface, IP6_LOOKUP, plain, packets, verdicts)
-                }
-            },
-            Class::Mpls if interface.mpls => labelled(cx, interface, packets, verdicts),
-            Class::Mpls | Class::Other => {
-                routed(interface, IP4_LOOKUP, |_| false, packets, verdicts)
+            Class::Ip6 if interface.addresses6.is_empty() => {
+                one_by_one(interface, packets, verdicts)
             }
+            Class::Ip6 => match tables.fib6.get(table) {
+                Some(fib) if is_open(FeatureArc::Ip6, Features::EMPTY) => {
+                    forward6(cx, fib, interface, packets, verdicts)
+                }
+                _ => {
+                    let receive = |packet: &mut Pkt| ip6_steps::receive(own, packet);
+                    routed(interface, FeatureArc::Ip6, receive, packets, verdicts)
+                }
+            },
+            Class::Mpls if interface.mpls && is_open(FeatureArc::Mpls, Features::EMPTY) => {
+                labelled(cx, interface, packets, verdicts)
+            }
+            Class::Mpls | Class::Other => one_by_one(interface, packets, verdicts),
         }
     }
 }
+
+/// The features behind which a fast path can forward.
+const ACL: Features = Features::EMPTY.with(Feature::AclIn);
 
 /// What the frames of a vector are.
 #[derive(Clone, Copy, Default)]
@@ -231,7 +239,7 @@ impl Census {
     fn of(packets: &mut [Pkt]) -> Census {
         let (mut bytes, mut longest, mut shortest, mut group, mut flags) =
             (0, 0, usize::MAX, 0, Flags::NONE);
-        vector_loops::frame(packets, |_, packet| {
+        vector_loops::each_packet(packets, |_, packet| {
             let len = packet.len();
             bytes += len as u64;
             longest = longest.max(len);
@@ -297,7 +305,7 @@ fn across(
         .interface(out)
         .map_or(0, |out| out.mtu as usize + ETHERNET);
     if census.longest <= room && census.shortest >= ETHERNET {
-        let all = match past_lists(interface, Verdict::OUT) {
+        let all = match into_arc(interface, Verdict::OUT) {
             Verdict::OUT => Outcome::AllOut(out),
             elsewhere => Outcome::All(elsewhere),
         };
@@ -317,7 +325,7 @@ fn across_odd(
     verdicts: &mut [Verdict],
 ) {
     for (packet, verdict) in packets.iter_mut().zip(verdicts) {
-        *verdict = past_lists(interface, across_one(out, room, packet));
+        *verdict = into_arc(interface, across_one(out, room, packet));
     }
 }
 
@@ -350,97 +358,55 @@ pub(crate) fn tags_room(frame: &[u8]) -> usize {
     Outer::read(frame).map_or(0, |tags| tags.payload_at.saturating_sub(ETHERNET))
 }
 
-/// A routed interface. What `is_plain` is validated by that, with the check of ip4-input or ip6-input, while the
-/// header is at hand, and goes fast_path4 to the look-up, as one vector when there is nothing else.
+/// Packets of a routed interface for the nodes. What `receive` takes is validated by that, with the check of ip4-input or
+/// ip6-input, while the header is at hand, and skips that node, as one vector when there is nothing else.
 #[inline(always)]
 fn routed(
     interface: &Interface,
-    look_up: Next,
-    is_plain: impl Fn(&mut Pkt) -> bool,
+    arc: FeatureArc,
+    receive: impl Fn(&mut Pkt) -> bool,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let (mut plain_bytes, mut all_plain, mut odd) = (0, true, Census::default());
-    let onward = past_lists(interface, Verdict::to(look_up));
+    let (mut bytes, mut all, mut others) = (0, true, Census::default());
+    let onward = features::next(arc, interface, None);
     verdicts.fill(onward);
-    vector_loops::frame(packets, |place, packet| {
+    vector_loops::each_packet(packets, |place, packet| {
         let len = packet.len();
-        if is_plain(packet) {
-            plain_bytes += len as u64;
+        if receive(packet) {
+            bytes += len as u64;
         } else {
-            all_plain = false;
-            verdicts[place] = route(interface, &mut odd, packet);
+            all = false;
+            verdicts[place] = route(interface, &mut others, packet);
         }
     });
-    let outcome = if all_plain {
+    others.bytes += bytes;
+    let outcome = if all {
         Outcome::All(onward)
     } else {
         Outcome::Each
     };
-    (
-        outcome,
-        Census {
-            bytes: odd.bytes + plain_bytes,
-            ..odd
-        },
-    )
+    (outcome, others)
 }
 
-/// A station's address, ready to be compared with the first bytes of frames in one step.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Station(u64);
-
-impl Station {
-    pub(crate) fn new(MacAddr([a, b, c, d, e, f]): MacAddr) -> Station {
-        Station(u64::from_le_bytes([0, 0, a, b, c, d, e, f]))
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_meant_by<const LEN: usize>(self, frame: &[u8; LEN]) -> bool {
-        frame
-            .first_chunk()
-            .is_some_and(|start| u64::from_le_bytes(*start) << 16 == self.0)
-    }
-}
-
-/// Bytes that a plain IPv4 packet has at least, with its Ethernet header.
-const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
-
-/// Whether this is a whole frame for this station with a plain IPv4 packet that may be forwarded.
-/// If so, the packet is ready for ip4-lookup; a group frame never is.
-#[inline(always)]
-pub(crate) fn plain_ip4(station: Station, interface: &Interface, packet: &mut Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
-        return false;
-    };
-    let Some((ethernet, l3)) = EthernetHeader::read(frame) else {
-        return false;
-    };
-    let Some((header, _)) = Ipv4Header::read(l3) else {
-        return false;
-    };
-    let (bytes, total) = (packet.len() - ETHERNET, header.total_len() as usize);
-    let ours = station.is_meant_by(frame)
-        & (ethernet.ethertype() == EtherType::IPV4)
-        & !packet.is_chained();
-    if !(ours & ip4_input::is_plain(&interface.own, header))
-        || (total != bytes && !(Ipv4Header::LEN..bytes).contains(&total))
-    {
-        return false;
-    }
-    packet.set_aux(header.destination());
-    packet.set_l3_offset(ETHERNET);
-    packet.set_flags(Flags::PLAIN_IP4);
-    if total != bytes {
-        let _ = packet.set_len(ETHERNET + total);
-    }
-    true
+/// Packets that no fast path takes.
+#[inline(never)]
+fn one_by_one(
+    interface: &Interface,
+    packets: &mut [Pkt],
+    verdicts: &mut [Verdict],
+) -> (Outcome, Census) {
+    let mut census = Census::default();
+    vector_loops::each_packet(packets, |place, packet| {
+        verdicts[place] = route(interface, &mut census, packet);
+    });
+    (Outcome::Each, census)
 }
 
 #[inline(never)]
 fn route(interface: &Interface, census: &mut Census, packet: &mut Pkt) -> Verdict {
     census.take(packet);
-    past_lists(interface, route_one(interface, packet))
+    into_arc(interface, route_one(interface, packet))
 }
 
 /// A frame on a routed interface that is not what is looked for first; its group flags are right.
@@ -458,12 +424,14 @@ pub(crate) fn route_one(interface: &Interface, packet: &mut Pkt) -> Verdict {
     if ethertype.is_tag() {
         return without_priority(interface, packet);
     }
-    let station = Station::new(interface.mac);
+    let own = Own::of(interface);
     packet.set_l3_offset(ETHERNET);
     match ethertype {
-        EtherType::IPV4 if plain_ip4(station, interface, packet) => Verdict::to(IP4_LOOKUP),
+        EtherType::IPV4 if ip4_steps::receive(own, packet) => Verdict::to(IP4_LOOKUP),
         EtherType::IPV4 => Verdict::to(IP4_INPUT),
-        EtherType::IPV6 if ip6_input::plain(interface, station, packet) => Verdict::to(IP6_LOOKUP),
+        EtherType::IPV6 if !interface.addresses6.is_empty() && ip6_steps::receive(own, packet) => {
+            Verdict::to(IP6_LOOKUP)
+        }
         EtherType::IPV6 => Verdict::to(IP6_INPUT),
         EtherType::ARP => Verdict::to(ARP_INPUT),
         EtherType::MPLS => Verdict::to(MPLS_INPUT),

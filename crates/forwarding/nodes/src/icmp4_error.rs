@@ -10,7 +10,7 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{EtherType, IpProtocol, Ipv4Header, build, checksum};
 
 use crate::Tables;
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::icmp_limit::{Budgets, IcmpLimit};
 use crate::ip4_local::OWN_TTL;
 

@@ -15,7 +15,7 @@ use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header};
 use zerocopy::IntoBytes;
 
 use crate::Tables;
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::icmp_limit::{Budgets, IcmpLimit};
 use crate::icmp4_error::{first_of, stay_in_table};
 use crate::ip4_local::OWN_TTL;

@@ -10,10 +10,13 @@
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Feature, Features, Input, Interface};
+use weir_port::interface::{Input, Interface};
 use weir_port::sub_interface::TagChange;
 
-use crate::eth_input::{Census, ETHERNET, Station, across_one, plain_ip4, route_one, share_of};
+use crate::eth_input::{Census, across_one, route_one, share_of};
+use crate::features::{BRIDGE, IP4_LOOKUP, into_arc};
+use crate::frame::{ETHERNET, Own, OwnMac};
+use crate::ip4_steps;
 use crate::tagging::{change_tags, note_priority};
 use crate::{Tables, vector_loops};
 
@@ -23,65 +26,22 @@ pub(crate) struct InterfaceInput;
 pub(crate) const NEXTS: &[&str] = &[
     "ip4-input",
     "arp-input",
-    "ip4-lookup",
-    "bridge",
     "ip6-input",
-    "ip6-lookup",
     "mpls-input",
-    "mpls-lookup",
-    "acl-input",
     "bond-input",
-    "ip4-urpf",
-    "ip6-urpf",
+    "acl-input",
     "sub-interface-output",
     "pseudowire-input",
 ];
 pub(crate) const IP4_INPUT: Next = Next(0);
 pub(crate) const ARP_INPUT: Next = Next(1);
-pub(crate) const IP4_LOOKUP: Next = Next(2);
-pub(crate) const BRIDGE: Next = Next(3);
-pub(crate) const IP6_INPUT: Next = Next(4);
-pub(crate) const IP6_LOOKUP: Next = Next(5);
-pub(crate) const MPLS_INPUT: Next = Next(6);
-pub(crate) const MPLS_LOOKUP: Next = Next(7);
-pub(crate) const BOND_INPUT: Next = Next(9);
-/// Not sent to: eth-input tells what it did for them.
-pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(12);
-pub(crate) const PSEUDOWIRE_INPUT: Next = Next(13);
-pub(crate) const ACL_INPUT: Next = Next(8);
-const IP4_URPF: Next = Next(10);
-const IP6_URPF: Next = Next(11);
-
-/// Where a packet goes that would go on to be forwarded: past the access lists of its interface and the look at its
-/// way back, if there are any.
-#[inline(always)]
-pub(crate) fn past_lists(interface: &Interface, verdict: Verdict) -> Verdict {
-    if !interface.features.any(CHECKS) {
-        verdict
-    } else {
-        past_checks(interface, verdict)
-    }
-}
-
-/// What may stand before a packet is forwarded.
-const CHECKS: Features = Features::EMPTY.with(Feature::AclIn).with(Feature::Urpf);
-
-#[inline(never)]
-fn past_checks(interface: &Interface, verdict: Verdict) -> Verdict {
-    const TO_IP4: Verdict = Verdict::to(IP4_LOOKUP);
-    const TO_IP6: Verdict = Verdict::to(IP6_LOOKUP);
-    const TO_BRIDGE: Verdict = Verdict::to(BRIDGE);
-    let (listed, looked) = (
-        interface.features.has(Feature::AclIn),
-        interface.features.has(Feature::Urpf),
-    );
-    match verdict {
-        TO_IP4 | TO_IP6 | TO_BRIDGE | Verdict::OUT if listed => Verdict::to(ACL_INPUT),
-        TO_IP4 if looked => Verdict::to(IP4_URPF),
-        TO_IP6 if looked => Verdict::to(IP6_URPF),
-        _ => verdict,
-    }
-}
+pub(crate) const IP6_INPUT: Next = Next(2);
+pub(crate) const MPLS_INPUT: Next = Next(3);
+pub(crate) const BOND_INPUT: Next = Next(4);
+/// Not sent to: the fast paths of eth-input count here what they did for them.
+pub(crate) const ACL_INPUT: Next = Next(5);
+pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(6);
+pub(crate) const PSEUDOWIRE_INPUT: Next = Next(7);
 
 /// What an earlier node knew of the packet and what is not true of the frame in it.
 pub(crate) const STALE: Flags = Flags::MULTICAST
@@ -120,7 +80,7 @@ impl Node<Tables> for InterfaceInput {
         verdicts: &mut [Verdict],
     ) -> Outcome {
         let (mut own, mut theirs) = (Intake::new(cx), Intake::new(cx));
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             packet.clear_flags(STALE);
             if packet.data().first().is_some_and(|first| first & 1 != 0) {
                 Census::default().take(packet);
@@ -140,7 +100,7 @@ pub(crate) struct Intake<'a> {
     worker: usize,
     index: u32,
     interface: Option<&'a Interface>,
-    station: Station,
+    mac: OwnMac,
     /// Whether frames go on as frames, and so keep their priority.
     is_bridge: bool,
     /// The longest frame that the far side of a cross connect takes.
@@ -160,7 +120,7 @@ impl<'a> Intake<'a> {
             worker: cx.worker,
             index: 0,
             interface: None,
-            station: Station::default(),
+            mac: OwnMac::default(),
             is_bridge: false,
             room: 0,
             bytes: 0,
@@ -184,7 +144,7 @@ impl<'a> Intake<'a> {
         self.index = index;
         self.interface = self.tables.interface(index);
         if let Some(interface) = self.interface {
-            self.station = Station::new(interface.mac);
+            self.mac = OwnMac::new(interface.mac);
             self.is_bridge = matches!(
                 interface.input,
                 Input::Bridge { .. } | Input::CrossConnect(_)
@@ -272,6 +232,14 @@ impl<'a> Intake<'a> {
         }
     }
 
+    #[inline(always)]
+    fn own(&self, interface: &'a Interface) -> Own<'a> {
+        Own {
+            mac: self.mac,
+            addresses: &interface.own,
+        }
+    }
+
     /// Where a frame goes that is counted already.
     #[inline(always)]
     pub(crate) fn decide(&self, packet: &mut Pkt) -> Verdict {
@@ -279,7 +247,9 @@ impl<'a> Intake<'a> {
             return Verdict::drop(DropReason::InterfaceDown);
         };
         let verdict = match interface.input {
-            Input::Routed if plain_ip4(self.station, interface, packet) => Verdict::to(IP4_LOOKUP),
+            Input::Routed if ip4_steps::receive(self.own(interface), packet) => {
+                Verdict::to(IP4_LOOKUP)
+            }
             Input::Routed => route_one(interface, packet),
             Input::CrossConnect(out) => across_one(out, self.room, packet),
             Input::Bridge { .. } => Verdict::to(BRIDGE),
@@ -287,6 +257,6 @@ impl<'a> Intake<'a> {
             // Members are ports: their frames are eth-input's.
             Input::Unused | Input::Member { .. } => Verdict::drop(DropReason::NotRouted),
         };
-        past_lists(interface, verdict)
+        into_arc(interface, verdict)
     }
 }

@@ -7,34 +7,24 @@
 use weir_buf::{Flags, Pkt};
 use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Feature, Features};
-use weir_port::own_addresses::OwnAddresses;
+use weir_wire::Ipv4Header;
 use weir_wire::checksum;
-use weir_wire::{EthernetHeader, Ipv4Header};
 
+use crate::features::{self, FeatureArc};
 use crate::icmp4_error::{BAD_OPTION, complain};
 use crate::ip4_options::{self, Refused};
 use crate::{Tables, linux_punt};
 
 pub(crate) struct Ip4Input;
 
-const IP4_LOOKUP: Next = Next(0);
-const ACL_INPUT: Next = Next(1);
-const IP4_URPF: Next = Next(2);
-const LINUX_PUNT: Next = Next(3);
-const ICMP4_ERROR: Next = Next(4);
+const LINUX_PUNT: Next = Next(0);
+const ICMP4_ERROR: Next = Next(1);
 
 impl Node<Tables> for Ip4Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip4-input",
         about: "Validates the IPv4 header, its checksum and its addresses.",
-        nexts: &[
-            "ip4-lookup",
-            "acl-input",
-            "ip4-urpf",
-            "linux-punt",
-            "icmp4-error",
-        ],
+        nexts: &["linux-punt", "icmp4-error"],
         reasons: &[
             DropReason::Ip4Truncated,
             DropReason::Ip4BadVersion,
@@ -66,7 +56,7 @@ impl Node<Tables> for Ip4Input {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             *verdict = match check(cx.world, packet) {
                 Ok(()) if has_options(packet) => with_options(cx.world, packet),
-                Ok(()) => Verdict::to(onward(cx.world, packet)),
+                Ok(()) => onward(cx.world, packet),
                 Err(DropReason::Ip4Multicast) if linux_punt::is_for_group4(cx.world, packet) => {
                     Verdict::to(LINUX_PUNT)
                 }
@@ -87,7 +77,7 @@ fn with_options(tables: &Tables, packet: &mut Pkt) -> Verdict {
     let length = Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.header_len());
     let header = packet.l3().get(..length).unwrap_or(&[]);
     match ip4_options::check(header, tables.source_routes) {
-        Ok(()) => Verdict::to(onward(tables, packet)),
+        Ok(()) => onward(tables, packet),
         Err(Refused::Silent(reason)) => Verdict::drop(reason),
         Err(Refused::Malformed(octet)) => {
             complain(packet, BAD_OPTION, octet.into());
@@ -97,61 +87,20 @@ fn with_options(tables: &Tables, packet: &mut Pkt) -> Verdict {
 }
 
 /// Where a sound packet goes, as its interface wants it.
-fn onward(tables: &Tables, packet: &Pkt) -> Next {
-    let features = tables
-        .interface(packet.interface())
-        .map_or(Features::EMPTY, |interface| interface.features);
-    match () {
-        // What was under a label is no matter of the interface's.
-        () if packet.flags().any(Flags::TABLED) => IP4_LOOKUP,
-        () if features.has(Feature::AclIn) => ACL_INPUT,
-        () if features.has(Feature::Urpf) => IP4_URPF,
-        () => IP4_LOOKUP,
+fn onward(tables: &Tables, packet: &Pkt) -> Verdict {
+    // What was under a label does not pass the features of the interface.
+    match tables.interface(packet.interface()) {
+        Some(interface) if !packet.flags().any(Flags::TABLED) => {
+            features::next(FeatureArc::Ip4, interface, None)
+        }
+        _ => Verdict::to(features::IP4_LOOKUP),
     }
-}
-
-/// The usual case: no options, right checksum, between two hosts. What passes here and has a fitting
-/// length passes [`check`] too.
-#[inline(always)]
-pub(crate) fn is_plain(own: &OwnAddresses, header: &Ipv4Header) -> bool {
-    let between = between_hosts(
-        (header.source() >> 24) as u8,
-        (header.destination() >> 24) as u8,
-    );
-    let foreign = !own.may_have4(header.source().swap_bytes());
-    (header.version_ihl == 0x45) & checksum::ipv4_header_ok(header) & between & foreign
 }
 
 /// Whether a packet from and to addresses with these first octets may cross a router.
 #[inline(always)]
 pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
     CLASS[usize::from(source)] | CLASS[usize::from(destination)] == UNICAST
-}
-
-/// Makes a whole packet behind an Ethernet header ready for ip4-lookup, if it is the usual case; else it is unchanged.
-pub(crate) fn ready(tables: &Tables, packet: &mut Pkt) -> bool {
-    let bytes = packet.len().saturating_sub(EthernetHeader::LEN);
-    let Some((header, _)) = packet
-        .data()
-        .get(EthernetHeader::LEN..)
-        .and_then(Ipv4Header::read)
-    else {
-        return false;
-    };
-    let Some(interface) = tables.interface(packet.interface()) else {
-        return false;
-    };
-    let (total, destination) = (header.total_len() as usize, header.destination());
-    if packet.is_chained()
-        || !is_plain(&interface.own, header)
-        || !(Ipv4Header::LEN..=bytes).contains(&total)
-    {
-        return false;
-    }
-    packet.set_aux(destination);
-    packet.set_flags(Flags::PLAIN_IP4);
-    packet.set_l3_offset(EthernetHeader::LEN);
-    packet.set_len(EthernetHeader::LEN + total)
 }
 
 #[inline(always)]

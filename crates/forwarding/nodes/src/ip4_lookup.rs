@@ -14,6 +14,7 @@ use weir_fib::{AdjacencyKind, DROP, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::Ipv4Header;
 
+use crate::frame::Egress;
 use crate::icmp4_error::{
     NET_UNREACHABLE, NO_NEXT_HOP, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, TTL_EXPIRED, complain,
 };
@@ -55,20 +56,20 @@ impl Node<Tables> for Ip4Lookup {
     ) -> Outcome {
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
-        let mut exits = Exits::default();
+        let mut exits = Egress::default();
         let small = match &cx.world.fib4[..] {
             [only] => only.small(),
             _ => None,
         };
         match small {
-            Some(fib) => vector_loops::frame(packets, |place, packet| {
+            Some(fib) => vector_loops::each_packet(packets, |place, packet| {
                 let group = fib.lookup(destination_of(packet));
                 pass_on(nexthops, &mut exits, verdicts, place, packet, group);
             }),
             None => {
                 self.look_up(cx.world, packets);
                 let groups = &self.groups;
-                vector_loops::frame(packets, |place, packet| {
+                vector_loops::each_packet(packets, |place, packet| {
                     pass_on(
                         nexthops,
                         &mut exits,
@@ -88,7 +89,7 @@ impl Node<Tables> for Ip4Lookup {
 #[inline(always)]
 fn pass_on(
     nexthops: NexthopView<'_>,
-    exits: &mut Exits,
+    exits: &mut Egress,
     verdicts: &mut [Verdict],
     place: usize,
     packet: &mut Pkt,
@@ -101,45 +102,8 @@ fn pass_on(
     match settle(nexthops, packet, group) {
         Verdict::OUT => exits.note(packet.aux()),
         elsewhere => {
-            exits.odd = true;
+            exits.incomplete = true;
             verdicts[place] = elsewhere;
-        }
-    }
-}
-
-/// By which interfaces the packets of a vector leave.
-pub(crate) struct Exits {
-    /// All of them, bit by bit.
-    all: u32,
-    any: u32,
-    /// Some packet does not leave from here.
-    pub(crate) odd: bool,
-}
-
-impl Default for Exits {
-    fn default() -> Exits {
-        Exits {
-            all: u32::MAX,
-            any: 0,
-            odd: false,
-        }
-    }
-}
-
-impl Exits {
-    #[inline(always)]
-    pub(crate) fn note(&mut self, interface: u32) {
-        self.all &= interface;
-        self.any |= interface;
-    }
-
-    /// The verdicts are written, [`Verdict::OUT`] for what leaves.
-    #[inline(always)]
-    pub(crate) fn outcome(self) -> Outcome {
-        if !self.odd && self.all == self.any {
-            Outcome::AllOut(self.any)
-        } else {
-            Outcome::Each
         }
     }
 }

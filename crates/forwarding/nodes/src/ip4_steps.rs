@@ -1,47 +1,23 @@
-//! Plain IPv4 in one pass: the rules of eth-input, ip4-input, ip4-lookup and ip4-rewrite while a header is at hand.
+//! The steps of forwarding plain IPv4, each once: validate, look up, rewrite or push labels.
 //!
-//! Not a node. eth-input uses it on a routed interface when nothing lies between these nodes and nobody follows
-//! packets: a pass over 256 frames costs more than any of the steps, and what one pass leaves in the handles for the
-//! next costs again. With a large table a lookup waits for memory; then the packets take their steps in blocks by
-//! turns (`vector_loops::staged`), so that some are examined and some rewritten while others' entries come. It takes a packet only if every rule is met;
-//! otherwise the packet is unchanged and goes its way through the nodes, which find out what is odd.
+//! *Plain* is an unfragmented buffer with a header of 20 bytes, a right checksum, and addresses of two hosts,
+//! of which the source is not this router's for certain. Nodes and
+//! fast paths are composed of these steps; they run in workers. A step takes a packet only if each of its rules is met. Otherwise
+//! the packet is unchanged and goes to the node of the protocol, which finds the reason. The rules of rewriting are in
+//! `ip4_rewrite.rs`, those of labels in `mpls`.
 
 use weir_acl::Wire4;
-use weir_buf::Pkt;
+use weir_buf::{Flags, Pkt};
 use weir_fib::{FullFib4, Labelled, LargeFib4, NexthopView, SmallFib4};
-use weir_port::interface::{Feature, Features, Interface};
+use weir_port::interface::Interface;
 use weir_port::own_addresses::OwnAddresses;
-use weir_wire::{EthernetHeader, Ipv4Header, MacAddr, checksum};
+use weir_wire::{Ipv4Header, checksum};
 
+use crate::frame::{ETHERNET, Own, send, types, word};
 use crate::{ip4_input, ip4_rewrite, mpls};
 
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = EthernetHeader::LEN;
 /// Bytes of a plain packet's headers.
 pub(crate) const PLAIN: usize = ETHERNET + Ipv4Header::LEN;
-
-/// Whether nothing on an interface stands between receipt and lookup.
-pub(crate) fn is_open(features: Features) -> bool {
-    !features.has(Feature::AclIn) && is_open_but_for_lists(features)
-}
-
-/// Whether nothing does but access lists, if any.
-pub(crate) fn is_open_but_for_lists(features: Features) -> bool {
-    ![Feature::Urpf, Feature::Policer]
-        .into_iter()
-        .any(|feature| features.has(feature))
-}
-
-/// What a pass over one interface's packets compares with, and where they may leave.
-#[derive(Clone, Copy)]
-pub(crate) struct Ip4Steps<'a> {
-    /// The station's address as the upper six bytes of a word.
-    station: u64,
-    /// Addresses that no packet from outside may come from.
-    own: &'a OwnAddresses,
-    nexthops: NexthopView<'a>,
-}
-
 /// Bytes of a plain packet up to the end of its ports.
 const KEYED: usize = PLAIN + 4;
 /// Bytes of a frame in which all lies that access lists ask for, as it is read.
@@ -54,7 +30,7 @@ const FRAGMENT_OFFSET: u64 = 0xff1f;
 const IP4_PLAIN: u32 = 0x45_0008;
 const IP4_MASK: u32 = 0xff_ffff;
 
-/// A plain packet's header.
+/// What matters of a plain packet's header.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain {
     pub(crate) destination: u32,
@@ -66,251 +42,22 @@ pub(crate) struct Plain {
     pub(crate) service: u8,
 }
 
-/// A table in which packets are looked up in two steps.
-pub(crate) trait Table: Copy {
-    /// What is known between them.
-    type Between: Copy + Default;
-    /// Asks memory for what the second step needs, or looks up at once.
-    fn first(self, destination: u32) -> Self::Between;
-    /// Told what the first gave; the group.
-    fn last(self, destination: u32, first: Self::Between) -> u32;
-}
-
-impl Table for LargeFib4<'_> {
-    type Between = u32;
-
+impl Plain {
+    /// Prepares the packet for ip4-lookup.
     #[inline(always)]
-    fn first(self, destination: u32) -> u32 {
-        LargeFib4::first(self, destination)
-    }
-
-    #[inline(always)]
-    fn last(self, destination: u32, first: u32) -> u32 {
-        LargeFib4::last(self, destination, first)
-    }
-}
-
-/// It is in the cache, if not in the nearest: one step does, the first.
-impl Table for SmallFib4<'_> {
-    /// The group.
-    type Between = u32;
-
-    #[inline(always)]
-    fn first(self, destination: u32) -> u32 {
-        self.lookup(destination)
-    }
-
-    #[inline(always)]
-    fn last(self, _: u32, group: u32) -> u32 {
-        group
-    }
-}
-
-/// A table in which a packet is looked up at once.
-pub(crate) trait Near: Copy {
-    /// The group.
-    fn group(self, destination: u32) -> u32;
-}
-
-impl Near for SmallFib4<'_> {
-    #[inline(always)]
-    fn group(self, destination: u32) -> u32 {
-        self.lookup(destination)
-    }
-}
-
-/// What it reads was asked for.
-impl Near for FullFib4<'_> {
-    #[inline(always)]
-    fn group(self, destination: u32) -> u32 {
-        self.lookup(destination)
-    }
-}
-
-/// A packet of a large table between the steps of its lookup. What is not plain has destination 0, which no
-/// plain packet has.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Way {
-    destination: u32,
-    first: u32,
-}
-
-impl<'a> Ip4Steps<'a> {
-    #[inline(always)]
-    pub(crate) fn new(interface: &'a Interface, nexthops: NexthopView<'a>) -> Ip4Steps<'a> {
-        let MacAddr([a, b, c, d, e, f]) = interface.mac;
-        Ip4Steps {
-            station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
-            own: &interface.own,
-            nexthops,
-        }
-    }
-
-    /// Forwards a plain packet for this station to a neighbour in use, and returns the interface. `None`, and
-    /// nothing is changed, for all else. `LABELS` says whether there are paths that push labels: their being there
-    /// alone would cost every packet a tenth of its instructions.
-    #[inline(always)]
-    pub(crate) fn forward<const LABELS: bool>(
-        self,
-        fib: impl Near,
-        packet: &mut Pkt,
-    ) -> Option<u32> {
-        let (len, chained) = (packet.len(), packet.is_chained());
-        let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let plain = self.examine(frame, len, chained)?;
-        let group = fib.group(plain.destination);
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else {
-            return self.push::<LABELS>(packet, group, plain);
-        };
-        let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
-        Some(leave(packet, len, plain.whole, interface))
-    }
-
-    /// What [`Ip4Steps::forward`] with a full table reads, which follows soon.
-    #[inline(always)]
-    pub(crate) fn ask(fib: FullFib4<'_>, packet: &Pkt) {
-        if let Some(frame) = packet.data().first_chunk::<PLAIN>() {
-            fib.announce(
-                frame
-                    .last_chunk()
-                    .map_or(0, |octets| u32::from_be_bytes(*octets)),
-            );
-        }
-    }
-
-    /// What the steps with a large table need first, which follow soon.
-    #[inline(always)]
-    pub(crate) fn announce(fib: LargeFib4<'_>, packet: &Pkt) {
-        if let Some(frame) = packet.data().first_chunk::<PLAIN>() {
-            fib.announce(u16::from_be_bytes([frame[PLAIN - 4], frame[PLAIN - 3]]));
-        }
-    }
-
-    /// The same as [`Ip4Steps::forward`] with a large table, in steps between which other packets have theirs: first, …
-    #[inline(always)]
-    pub(crate) fn first(self, fib: LargeFib4<'_>, packet: &Pkt) -> Way {
-        let frame = packet.data().first_chunk::<PLAIN>();
-        match frame.and_then(|frame| self.examine(frame, packet.len(), packet.is_chained())) {
-            Some(Plain { destination, .. }) => Way {
-                destination,
-                first: fib.first(destination),
-            },
-            None => Way::default(),
-        }
-    }
-
-    /// … and at last. What was examined is right still.
-    #[inline(always)]
-    pub(crate) fn last<const LABELS: bool>(
-        self,
-        fib: LargeFib4<'_>,
-        way: Way,
-        packet: &mut Pkt,
-    ) -> Option<u32> {
-        if way.destination == 0 {
-            return None;
-        }
-        self.leave::<LABELS>(fib.last(way.destination, way.first), bytes(packet), packet)
-    }
-
-    /// A packet that was examined, of `whole` bytes, to the group that it was found to go to.
-    #[inline(always)]
-    pub(crate) fn leave<const LABELS: bool>(
-        self,
-        group: u32,
-        whole: usize,
-        packet: &mut Pkt,
-    ) -> Option<u32> {
-        let len = packet.len();
-        let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let Header {
-            sizes,
-            hops,
-            destination,
-        } = Header::read(frame);
-        let plain = Plain {
-            destination: destination.swap_bytes(),
-            whole,
-            hops: hops as u32,
-            service: (sizes >> 8) as u8,
-        };
-        let Some(adjacency) = self.nexthops.only_neighbor(group) else {
-            return self.push::<LABELS>(packet, group, plain);
-        };
-        let interface = ip4_rewrite::head(adjacency, whole, plain.hops, frame)?;
-        Some(leave(packet, len, whole, interface))
-    }
-
-    /// The key of a packet for access lists, and its destination, if it is plain, and no later fragment, and does not end before its
-    /// ports. What Ethernet padded is cut off then, and added up in `padding`. That the packet is from one host to another is not
-    /// inspected: it is so when its flow is known. An address may become the router's own while its flow is known.
-    #[inline(always)]
-    pub(crate) fn key(self, packet: &mut Pkt, padding: &mut u64) -> Option<(Wire4, u32)> {
-        let (len, chained) = (packet.len(), packet.is_chained());
-        let frame = packet.data().first_chunk::<READ>()?;
-        let headers = frame.first_chunk::<PLAIN>()?;
-        let header = Header::read(headers);
-        let odd = (word(headers, 0) << 16 ^ self.station)
-            | u64::from(types(headers) & IP4_MASK ^ IP4_PLAIN)
-            | (header.sizes >> 48 & FRAGMENT_OFFSET)
-            | u64::from(chained);
-        if odd != 0 || !header.is_right() || header.may_be_own(self.own) {
-            return None;
-        }
-        let found = (
-            Wire4::new(frame.last_chunk()?),
-            header.destination.swap_bytes(),
-        );
-        let whole = whole(header.sizes);
-        if whole != len {
-            if whole > len || whole < KEYED {
-                return None;
-            }
-            *padding += (len - whole) as u64;
-            let _ = packet.set_len(whole);
-        }
-        Some(found)
-    }
-
-    /// The key of a packet that [`Ip4Steps::key`] has one of, if it is from one host to another.
-    pub(crate) fn key_of_host(self, packet: &mut Pkt) -> Option<Wire4> {
-        let (key, _) = self.key(packet, &mut 0)?;
-        let header = Header::read(packet.data().first_chunk()?);
-        header.is_sound(self.own).then_some(key)
-    }
-
-    #[inline(always)]
-    fn push<const LABELS: bool>(self, packet: &mut Pkt, group: u32, plain: Plain) -> Option<u32> {
-        if LABELS {
-            push(self.nexthops, packet, group, plain)
-        } else {
-            None
-        }
-    }
-
-    /// Whether there are paths that push labels.
-    pub(crate) fn has_labels(self) -> bool {
-        self.nexthops.has_labels()
-    }
-
-    /// Whether these are the headers of a plain packet for this station.
-    #[inline(always)]
-    fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<Plain> {
-        let ours = (word(frame, 0) << 16 == self.station)
-            & (types(frame) & IP4_MASK == IP4_PLAIN)
-            & !chained;
-        let header = Header::read(frame);
-        if ours & header.is_sound(self.own) {
-            header.plain(len)
-        } else {
-            None
+    pub(crate) fn mark(&self, packet: &mut Pkt) {
+        packet.set_aux(self.destination);
+        packet.set_l3_offset(ETHERNET);
+        packet.set_flags(Flags::PLAIN_IP4);
+        if self.whole != packet.len() {
+            let _ = packet.set_len(self.whole);
         }
     }
 }
 
 /// The IPv4 header behind an Ethernet header as words (RFC 791 section 3.1), in little-endian order.
 #[derive(Clone, Copy)]
-pub(crate) struct Header {
+struct Header {
     sizes: u64,
     hops: u64,
     destination: u32,
@@ -318,7 +65,7 @@ pub(crate) struct Header {
 
 impl Header {
     #[inline(always)]
-    pub(crate) fn read(frame: &[u8; PLAIN]) -> Header {
+    fn read(frame: &[u8; PLAIN]) -> Header {
         let destination = frame
             .last_chunk()
             .map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -329,64 +76,259 @@ impl Header {
         }
     }
 
-    /// Whether version and length are those of a plain packet.
     #[inline(always)]
-    pub(crate) fn is_usual(self) -> bool {
-        self.sizes as u8 == 0x45
+    fn has_valid_checksum(self) -> bool {
+        checksum::ipv4_words_ok(self.sizes, self.hops, self.destination)
     }
 
-    /// The type of service.
     #[inline(always)]
-    pub(crate) fn service(self) -> u8 {
-        (self.sizes >> 8) as u8
-    }
-
-    /// Whether the checksum is right and the packet is from one host to another, neither of them this router for certain.
-    #[inline(always)]
-    pub(crate) fn is_sound(self, own: &OwnAddresses) -> bool {
-        let between_hosts =
-            ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8);
-        self.is_right() & between_hosts & !self.may_be_own(own)
+    fn is_between_hosts(self) -> bool {
+        ip4_input::between_hosts((self.hops >> 32) as u8, self.destination as u8)
     }
 
     /// Whether the source may be an address of this router.
     #[inline(always)]
-    fn may_be_own(self, own: &OwnAddresses) -> bool {
+    fn may_be_from(self, own: &OwnAddresses) -> bool {
         own.may_have4((self.hops >> 32) as u32)
     }
 
-    /// Whether the checksum is right.
+    /// Bytes of the frame without what Ethernet padded.
     #[inline(always)]
-    fn is_right(self) -> bool {
-        checksum::ipv4_words_ok(self.sizes, self.hops, self.destination)
+    fn whole(self) -> usize {
+        ETHERNET + usize::from(((self.sizes >> 16) as u16).swap_bytes())
     }
 
-    /// What of it matters in a frame of `len` bytes, if the packet ends within.
     #[inline(always)]
-    pub(crate) fn plain(self, len: usize) -> Option<Plain> {
-        let whole = whole(self.sizes);
-        if whole > len || whole < PLAIN {
+    fn plain(self) -> Plain {
+        Plain {
+            destination: self.destination.swap_bytes(),
+            whole: self.whole(),
+            hops: self.hops as u32,
+            service: (self.sizes >> 8) as u8,
+        }
+    }
+
+    /// The packet, if it is plain. `matches`: version, header length and what the caller compares besides.
+    #[inline(always)]
+    fn validated(self, matches: bool, own: &OwnAddresses, len: usize) -> Option<Plain> {
+        let between = self.is_between_hosts() & !self.may_be_from(own);
+        if !(matches & (self.has_valid_checksum() & between)) {
             return None;
         }
-        Some(Plain {
-            destination: self.destination.swap_bytes(),
-            whole,
-            hops: self.hops as u32,
-            service: self.service(),
-        })
+        let plain = self.plain();
+        (plain.whole <= len && plain.whole >= PLAIN).then_some(plain)
     }
 }
 
-/// The type and the first bytes of the IPv4 header, in little-endian order.
+/// Validates the IPv4 header in a frame of `len` bytes, which is in one piece.
 #[inline(always)]
-fn types(frame: &[u8; PLAIN]) -> u32 {
-    frame
-        .get(ETHERNET - 2..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |bytes| u32::from_le_bytes(*bytes))
+pub(crate) fn validate(own: &OwnAddresses, frame: &[u8; PLAIN], len: usize) -> Option<Plain> {
+    let header = Header::read(frame);
+    header.validated(header.sizes as u8 == 0x45, own, len)
 }
 
-/// Where the group's packets get labels: one in the usual case.
+/// The same for a frame that came in, which has to be for this router.
+#[inline(always)]
+fn validate_received(
+    own: Own<'_>,
+    frame: &[u8; PLAIN],
+    len: usize,
+    chained: bool,
+) -> Option<Plain> {
+    let matches =
+        own.mac.is_destination_of(frame) & (types(frame) & IP4_MASK == IP4_PLAIN) & !chained;
+    Header::read(frame).validated(matches, own.addresses, len)
+}
+
+/// Validates a packet that came in and prepares it for ip4-lookup; `false`, and nothing is changed, if it is not plain. A frame
+/// to a group never is.
+#[inline(always)]
+pub(crate) fn receive(own: Own<'_>, packet: &mut Pkt) -> bool {
+    let (len, chained) = (packet.len(), packet.is_chained());
+    let plain = packet
+        .data()
+        .first_chunk()
+        .and_then(|frame| validate_received(own, frame, len, chained));
+    plain.inspect(|plain| plain.mark(packet)).is_some()
+}
+
+/// The same for a packet whatever its Ethernet header is.
+pub(crate) fn receive_payload(own: &OwnAddresses, packet: &mut Pkt) -> bool {
+    let frame = packet.data().first_chunk().filter(|_| !packet.is_chained());
+    let plain = frame.and_then(|frame| validate(own, frame, packet.len()));
+    plain.inspect(|plain| plain.mark(packet)).is_some()
+}
+
+/// A table in which packets are looked up in two steps, between which memory has time to answer.
+pub(crate) trait Table4: Copy {
+    /// Packets that take the first step before one takes the second.
+    const EARLY: usize;
+    /// What the first step found.
+    type Between: Copy + Default;
+    /// Prefetches what the second step reads. Nothing is known of the packet yet: any destination will do.
+    fn first(self, packet: &Pkt) -> Self::Between;
+    /// The group.
+    fn last(self, destination: u32, first: Self::Between) -> u32;
+}
+
+/// It is in the cache, if not in the nearest.
+impl Table4 for SmallFib4<'_> {
+    const EARLY: usize = 0;
+    type Between = ();
+
+    #[inline(always)]
+    fn first(self, _: &Pkt) {}
+
+    #[inline(always)]
+    fn last(self, destination: u32, (): ()) -> u32 {
+        self.lookup(destination)
+    }
+}
+
+/// One line in memory has the answer.
+impl Table4 for FullFib4<'_> {
+    /// More than the slowest memory takes, and fewer lines than a processor has under way before it drops some.
+    const EARLY: usize = 24;
+    type Between = ();
+
+    #[inline(always)]
+    fn first(self, packet: &Pkt) {
+        self.announce(destination(packet));
+    }
+
+    #[inline(always)]
+    fn last(self, destination: u32, (): ()) -> u32 {
+        self.lookup(destination)
+    }
+}
+
+impl Table4 for LargeFib4<'_> {
+    const EARLY: usize = 16;
+    type Between = u32;
+
+    #[inline(always)]
+    fn first(self, packet: &Pkt) -> u32 {
+        LargeFib4::first(self, destination(packet))
+    }
+
+    #[inline(always)]
+    fn last(self, destination: u32, first: u32) -> u32 {
+        LargeFib4::last(self, destination, first)
+    }
+}
+
+/// What a path over one interface's packets compares with, and where they may leave.
+#[derive(Clone, Copy)]
+pub(crate) struct Ip4Steps<'a> {
+    own: Own<'a>,
+    nexthops: NexthopView<'a>,
+}
+
+impl<'a> Ip4Steps<'a> {
+    #[inline(always)]
+    pub(crate) fn new(interface: &'a Interface, nexthops: NexthopView<'a>) -> Ip4Steps<'a> {
+        Ip4Steps {
+            own: Own::of(interface),
+            nexthops,
+        }
+    }
+
+    /// Whether there are paths that push labels.
+    pub(crate) fn has_labels(self) -> bool {
+        self.nexthops.has_labels()
+    }
+
+    /// Validates a packet, looks it up and sends it to a neighbour in use; its interface. `None`, and nothing is changed, for all
+    /// else. `LABELS` says whether there are paths that push labels: their being there alone would cost every packet a tenth of its
+    /// instructions.
+    #[inline(always)]
+    pub(crate) fn forward<F: Table4, const LABELS: bool>(
+        self,
+        table: F,
+        first: F::Between,
+        packet: &mut Pkt,
+    ) -> Option<u32> {
+        self.look_up_and_send::<F, LABELS, false>(table, first, packet)
+    }
+
+    /// The same for a packet that was validated, and cut to its length.
+    #[inline(always)]
+    pub(crate) fn forward_validated<F: Table4, const LABELS: bool>(
+        self,
+        table: F,
+        first: F::Between,
+        packet: &mut Pkt,
+    ) -> Option<u32> {
+        self.look_up_and_send::<F, LABELS, true>(table, first, packet)
+    }
+
+    #[inline(always)]
+    fn look_up_and_send<F: Table4, const LABELS: bool, const VALIDATED: bool>(
+        self,
+        table: F,
+        first: F::Between,
+        packet: &mut Pkt,
+    ) -> Option<u32> {
+        // Read once: after a look at tables that others change, the compiler would read them anew.
+        let (len, chained) = (packet.len(), packet.is_chained());
+        let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
+        let plain = if VALIDATED {
+            Plain {
+                whole: len,
+                ..Header::read(frame).plain()
+            }
+        } else {
+            validate_received(self.own, frame, len, chained)?
+        };
+        let group = table.last(plain.destination, first);
+        let Some(adjacency) = self.nexthops.only_neighbor(group) else {
+            return if LABELS {
+                push(self.nexthops, packet, group, plain)
+            } else {
+                None
+            };
+        };
+        let interface = ip4_rewrite::head(adjacency, plain.whole, plain.hops, frame)?;
+        Some(send(packet, len, plain.whole, interface))
+    }
+
+    /// The key of a packet for access lists, if it is plain, and no later fragment, and does not end before its ports. What Ethernet
+    /// padded is cut off then, and added up in `padding`. That the packet is from one host to another is not validated: it is so when
+    /// its flow is cached. An address may become the router's own while a flow is cached.
+    #[inline(always)]
+    pub(crate) fn key(self, packet: &mut Pkt, padding: &mut u64) -> Option<Wire4> {
+        let (len, chained) = (packet.len(), packet.is_chained());
+        let frame = packet.data().first_chunk::<READ>()?;
+        let headers = frame.first_chunk::<PLAIN>()?;
+        let header = Header::read(headers);
+        let differs = self.own.mac.difference(headers)
+            | u64::from(types(headers) & IP4_MASK ^ IP4_PLAIN)
+            | (header.sizes >> 48 & FRAGMENT_OFFSET)
+            | u64::from(chained);
+        if differs != 0 || !header.has_valid_checksum() || header.may_be_from(self.own.addresses) {
+            return None;
+        }
+        let key = Wire4::new(frame.last_chunk()?);
+        let whole = header.whole();
+        if whole != len {
+            if whole > len || whole < KEYED {
+                return None;
+            }
+            *padding += (len - whole) as u64;
+            let _ = packet.set_len(whole);
+        }
+        Some(key)
+    }
+
+    /// The key of a packet that [`Ip4Steps::key`] has one of, if it is from one host to another.
+    pub(crate) fn key_of_host(self, packet: &mut Pkt) -> Option<Wire4> {
+        let key = self.key(packet, &mut 0)?;
+        let header = Header::read(packet.data().first_chunk()?);
+        header.is_between_hosts().then_some(key)
+    }
+}
+
+/// Pushes the labels of a group: one in the usual case.
 #[inline(always)]
 fn push(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32, plain: Plain) -> Option<u32> {
     match nexthops.only_push(group) {
@@ -401,46 +343,12 @@ fn push_stack(labelled: &Labelled, packet: &mut Pkt, whole: usize) -> Option<u32
     mpls::plain4(labelled, packet)
 }
 
-/// Readies a rewritten packet; gives its interface.
+/// The destination of a packet, if it is IPv4.
 #[inline(always)]
-pub(crate) fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
-    if whole != len {
-        // What Ethernet padded is cut off.
-        let _ = packet.set_len(whole);
-    }
-    packet.set_aux(interface);
-    interface
-}
-
-/// Where a plain packet goes.
-#[inline(always)]
-pub(crate) fn destination(packet: &Pkt) -> u32 {
+fn destination(packet: &Pkt) -> u32 {
     packet
         .data()
         .first_chunk::<PLAIN>()
         .and_then(|frame| frame.last_chunk())
         .map_or(0, |octets| u32::from_be_bytes(*octets))
-}
-
-/// Bytes of a plain packet's frame without what Ethernet padded.
-#[inline(always)]
-pub(crate) fn bytes(packet: &Pkt) -> usize {
-    packet
-        .data()
-        .first_chunk::<PLAIN>()
-        .map_or(0, |frame| whole(word(frame, ETHERNET)))
-}
-
-/// Bytes of a frame, as the first word of its IPv4 header tells.
-#[inline(always)]
-fn whole(sizes: u64) -> usize {
-    ETHERNET + usize::from(((sizes >> 16) as u16).swap_bytes())
-}
-
-#[inline(always)]
-fn word(frame: &[u8; PLAIN], at: usize) -> u64 {
-    frame
-        .get(at..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

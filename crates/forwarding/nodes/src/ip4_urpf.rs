@@ -10,11 +10,12 @@
 
 use weir_buf::{Pkt, VECTOR};
 use weir_fib::{AdjacencyKind, NexthopView};
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Interface, ReversePath};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_port::interface::{Feature, Interface, ReversePath};
 use weir_wire::Ipv4Header;
 
 use crate::Tables;
+use crate::features::{self, FeatureArc, FeatureSpec};
 
 pub(crate) struct Ip4Urpf {
     sources: Box<[u32; VECTOR]>,
@@ -30,13 +31,18 @@ impl Default for Ip4Urpf {
     }
 }
 
-const IP4_LOOKUP: Next = Next(0);
+pub(crate) const FEATURE: FeatureSpec = FeatureSpec {
+    feature: Feature::Urpf,
+    node: "ip4-urpf",
+    arcs: &[FeatureArc::Ip4],
+    runs_before: &[],
+};
 
 impl Node<Tables> for Ip4Urpf {
     const SPEC: NodeSpec = NodeSpec {
-        name: "ip4-urpf",
+        name: FEATURE.node,
         about: "Drops what comes from where no route leads back.",
-        nexts: &["ip4-lookup"],
+        nexts: &[],
         reasons: &[DropReason::Urpf],
     };
 
@@ -47,22 +53,28 @@ impl Node<Tables> for Ip4Urpf {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
-        verdicts.fill(Verdict::to(IP4_LOOKUP));
-        by_interface(cx.world, packets, verdicts, |check, packets, verdicts| {
-            let Some(fib) = cx.world.fib4.get(check.table) else {
-                return verdicts.fill(Verdict::drop(DropReason::Urpf));
-            };
-            let count = packets.len().min(VECTOR);
-            for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
-                *source = Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.source());
-            }
-            fib.lookup_batch(&self.sources[..count], &mut self.groups[..count]);
-            for (verdict, &group) in verdicts.iter_mut().zip(self.groups.iter()) {
-                if !check.passes(group) {
-                    *verdict = Verdict::drop(DropReason::Urpf);
+        by_interface(
+            cx.world,
+            &FEATURE,
+            packets,
+            verdicts,
+            |check, packets, verdicts| {
+                let Some(fib) = cx.world.fib4.get(check.table) else {
+                    return verdicts.fill(Verdict::drop(DropReason::Urpf));
+                };
+                let count = packets.len().min(VECTOR);
+                for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
+                    *source =
+                        Ipv4Header::read(packet.l3()).map_or(0, |(header, _)| header.source());
                 }
-            }
-        });
+                fib.lookup_batch(&self.sources[..count], &mut self.groups[..count]);
+                for (verdict, &group) in verdicts.iter_mut().zip(self.groups.iter()) {
+                    if !check.passes(group) {
+                        *verdict = Verdict::drop(DropReason::Urpf);
+                    }
+                }
+            },
+        );
         Outcome::Each
     }
 }
@@ -110,10 +122,11 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Takes a vector apart by interfaces, of which those that ask for a check get it.
+/// Takes a vector apart by interfaces, of which those that ask for a check get it; the packets that pass go to the next feature.
 #[inline(always)]
 pub(crate) fn by_interface(
     tables: &Tables,
+    spec: &FeatureSpec,
     packets: &[Pkt],
     verdicts: &mut [Verdict],
     mut check: impl FnMut(&Check<'_>, &[Pkt], &mut [Verdict]),
@@ -126,10 +139,13 @@ pub(crate) fn by_interface(
             .count();
         let (here, later) = packets.split_at(run);
         let (its, others) = verdicts.split_at_mut(run);
-        if let Some(interface) = tables.interface(index)
-            && let Some(mode) = interface.urpf
-        {
-            check(&Check::new(tables, interface, mode), here, its);
+        if let Some(interface) = tables.interface(index) {
+            its.fill(features::next(spec.arcs[0], interface, Some(spec.node)));
+            if let Some(mode) = interface.urpf {
+                check(&Check::new(tables, interface, mode), here, its);
+            }
+        } else {
+            its.fill(Verdict::drop(DropReason::Urpf));
         }
         (packets, verdicts) = (later, others);
     }

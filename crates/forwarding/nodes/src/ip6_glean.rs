@@ -12,7 +12,7 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{EtherType, EthernetHeader, Ipv6Header, ipv6, nd};
 use zerocopy::IntoBytes;
 
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::ip4_glean::hold_key;
 use crate::recent::{self, Recent};
 use crate::{Event, Tables, ip4_glean};

@@ -11,21 +11,17 @@
 use weir_buf::{Flags, Pkt};
 use weir_fib::AdjacencyKind;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Feature, Interface};
-use weir_port::own_addresses::OwnAddresses;
+use weir_port::interface::Interface;
 use weir_wire::ipv6::{self, UNSPECIFIED};
-use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv6Header};
+use weir_wire::{IpProtocol, Ipv6Header};
 
-use crate::eth_input::{ETHERNET, Station};
+use crate::features::{self, FeatureArc, IP6_LOOKUP};
 use crate::{Tables, ip4_input};
 
 pub(crate) struct Ip6Input;
 
-const IP6_LOOKUP: Next = Next(0);
-const ACL_INPUT: Next = Next(2);
-const IP6_LOCAL: Next = Next(1);
-const IP6_URPF: Next = Next(3);
-const LINUX_PUNT: Next = Next(4);
+const IP6_LOCAL: Next = Next(0);
+const LINUX_PUNT: Next = Next(1);
 
 /// The scope of a group that is of one link (RFC 4291 section 2.7).
 const LINK_LOCAL_SCOPE: u8 = 2;
@@ -34,13 +30,7 @@ impl Node<Tables> for Ip6Input {
     const SPEC: NodeSpec = NodeSpec {
         name: "ip6-input",
         about: "Validates the IPv6 header and its addresses.",
-        nexts: &[
-            "ip6-lookup",
-            "ip6-local",
-            "acl-input",
-            "ip6-urpf",
-            "linux-punt",
-        ],
+        nexts: &["ip6-local", "linux-punt"],
         reasons: &[
             DropReason::Ip6NotEnabled,
             DropReason::Ip6Truncated,
@@ -69,13 +59,12 @@ impl Node<Tables> for Ip6Input {
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             let interface = cx.world.interface(packet.interface());
             *verdict = match check(cx.world, interface, packet) {
-                // What was under a label is no matter of the interface's.
-                Ok(IP6_LOOKUP) if packet.flags().any(Flags::TABLED) => Verdict::to(IP6_LOOKUP),
-                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::AclIn)) => {
-                    Verdict::to(ACL_INPUT)
-                }
-                Ok(IP6_LOOKUP) if interface.is_some_and(|it| it.features.has(Feature::Urpf)) => {
-                    Verdict::to(IP6_URPF)
+                // What was under a label does not pass the features of the interface.
+                Ok(IP6_LOOKUP)
+                    if !packet.flags().any(Flags::TABLED)
+                        && let Some(interface) = interface =>
+                {
+                    features::next(FeatureArc::Ip6, interface, None)
                 }
                 Ok(next) => Verdict::to(next),
                 Err(reason) => Verdict::drop(reason),
@@ -83,59 +72,6 @@ impl Node<Tables> for Ip6Input {
         }
         Outcome::Each
     }
-}
-
-/// Bytes that a plain packet has at least, with its Ethernet header.
-const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
-
-/// For eth-input: whether this is a whole frame for this station with a plain packet that may be forwarded. If so, the
-/// packet is ready for ip6-lookup; a group frame never is.
-#[inline(always)]
-pub(crate) fn plain(interface: &Interface, station: Station, packet: &mut Pkt) -> bool {
-    let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
-        return false;
-    };
-    let Some((ethernet, l3)) = EthernetHeader::read(frame) else {
-        return false;
-    };
-    let Some((header, _)) = Ipv6Header::read(l3) else {
-        return false;
-    };
-    let (bytes, total) = (
-        packet.len() - ETHERNET,
-        Ipv6Header::LEN + header.payload_len() as usize,
-    );
-    let ours = station.is_meant_by(frame)
-        & (ethernet.ethertype() == EtherType::IPV6)
-        & !packet.is_chained();
-    if !(ours & is_plain(&interface.own, header) & !interface.addresses6.is_empty())
-        || total > bytes
-    {
-        return false;
-    }
-    packet.set_l3_offset(ETHERNET);
-    packet.set_flags(Flags::PLAIN_IP6);
-    if total != bytes {
-        let _ = packet.set_len(ETHERNET + total);
-    }
-    true
-}
-
-/// The usual case: between two addresses that are neither groups nor link-local nor special. What passes
-/// here and has a fitting length passes [`check`] too, and goes on to ip6-lookup.
-#[inline(always)]
-fn is_plain(own: &OwnAddresses, header: &Ipv6Header) -> bool {
-    let between = between_hosts(header.source[0], header.destination[0]);
-    // A payload of no length is empty, or a jumbogram's (RFC 2675).
-    let foreign = !own.may_have6_octets(&header.source);
-    (header.version() == 6) & between & foreign & (header.payload_len() != 0)
-}
-
-/// Whether a packet from and to addresses with these first octets is between two hosts.
-#[inline(always)]
-pub(crate) fn between_hosts(source: u8, destination: u8) -> bool {
-    // `::/8` holds all that is special, `fe00::/8` what is link-local, `ff00::/8` groups: two more make 0 to 2.
-    (source.wrapping_add(2) > 2) & (destination.wrapping_add(2) > 2)
 }
 
 #[inline(never)]

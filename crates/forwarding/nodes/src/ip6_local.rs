@@ -15,7 +15,7 @@ use weir_wire::ipv6::{self, Chain, MAX_BYTES, MAX_HEADERS};
 use weir_wire::{EthernetHeader, IcmpHeader, IpProtocol, Ipv6Header, icmp6, nd};
 
 use crate::Tables;
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
 use crate::ip4_local::{OWN_TTL, check_transport};
 use crate::ip6_options::{self, Rejection};

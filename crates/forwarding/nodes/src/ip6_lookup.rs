@@ -15,10 +15,10 @@ use weir_fib::{AdjacencyKind, DROP, NexthopView};
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv6Header, ipv6};
 
+use crate::frame::Egress;
 use crate::icmp6_error::{
     BEYOND_SCOPE, HOP_LIMIT, NO_NEXT_HOP, NO_ROUTE, ROUTE_PROHIBITED, ROUTE_UNREACHABLE, complain,
 };
-use crate::ip4_lookup::Exits;
 use crate::{Tables, flow_hash6, ip6_rewrite, mpls, vector_loops};
 
 pub(crate) struct Ip6Lookup {
@@ -57,13 +57,13 @@ impl Node<Tables> for Ip6Lookup {
     ) -> Outcome {
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
-        let mut exits = Exits::default();
+        let mut exits = Egress::default();
         let small = match &cx.world.fib6[..] {
             [only] => only.small(),
             _ => None,
         };
         match small {
-            Some(fib) => vector_loops::frame(packets, |place, packet| {
+            Some(fib) => vector_loops::each_packet(packets, |place, packet| {
                 let destination = destination_of(packet);
                 let group = fib.lookup((destination >> 64) as u64, destination as u64);
                 pass_on(nexthops, &mut exits, verdicts, place, packet, group);
@@ -71,7 +71,7 @@ impl Node<Tables> for Ip6Lookup {
             None => {
                 self.look_up(cx.world, packets);
                 let groups = &self.groups;
-                vector_loops::frame(packets, |place, packet| {
+                vector_loops::each_packet(packets, |place, packet| {
                     pass_on(
                         nexthops,
                         &mut exits,
@@ -91,7 +91,7 @@ impl Node<Tables> for Ip6Lookup {
 #[inline(always)]
 fn pass_on(
     nexthops: NexthopView<'_>,
-    exits: &mut Exits,
+    exits: &mut Egress,
     verdicts: &mut [Verdict],
     place: usize,
     packet: &mut Pkt,
@@ -104,7 +104,7 @@ fn pass_on(
     match settle(nexthops, packet, group) {
         Verdict::OUT => exits.note(packet.aux()),
         elsewhere => {
-            exits.odd = true;
+            exits.incomplete = true;
             verdicts[place] = elsewhere;
         }
     }

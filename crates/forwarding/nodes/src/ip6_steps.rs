@@ -1,80 +1,121 @@
-//! Plain IPv6 in one pass: the rules of eth-input, ip6-input, ip6-lookup and ip6-rewrite while a header is at hand.
+//! The steps of forwarding plain IPv6, each once: validate, look up, rewrite. As `ip4_steps.rs`.
 //!
-//! Not a node; as `ip4_steps.rs`, used under the same conditions and with large tables in the same way. It takes a
-//! packet only if every rule is met; otherwise the packet is unchanged and goes its way through the nodes, which find
-//! out what is odd.
+//! *Plain* is an unfragmented buffer with a payload, and addresses that are neither groups nor link-local nor special, nor, for the source,
+//! this router's: what
+//! passes here passes ip6-input, too, and goes on to ip6-lookup.
 
 use std::hint::cold_path;
 
-use weir_buf::Pkt;
+use weir_buf::{Flags, Pkt};
 use weir_cpu::Code;
-use weir_fib::{Adjacency, Fib6, LargeFib6, NexthopView, SmallFib6, Way6};
-use weir_graph::Cx;
+use weir_fib::{Adjacency, LargeFib6, NexthopView, SmallFib6, Way6};
 use weir_port::interface::Interface;
-use weir_port::own_addresses::OwnAddresses;
-use weir_wire::{EthernetHeader, Ipv6Header, MacAddr};
+use weir_wire::Ipv6Header;
 
-use crate::{Tables, ip4_steps, ip6_input, ip6_rewrite};
+use crate::frame::{ETHERNET, Own, send, types, word};
+use crate::ip6_rewrite;
 
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = EthernetHeader::LEN;
 /// Bytes of a plain packet's headers.
 const PLAIN: usize = ETHERNET + Ipv6Header::LEN;
-
-/// What a pass over one interface's packets compares with and looks up in.
-#[derive(Clone, Copy)]
-pub(crate) struct Ip6Steps<'a> {
-    /// The station's address as the upper six bytes of a word.
-    station: u64,
-    /// Addresses that no packet from outside may come from.
-    own: &'a OwnAddresses,
-    nexthops: NexthopView<'a>,
-}
 
 /// EtherType 0x86dd and version 6, as bytes 12 to 14 of a frame in little-endian order, and where they are.
 const IP6_PLAIN: u32 = 0x60_dd86;
 const IP6_MASK: u32 = 0xf0_ffff;
 
+/// What matters of a plain packet's header (RFC 8200 section 3).
+#[derive(Clone, Copy)]
+struct Plain {
+    /// Bytes of the frame without what Ethernet padded.
+    whole: usize,
+    /// The hop limit.
+    hops: u8,
+    /// The upper half of the destination, in little-endian order.
+    upper: u64,
+}
+
+/// Validates the header of a frame of `len` bytes that came in.
+#[inline(always)]
+fn validate_received(
+    own: Own<'_>,
+    frame: &[u8; PLAIN],
+    len: usize,
+    chained: bool,
+) -> Option<Plain> {
+    // The headers once, as words: MAC addresses and types, lengths and hops, the destination.
+    let (types, sizes, upper) = (types(frame), word(frame, ETHERNET), upper(frame));
+    let ours = own.mac.is_destination_of(frame) & (types & IP6_MASK == IP6_PLAIN) & !chained;
+    let between = between_hosts(frame[ETHERNET + 8], upper as u8);
+    let (source, below) = (word(frame, ETHERNET + 8), word(frame, ETHERNET + 16));
+    let foreign = !own.addresses.may_have6(source, below);
+    let whole = PLAIN + usize::from(((sizes >> 32) as u16).swap_bytes());
+    // A payload of no length is empty, or a jumbogram's (RFC 2675).
+    if !(ours & between & foreign & (whole != PLAIN)) || whole > len {
+        return None;
+    }
+    Some(Plain {
+        whole,
+        hops: (sizes >> 56) as u8,
+        upper,
+    })
+}
+
+/// Whether a packet from and to addresses with these first octets is between two hosts.
+#[inline(always)]
+fn between_hosts(source: u8, destination: u8) -> bool {
+    // `::/8` holds all that is special, `fe00::/8` what is link-local, `ff00::/8` groups: two more make 0 to 2.
+    (source.wrapping_add(2) > 2) & (destination.wrapping_add(2) > 2)
+}
+
+/// Validates a packet that came in and prepares it for ip6-lookup; `false`, and nothing is changed, if it is not plain.
+#[inline(always)]
+pub(crate) fn receive(own: Own<'_>, packet: &mut Pkt) -> bool {
+    let (len, chained) = (packet.len(), packet.is_chained());
+    let plain = packet
+        .data()
+        .first_chunk()
+        .and_then(|frame| validate_received(own, frame, len, chained));
+    let Some(Plain { whole, .. }) = plain else {
+        return false;
+    };
+    packet.set_l3_offset(ETHERNET);
+    packet.set_flags(Flags::PLAIN_IP6);
+    if whole != len {
+        let _ = packet.set_len(whole);
+    }
+    true
+}
+
+/// What a path over one interface's packets compares with, and where they may leave.
+#[derive(Clone, Copy)]
+pub(crate) struct Ip6Steps<'a> {
+    own: Own<'a>,
+    nexthops: NexthopView<'a>,
+}
+
 impl<'a> Ip6Steps<'a> {
-    /// What plain IPv6 of an interface is forwarded with in one pass, if it can be.
     #[inline(always)]
-    pub(crate) fn of(
-        cx: &Cx<'a, Tables>,
-        interface: &'a Interface,
-    ) -> Option<(Ip6Steps<'a>, &'a Fib6)> {
-        if cx.is_traced()
-            || !ip4_steps::is_open(interface.features)
-            || interface.addresses6.is_empty()
-        {
-            return None;
+    pub(crate) fn new(interface: &'a Interface, nexthops: NexthopView<'a>) -> Ip6Steps<'a> {
+        Ip6Steps {
+            own: Own::of(interface),
+            nexthops,
         }
-        let MacAddr([a, b, c, d, e, f]) = interface.mac;
-        let fib = cx.world.fib6.get(interface.table as usize)?;
-        Some((
-            Ip6Steps {
-                station: u64::from_le_bytes([0, 0, a, b, c, d, e, f]),
-                own: &interface.own,
-                nexthops: cx.world.nexthops.view(),
-            },
-            fib,
-        ))
     }
 
-    /// Forwards a plain packet for this station to a neighbour in use, and returns the interface. `None`, and
-    /// nothing is changed, for all else.
+    /// Validates a packet, looks it up and sends it to a neighbour in use; its interface. `None`, and nothing is changed, for
+    /// all else.
     #[inline(always)]
     pub(crate) fn forward(self, fib: SmallFib6<'_>, packet: &mut Pkt) -> Option<u32> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let (whole, hops, upper) = self.examine(frame, len, chained)?;
+        let plain = validate_received(self.own, frame, len, chained)?;
         let lower = word(frame, ETHERNET + 32);
-        let group = fib.lookup(upper.swap_bytes(), lower.swap_bytes());
-        let interface = ip6_rewrite::head(self.nexthops.only_neighbor(group)?, whole, hops, frame)?;
-        Some(leave(packet, len, whole, interface))
+        let group = fib.lookup(plain.upper.swap_bytes(), lower.swap_bytes());
+        let neighbor = self.nexthops.only_neighbor(group)?;
+        let interface = ip6_rewrite::head(neighbor, plain.whole, plain.hops, frame)?;
+        Some(send(packet, len, plain.whole, interface))
     }
 
-    /// The same with a large table, in steps between which other packets have theirs: first, before it is known whether the
-    /// packet is one, …
+    /// Looks a packet up in a large table: the first step, before anything is known of the packet.
     #[inline(always)]
     pub(crate) fn first(fib: LargeFib6<'_>, packet: &Pkt) -> Way6 {
         let Some(frame) = packet.data().first_chunk::<PLAIN>() else {
@@ -84,7 +125,7 @@ impl<'a> Ip6Steps<'a> {
         fib.first(upper(frame).swap_bytes())
     }
 
-    /// … then, after those of the table alone, its neighbour, if it is one, …
+    /// The last step, after those of the table alone: the neighbour, if it is one.
     #[inline(always)]
     pub(crate) fn neighbor(
         self,
@@ -104,31 +145,14 @@ impl<'a> Ip6Steps<'a> {
         }))
     }
 
-    /// … and at last.
+    /// Validates a packet that was looked up and sends it to its neighbour.
     #[inline(always)]
-    pub(crate) fn last(self, neighbor: Option<&Adjacency>, packet: &mut Pkt) -> Option<u32> {
+    pub(crate) fn send(self, neighbor: Option<&Adjacency>, packet: &mut Pkt) -> Option<u32> {
         let (len, chained) = (packet.len(), packet.is_chained());
         let frame = packet.data_mut().first_chunk_mut::<PLAIN>()?;
-        let (whole, hops, _) = self.examine(frame, len, chained)?;
-        let interface = ip6_rewrite::head(neighbor?, whole, hops, frame)?;
-        Some(leave(packet, len, whole, interface))
-    }
-
-    /// Whether these are the headers of a plain packet for this station: the bytes of the frame without what Ethernet
-    /// padded, the hop limit, and the upper half of the destination.
-    #[inline(always)]
-    fn examine(self, frame: &[u8; PLAIN], len: usize, chained: bool) -> Option<(usize, u8, u64)> {
-        // The headers once, as words: MAC addresses and types, lengths and hops (RFC 8200 section 3), the destination.
-        let (stations, types, upper) = (word(frame, 0), types(frame), upper(frame));
-        let ours = (stations << 16 == self.station) & (types & IP6_MASK == IP6_PLAIN) & !chained;
-        let between = ip6_input::between_hosts(frame[ETHERNET + 8], upper as u8);
-        let (whole, hops) = sizes(word(frame, ETHERNET));
-        let (source, below) = (word(frame, ETHERNET + 8), word(frame, ETHERNET + 16));
-        let foreign = !self.own.may_have6(source, below);
-        if !(ours & between & foreign & (whole != PLAIN)) || whole > len {
-            return None;
-        }
-        Some((whole, hops, upper))
+        let plain = validate_received(self.own, frame, len, chained)?;
+        let interface = ip6_rewrite::head(neighbor?, plain.whole, plain.hops, frame)?;
+        Some(send(packet, len, plain.whole, interface))
     }
 }
 
@@ -136,41 +160,4 @@ impl<'a> Ip6Steps<'a> {
 #[inline(always)]
 fn upper(frame: &[u8; PLAIN]) -> u64 {
     word(frame, ETHERNET + 24)
-}
-
-/// The type and the first bytes of the IPv6 header, in little-endian order.
-#[inline(always)]
-fn types(frame: &[u8; PLAIN]) -> u32 {
-    frame
-        .get(ETHERNET - 2..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-/// Bytes of a frame without what Ethernet padded, and the hop limit, as the first word of its IPv6 header tells.
-#[inline(always)]
-fn sizes(word: u64) -> (usize, u8) {
-    (
-        PLAIN + usize::from(((word >> 32) as u16).swap_bytes()),
-        (word >> 56) as u8,
-    )
-}
-
-/// Readies a rewritten packet; gives its interface.
-#[inline(always)]
-fn leave(packet: &mut Pkt, len: usize, whole: usize, interface: u32) -> u32 {
-    if whole != len {
-        // What Ethernet padded is cut off.
-        let _ = packet.set_len(whole);
-    }
-    packet.set_aux(interface);
-    interface
-}
-
-#[inline(always)]
-fn word(frame: &[u8; PLAIN], at: usize) -> u64 {
-    frame
-        .get(at..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

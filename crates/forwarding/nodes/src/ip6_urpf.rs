@@ -5,10 +5,13 @@
 //! address too, never come here: ip6-input takes them to ip6-local.
 
 use weir_buf::{Pkt, VECTOR};
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::{Ipv6Header, ipv6};
 
+use weir_port::interface::Feature;
+
 use crate::Tables;
+use crate::features::{FeatureArc, FeatureSpec};
 use crate::ip4_urpf::by_interface;
 
 pub(crate) struct Ip6Urpf {
@@ -25,13 +28,18 @@ impl Default for Ip6Urpf {
     }
 }
 
-const IP6_LOOKUP: Next = Next(0);
+pub(crate) const FEATURE: FeatureSpec = FeatureSpec {
+    feature: Feature::Urpf,
+    node: "ip6-urpf",
+    arcs: &[FeatureArc::Ip6],
+    runs_before: &[],
+};
 
 impl Node<Tables> for Ip6Urpf {
     const SPEC: NodeSpec = NodeSpec {
-        name: "ip6-urpf",
+        name: FEATURE.node,
         about: "Drops IPv6 that comes from where no route leads back.",
-        nexts: &["ip6-lookup"],
+        nexts: &[],
         reasons: &[DropReason::Urpf],
     };
 
@@ -42,24 +50,29 @@ impl Node<Tables> for Ip6Urpf {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
-        verdicts.fill(Verdict::to(IP6_LOOKUP));
-        by_interface(cx.world, packets, verdicts, |check, packets, verdicts| {
-            let Some(fib) = cx.world.fib6.get(check.table) else {
-                return verdicts.fill(Verdict::drop(DropReason::Urpf));
-            };
-            let count = packets.len().min(VECTOR);
-            for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
-                *source = Ipv6Header::read(packet.l3())
-                    .map_or(0, |(header, _)| u128::from_be_bytes(header.source));
-            }
-            fib.lookup_batch(&self.sources[..count], &mut self.groups[..count]);
-            let found = self.groups.iter().zip(self.sources.iter());
-            for (verdict, (&group, source)) in verdicts.iter_mut().zip(found) {
-                if !check.passes(group) && !ipv6::is_link_local(&source.to_be_bytes()) {
-                    *verdict = Verdict::drop(DropReason::Urpf);
+        by_interface(
+            cx.world,
+            &FEATURE,
+            packets,
+            verdicts,
+            |check, packets, verdicts| {
+                let Some(fib) = cx.world.fib6.get(check.table) else {
+                    return verdicts.fill(Verdict::drop(DropReason::Urpf));
+                };
+                let count = packets.len().min(VECTOR);
+                for (packet, source) in packets.iter().zip(self.sources.iter_mut()) {
+                    *source = Ipv6Header::read(packet.l3())
+                        .map_or(0, |(header, _)| u128::from_be_bytes(header.source));
                 }
-            }
-        });
+                fib.lookup_batch(&self.sources[..count], &mut self.groups[..count]);
+                let found = self.groups.iter().zip(self.sources.iter());
+                for (verdict, (&group, source)) in verdicts.iter_mut().zip(found) {
+                    if !check.passes(group) && !ipv6::is_link_local(&source.to_be_bytes()) {
+                        *verdict = Verdict::drop(DropReason::Urpf);
+                    }
+                }
+            },
+        );
         Outcome::Each
     }
 }

@@ -14,7 +14,7 @@ use weir_wire::lacp::{self, Marker, Pdu, SUBTYPE_LACP, SUBTYPE_MARKER};
 use weir_wire::{EtherType, EthernetHeader};
 use zerocopy::IntoBytes;
 
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::{Event, Tables};
 
 /// Frames that a member may send in [`PERIOD`].

@@ -78,10 +78,12 @@ mod bvi_output;
 mod classify;
 mod ecn;
 mod eth_input;
+mod features;
 mod filter;
 mod flow_hash;
 mod flow_path;
 mod forwarding_path;
+mod frame;
 mod icmp4_error;
 mod icmp6_error;
 mod icmp_limit;
@@ -123,6 +125,7 @@ pub use arp_termination::Hosts;
 pub use bridge_domain::{
     BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits,
 };
+pub use features::{FEATURES, FeatureArc, FeatureSpec, next_name, nodes_of, order_of};
 pub use filter::{Filter, FilterCounters, FilterList};
 pub use flow_hash::{flow_hash4, flow_hash6};
 pub use flow_path::{FlowEnds, FlowPath};
@@ -149,17 +152,7 @@ pub mod names {
     pub const PORT_TX: &str = "port-tx";
 }
 
-/// The nodes that [`weir_graph::World::output`] counts from 1, in the order of [`weir_port::interface::Output`]; the one that
-/// stands before any of them comes last.
-const OUTPUTS: &[&str] = &[
-    "sub-interface-output",
-    "bvi-output",
-    "bond-output",
-    "pseudowire-output",
-    "vxlan-output",
-    "acl-output",
-];
-/// Those of them that see packets off by an interface which is no port.
+/// The nodes that see packets off by an interface which is no port.
 const EXITS: &[&str] = &[
     "sub-interface-output",
     "bvi-output",
@@ -167,8 +160,6 @@ const EXITS: &[&str] = &[
     "pseudowire-output",
     "vxlan-output",
 ];
-const ACL_OUTPUT: u8 = OUTPUTS.len() as u8;
-
 /// The graph of one worker, nodes in the order of a packet's way, taps not yet added.
 #[must_use]
 pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
@@ -213,7 +204,8 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(bond_output::BondOutput::default())
         .node(acl_output::AclOutput::default())
         .stage(port_tx::SPEC)
-        .outputs(OUTPUTS)
+        .outputs(&features::OUTPUTS)
+        .common_nexts(&features::COMMON)
         .inner(&["eth-input", "bond-input"], &["interface-input"], EXITS)
 }
 

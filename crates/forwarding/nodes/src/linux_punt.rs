@@ -13,7 +13,7 @@ use weir_port::host::{Host, HostClass};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol, Ipv4Header, Ipv6Header, MacAddr};
 
 use crate::Tables;
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 
 /// Interfaces that are limited apart; more share.
 const PLACES: usize = 512;

@@ -16,7 +16,7 @@ use weir_wire::nd::{self, Claim, Message, NdError};
 use weir_wire::{EtherType, EthernetHeader, Ipv6Header, MacAddr};
 use zerocopy::IntoBytes;
 
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::ip6_glean::NEIGHBOR_FRAME;
 use crate::ip6_local::REDIRECT;
 use crate::recent::{self, Recent};

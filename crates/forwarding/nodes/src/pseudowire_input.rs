@@ -9,13 +9,14 @@
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
-use weir_port::interface::{Input, Interface};
+use weir_port::interface::{Features, Input, Interface};
 
-use crate::eth_input::{Census, ETHERNET};
+use crate::eth_input::Census;
+use crate::features::{self, FeatureArc};
+use crate::frame::{ETHERNET, Egress};
 use crate::interface_input::{Intake, NEXTS, STALE};
-use crate::ip4_lookup::Exits;
 use crate::tagging::{change_tags, note_priority};
-use crate::{Tables, ip4_steps, vector_loops};
+use crate::{Tables, vector_loops};
 
 pub(crate) struct PseudowireInput;
 
@@ -49,9 +50,9 @@ impl Node<Tables> for PseudowireInput {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
-        let (mut intake, mut exits) = (Intake::new(cx), Exits::default());
+        let (mut intake, mut exits) = (Intake::new(cx), Egress::default());
         let tables = cx.world;
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             packet.clear_flags(STALE);
             let verdict = match open(tables, packet) {
                 Ok(()) => {
@@ -65,7 +66,7 @@ impl Node<Tables> for PseudowireInput {
             if verdict == Verdict::OUT {
                 exits.note(packet.aux());
             } else {
-                exits.odd = true;
+                exits.incomplete = true;
             }
             verdicts[place] = verdict;
         });
@@ -181,7 +182,7 @@ impl<'a> Outlet<'a> {
         self.open = self
             .tables
             .interface(index)
-            .filter(|interface| ip4_steps::is_open(interface.features))
+            .filter(|it| features::is_open(FeatureArc::CrossConnect, it, Features::EMPTY))
             .and_then(|interface| {
                 let (Input::CrossConnect(out), Some(pseudowire)) =
                     (interface.input, &interface.pseudowire)

@@ -20,8 +20,9 @@ use weir_port::pseudowire::Pseudowire;
 use weir_wire::EtherType;
 
 use crate::bond_hash::bond_hash;
-use crate::eth_input::{ETHERNET, tag_room};
-use crate::ip4_lookup::Exits;
+use crate::eth_input::tag_room;
+use crate::frame::ETHERNET;
+use crate::frame::Egress;
 use crate::mpls::{Fields, entropy, write_entries};
 use crate::pseudowire_input::CONTROL_WORD;
 use crate::recent::{self, Recent};
@@ -77,9 +78,9 @@ impl Node<Tables> for PseudowireOutput {
             usual: None,
             sent: Sent::default(),
         };
-        let mut exits = Exits::default();
+        let mut exits = Egress::default();
         verdicts.fill(Verdict::OUT);
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             if let Some(interface) = exit.leave_usual(packet) {
                 return exits.note(interface);
             }
@@ -87,7 +88,7 @@ impl Node<Tables> for PseudowireOutput {
             match exit.leave(packet) {
                 Ok(interface) => exits.note(interface),
                 Err(stop) => {
-                    exits.odd = true;
+                    exits.incomplete = true;
                     verdicts[place] = match stop {
                         Stop::Drop(reason) => Verdict::drop(reason),
                         Stop::Unknown(neighbor) => self.glean(cx, neighbor),

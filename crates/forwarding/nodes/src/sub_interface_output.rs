@@ -9,7 +9,8 @@ use weir_buf::{Flags, Pkt};
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Interface;
 
-use crate::eth_input::{ETHERNET, tag_room};
+use crate::eth_input::tag_room;
+use crate::frame::ETHERNET;
 use crate::tagging::change_tags;
 use crate::{Tables, vector_loops};
 
@@ -45,7 +46,7 @@ impl Node<Tables> for SubInterfaceOutput {
             sent: Sent::default(),
         };
         let (mut all, mut any, mut odd) = (u32::MAX, 0, false);
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             verdicts[place] = match exit.leave(packet) {
                 Ok(parent) => {
                     (all, any) = (all & parent, any | parent);

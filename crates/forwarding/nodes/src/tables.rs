@@ -11,11 +11,11 @@ use crate::filter::Filter;
 use weir_buf::{Flags, Pkt};
 use weir_fib::{Fib4, Fib6, Lfib, Nexthops};
 use weir_graph::{DropCounters, World};
-use weir_port::interface::{Feature, Input, Interface, Kind};
+use weir_port::interface::{Input, Interface, Kind};
 use weir_port::vxlan::VxlanTable;
 use weir_wire::{MacAddr, ipv6};
 
-use crate::BridgeDomain;
+use crate::{BridgeDomain, features};
 
 /// Whom ICMP errors come from when there is no address at all.
 const DUMMY: u32 = 0xc000_0008;
@@ -90,6 +90,12 @@ impl Tables {
     #[must_use]
     pub fn interface(&self, interface: u32) -> Option<&Interface> {
         self.entry(interface).map(|entry| &entry.interface)
+    }
+
+    /// The access lists of what comes in on an interface.
+    #[inline(always)]
+    pub(crate) fn input_filter(&self, interface: u32) -> Option<&Filter> {
+        self.entry(interface)?.acl_input.as_ref()
     }
 
     /// A bridge domain.
@@ -355,8 +361,7 @@ impl World for Tables {
     #[inline(always)]
     fn output(&self, interface: u32) -> u8 {
         match self.interface(interface) {
-            Some(interface) if interface.features.has(Feature::AclOut) => crate::ACL_OUTPUT,
-            Some(interface) => interface.output as u8,
+            Some(interface) => features::output(interface),
             None => 0,
         }
     }

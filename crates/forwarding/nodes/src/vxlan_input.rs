@@ -41,7 +41,7 @@ impl Node<Tables> for VxlanInput {
         verdicts: &mut [Verdict],
     ) -> Outcome {
         let mut odd = false;
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             verdicts[place] = match unwrap(cx.world, packet) {
                 Ok(()) => Verdict::to(INTERFACE_INPUT),
                 Err(reason) => {

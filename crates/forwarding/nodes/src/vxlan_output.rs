@@ -20,7 +20,8 @@ use weir_wire::checksum::{changed, pseudo6};
 use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader};
 
 use crate::bond_hash::bond_hash;
-use crate::eth_input::{ETHERNET, tags_room};
+use crate::eth_input::tags_room;
+use crate::frame::ETHERNET;
 use crate::interface_input::STALE;
 use crate::{Tables, packet_sum, vector_loops};
 
@@ -57,7 +58,7 @@ impl Node<Tables> for VxlanOutput {
             tunnel: None,
             sent: Sent::default(),
         };
-        vector_loops::frame(packets, |place, packet| {
+        vector_loops::each_packet(packets, |place, packet| {
             verdicts[place] = exit.leave(packet).unwrap_or_else(Verdict::drop);
         });
         exit.finish();

@@ -100,27 +100,21 @@ pub enum Output {
     Vxlan = 5,
 }
 
-/// The places on an interface where something can be attached, in the order in which a packet meets
-/// them. What is not attached costs nothing: the bits are looked at once a vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What can be attached to an interface. The nodes declare their order (`weir_nodes::FEATURES`). What is not attached costs
+/// nothing: the bits are inspected once a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Feature {
-    /// Taps on what comes in.
-    RxTap,
-    /// MAC address and VLAN tag: cross connect, bridge, sub-interface, or own station.
-    MacVlan,
     /// Access list on what comes in.
     AclIn,
     /// Reverse path check.
     Urpf,
-    /// Rate limit.
-    Policer,
-    /// The way is found.
-    Lookup,
+    /// Policer of what comes in.
+    PoliceIn,
     /// Access list on what goes out.
     AclOut,
-    /// Taps on what goes out.
-    TxTap,
+    /// Policer of what goes out.
+    PoliceOut,
 }
 
 /// How strictly the way back to a packet's source is looked at ([`Feature::Urpf`], RFC 3704).
@@ -144,6 +138,13 @@ impl Features {
     #[must_use]
     pub const fn with(self, feature: Feature) -> Features {
         Features(self.0 | 1 << feature as u8)
+    }
+
+    /// Without any of `others`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn without(self, others: Features) -> Features {
+        Features(self.0 & !others.0)
     }
 
     /// Whether any of `others` is in it.
@@ -546,11 +547,12 @@ mod tests {
     }
 
     #[test]
-    fn features_are_a_set_in_order() {
+    fn features_are_a_set() {
         let set = Features::default()
-            .with(Feature::RxTap)
-            .with(Feature::Lookup);
-        assert!(set.has(Feature::RxTap) && set.has(Feature::Lookup) && !set.has(Feature::AclIn));
-        assert!(Feature::AclIn < Feature::Urpf && Feature::Lookup < Feature::AclOut);
+            .with(Feature::Urpf)
+            .with(Feature::AclOut);
+        assert!(set.has(Feature::Urpf) && set.has(Feature::AclOut) && !set.has(Feature::AclIn));
+        let rest = set.without(Features::EMPTY.with(Feature::Urpf));
+        assert!(!rest.has(Feature::Urpf) && rest.any(set) && !rest.without(set).any(set));
     }
 }

@@ -11,7 +11,7 @@ use crate::hold::{HoldLimits, Holds};
 use crate::node::{Node, NodeSpec, Scratch, World};
 use crate::tap::Tap;
 use crate::trace::{TraceStep, Tracer};
-use crate::verdict::Verdict;
+use crate::verdict::{Next, Verdict};
 
 /// Why a graph could not be built: a mistake in the catalogue.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum GraphError {
         /// What it names.
         next: &'static str,
     },
-    /// More than 64 nodes, or more than 8 taps.
+    /// More than 64 nodes, more than 8 taps, or more than 32 next nodes of one node.
     TooMany,
 }
 
@@ -47,6 +47,7 @@ pub struct GraphBuilder<W: World> {
     steps: Vec<Option<Box<dyn Step<W>>>>,
     taps: Vec<Box<dyn Tap<W>>>,
     outputs: Vec<&'static str>,
+    common: Vec<&'static str>,
     inner: [Vec<&'static str>; 3],
     limits: HoldLimits,
 }
@@ -58,6 +59,7 @@ impl<W: World> Default for GraphBuilder<W> {
             steps: Vec::new(),
             taps: Vec::new(),
             outputs: Vec::new(),
+            common: Vec::new(),
             inner: Default::default(),
             limits: HoldLimits::default(),
         }
@@ -109,6 +111,14 @@ impl<W: World> GraphBuilder<W> {
         self
     }
 
+    /// Names the nodes that every node can send packets to, beside those of its own list, in the order of
+    /// [`crate::Next::common`].
+    #[must_use]
+    pub fn common_nexts(mut self, nodes: &[&'static str]) -> Self {
+        self.common = nodes.to_vec();
+        self
+    }
+
     /// Names the nodes at which taps look at inner interfaces, which no port feeds: those that find packets to be of one,
     /// those that only get such packets in, and those that see them off by one.
     #[must_use]
@@ -146,12 +156,22 @@ impl<W: World> GraphBuilder<W> {
                 .ok_or(GraphError::UnknownNext { node, next })
         };
         let mut slots = Vec::with_capacity(self.specs.len());
+        let common = self
+            .common
+            .iter()
+            .map(|&next| place("common", next))
+            .collect::<Result<Vec<_>, _>>()?;
         for (spec, step) in self.specs.iter().zip(self.steps) {
-            let nexts = spec
+            let mut nexts = spec
                 .nexts
                 .iter()
                 .map(|&next| place(spec.name, next))
-                .collect::<Result<_, _>>()?;
+                .collect::<Result<Vec<_>, _>>()?;
+            if nexts.len() > usize::from(Next::COMMON) {
+                return Err(GraphError::TooMany);
+            }
+            nexts.resize(usize::from(Next::COMMON), 0);
+            nexts.extend(&common);
             slots.push(Slot {
                 step,
                 queue: Vector::with_capacity(2 * VECTOR),

@@ -1,62 +1,45 @@
-//! A member of a bridge domain: frames between known stations leave in eth-input's pass.
+//! The fast path of a member of a bridge domain: frames between known stations.
 
 use std::hint::cold_path;
 
 use weir_buf::Pkt;
+use weir_cpu::Code;
 use weir_fib::Key;
 use weir_graph::{Cx, Outcome, Verdict};
+use weir_port::interface::Interface;
 
 use super::Census;
 use super::forwarded::Forwarded;
 use crate::bridge::Known;
-use crate::interface_input::BRIDGE;
+use crate::features::BRIDGE;
 use crate::{Tables, vector_loops};
 
-/// A member of a bridge domain whose frames between known stations leave from here, the bridge's work done in this pass.
 #[inline(never)]
 pub(super) fn bridged(
     cx: &mut Cx<'_, Tables>,
+    interface: &Interface,
     known: Known<'_>,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    verdicts.fill(Verdict::OUT);
-    let mut odd = Census::default();
-    let Across { left, .. } = vector_loops::foreseen(
-        packets,
-        Across {
-            known,
-            left: Forwarded::default(),
-            odd: &mut odd,
-            verdicts,
-        },
-    );
-    cx.did_for(BRIDGE, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (
-        exits.outcome(),
-        Census {
-            bytes: odd.bytes + left.bytes,
-            ..odd
-        },
-    )
+    let mut others = Census::default();
+    let forwarded = Forwarded::new(interface, &mut others, verdicts);
+    let path = vector_loops::run(packets, Bridged { known, forwarded });
+    path.forwarded.finish(cx, &[BRIDGE], packets.len())
 }
 
-/// The pass over frames between stations.
-struct Across<'a> {
+struct Bridged<'a> {
     known: Known<'a>,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
+    forwarded: Forwarded<'a>,
 }
 
-impl vector_loops::Foresight for Across<'_> {
+impl vector_loops::Path for Bridged<'_> {
+    const EARLY: usize = 16;
     /// Receiver and sender.
-    type Asked = (Key, Key);
+    type Between = (Key, Key);
 
     #[inline(always)]
-    fn ask(&self, packet: &Pkt) -> Self::Asked {
+    fn first<C: Code>(&mut self, _: C, packet: &mut Pkt) -> Self::Between {
         if packet.is_chained() {
             <(Key, Key)>::default()
         } else {
@@ -65,16 +48,14 @@ impl vector_loops::Foresight for Across<'_> {
     }
 
     #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt, (to, from): Self::Asked) {
+    fn second<C: Code>(&mut self, _: C, place: usize, packet: &mut Pkt, (to, from): (Key, Key)) {
         let len = packet.len();
         if let Some(out) = self.known.exit(len, to, from) {
-            self.left.bytes += len as u64;
             packet.set_aux(out);
-            return self.left.exits.note(out);
+            return self.forwarded.sent(len, out);
         }
         cold_path();
-        self.left.stayed += 1;
-        self.odd.take(packet);
-        self.verdicts[place] = Verdict::to(BRIDGE);
+        self.forwarded.others_census.take(packet);
+        self.forwarded.kept(place, Verdict::to(BRIDGE));
     }
 }

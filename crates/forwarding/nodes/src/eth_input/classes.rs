@@ -10,7 +10,7 @@ use std::ops::Range;
 use weir_buf::sort::{self, Places, Sorter};
 use weir_buf::{Pkt, VECTOR};
 
-use super::ETHERNET;
+use crate::frame::ETHERNET;
 
 /// What a frame holds, by its ethertype alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

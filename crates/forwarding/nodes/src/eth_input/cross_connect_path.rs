@@ -8,17 +8,19 @@
 use std::hint::cold_path;
 
 use weir_buf::Pkt;
+use weir_cpu::Code;
 use weir_graph::{Cx, Outcome, Verdict};
-use weir_port::interface::{Feature, Input, Interface, Output};
+use weir_port::interface::{Features, Input, Interface, Output};
 use weir_port::sub_interface::{SubInterface, TagStack};
 use weir_wire::EtherType;
 use weir_wire::vlan::{TAG_AT, TAG_LEN};
 
+use super::Census;
 use super::sub_interfaces::{Sorter, TAGGED, share_of};
-use super::{Census, ETHERNET};
+use crate::features::{self, FeatureArc};
+use crate::frame::{ETHERNET, Egress};
 use crate::interface_input::SUB_INTERFACE_OUTPUT;
-use crate::ip4_lookup::Exits;
-use crate::{Tables, ip4_steps, vector_loops};
+use crate::{Tables, vector_loops};
 
 /// The bits of a tag that stay on the way across, the priority (IEEE 802.1Q clause 6.9.3), and those that tell nothing about whose
 /// the frame is: these and the drop eligibility. Tags are read as words in little-endian order.
@@ -48,14 +50,14 @@ impl<'a> Crossing<'a> {
     fn of(tables: &'a Tables, index: u32, packet: &Pkt) -> Option<Crossing<'a>> {
         let interface = tables
             .interface(index)
-            .filter(|interface| ip4_steps::is_open(interface.features))?;
+            .filter(|it| features::is_open(FeatureArc::CrossConnect, it, Features::EMPTY))?;
         let Input::CrossConnect(out) = interface.input else {
             return None;
         };
         let far = tables
             .interface(out)
             .filter(|far| far.can_send && far.output == Output::SubInterface)?;
-        if far.features.has(Feature::AclOut) {
+        if !features::is_open(FeatureArc::Output, far, Features::EMPTY) {
             return None;
         }
         only_tag(interface.sub_interface.as_ref()?)?;
@@ -215,7 +217,7 @@ impl<'a> Crossings<'a> {
     }
 }
 
-/// The pass.
+/// Takes a vector across.
 #[inline(never)]
 pub(super) fn crossed(
     cx: &mut Cx<'_, Tables>,
@@ -225,20 +227,20 @@ pub(super) fn crossed(
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
-    let pass = vector_loops::work_apart(
+    let path = vector_loops::run(
         packets,
         Crossed {
             crossings,
             sorter,
-            exits: Exits::default(),
+            egress: Egress::default(),
             others: 0,
             verdicts,
         },
     );
-    cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - pass.others);
-    let (census, bytes) = (pass.sorter.finish(), pass.crossings.finish());
+    cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - path.others);
+    let (census, bytes) = (path.sorter.finish(), path.crossings.finish());
     (
-        pass.exits.outcome(),
+        path.egress.outcome(),
         Census {
             bytes: census.bytes + bytes,
             ..census
@@ -249,17 +251,23 @@ pub(super) fn crossed(
 struct Crossed<'a> {
     crossings: Crossings<'a>,
     sorter: Sorter<'a>,
-    exits: Exits,
+    egress: Egress,
     /// Frames that do not go across here.
     others: usize,
     verdicts: &'a mut [Verdict],
 }
 
-impl vector_loops::Work for Crossed<'_> {
+impl vector_loops::Path for Crossed<'_> {
+    const EARLY: usize = 0;
+    type Between = ();
+
     #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt) {
+    fn first<C: Code>(&mut self, _: C, _: &mut Pkt) {}
+
+    #[inline(always)]
+    fn second<C: Code>(&mut self, _: C, place: usize, packet: &mut Pkt, (): ()) {
         if let Some(out) = self.crossings.take(packet) {
-            return self.exits.note(out);
+            return self.egress.note(out);
         }
         cold_path();
         self.odd(place, packet);
@@ -270,12 +278,12 @@ impl Crossed<'_> {
     #[inline(never)]
     fn odd(&mut self, place: usize, packet: &mut Pkt) {
         if let Some(out) = self.crossings.take_new(&self.sorter, packet) {
-            return self.exits.note(out);
+            return self.egress.note(out);
         }
         self.others += 1;
         let verdict = self.sorter.sort(packet);
-        self.exits.odd |= verdict != Verdict::OUT;
-        self.exits.note(packet.aux());
+        self.egress.incomplete |= verdict != Verdict::OUT;
+        self.egress.note(packet.aux());
         self.verdicts[place] = verdict;
     }
 }

@@ -1,59 +1,101 @@
-//! What became of a vector in a pass by which most of it leaves.
+//! What a fast path did to a vector: which packets it forwarded, and where the others go.
 
 use std::hint::cold_path;
 
 use weir_buf::Pkt;
-use weir_graph::Verdict;
+use weir_graph::{Cx, Next, Outcome, Verdict};
 use weir_port::interface::Interface;
 
-use super::{Census, Station, plain_ip4, route};
-use crate::interface_input::{IP4_LOOKUP, past_lists};
-use crate::ip4_lookup::Exits;
+use super::{Census, route};
+use crate::Tables;
+use crate::features::{self, FeatureArc};
+use crate::frame::{Egress, Own};
+use crate::ip4_steps;
 
-/// What became of a vector of which most leaves. All of it stays in registers, since nothing of it is lent to a
-/// function; the census of odd packets, which is, lies apart.
-#[derive(Default)]
-pub(super) struct Forwarded {
-    /// Of plain packets.
+/// The result of a fast path. Its numbers stay in registers, since only the references are lent to functions that are not inlined.
+pub(super) struct Forwarded<'a> {
+    pub(super) interface: &'a Interface,
+    /// Of packets that were forwarded.
     pub(super) bytes: u64,
-    pub(super) stayed: usize,
-    pub(super) exits: Exits,
+    /// Packets that go on to other nodes.
+    others: usize,
+    egress: Egress,
+    /// What these are.
+    pub(super) others_census: &'a mut Census,
+    verdicts: &'a mut [Verdict],
 }
 
-impl Forwarded {
+impl<'a> Forwarded<'a> {
     #[inline(always)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "apart, so that they stay in registers"
-    )]
-    pub(super) fn note(
-        &mut self,
-        interface: &Interface,
-        place: usize,
-        packet: &mut Pkt,
-        len: usize,
-        out: Option<u32>,
-        odd: &mut Census,
-        verdicts: &mut [Verdict],
-    ) {
+    pub(super) fn new(
+        interface: &'a Interface,
+        others_census: &'a mut Census,
+        verdicts: &'a mut [Verdict],
+    ) -> Forwarded<'a> {
+        verdicts.fill(Verdict::OUT);
+        Forwarded {
+            interface,
+            bytes: 0,
+            others: 0,
+            egress: Egress::default(),
+            others_census,
+            verdicts,
+        }
+    }
+
+    /// A packet of `len` bytes leaves by an interface.
+    #[inline(always)]
+    pub(super) fn sent(&mut self, len: usize, interface: u32) {
+        self.bytes += len as u64;
+        self.egress.note(interface);
+    }
+
+    /// A packet goes on to another node.
+    #[inline(always)]
+    pub(super) fn kept(&mut self, place: usize, verdict: Verdict) {
+        self.others += 1;
+        self.verdicts[place] = verdict;
+    }
+
+    /// A packet that had `len` bytes left by an interface, or is unchanged and goes through the nodes.
+    #[inline(always)]
+    pub(super) fn note(&mut self, place: usize, packet: &mut Pkt, len: usize, out: Option<u32>) {
         if let Some(out) = out {
-            self.bytes += len as u64;
-            return self.exits.note(out);
+            return self.sent(len, out);
         }
         cold_path();
-        self.stayed += 1;
-        verdicts[place] = stay(interface, odd, packet);
+        let verdict = through_nodes(self.interface, self.others_census, packet);
+        self.kept(place, verdict);
+    }
+
+    /// Counts the forwarded ones of `packets` at the nodes whose steps were made here.
+    #[inline(always)]
+    pub(super) fn finish(
+        self,
+        cx: &mut Cx<'_, Tables>,
+        nodes: &[Next],
+        packets: usize,
+    ) -> (Outcome, Census) {
+        let sent = packets - self.others;
+        nodes.iter().for_each(|&node| cx.did_for(node, sent));
+        let mut egress = self.egress;
+        egress.incomplete = self.others > 0;
+        let census = Census {
+            bytes: self.others_census.bytes + self.bytes,
+            ..*self.others_census
+        };
+        (egress.outcome(), census)
     }
 }
 
-/// Where a packet goes that does not leave from here.
+/// The next node of a packet that does not leave from here.
 #[inline(never)]
-fn stay(interface: &Interface, odd: &mut Census, packet: &mut Pkt) -> Verdict {
+fn through_nodes(interface: &Interface, others: &mut Census, packet: &mut Pkt) -> Verdict {
     let len = packet.len();
-    if plain_ip4(Station::new(interface.mac), interface, packet) {
-        odd.bytes += len as u64;
-        past_lists(interface, Verdict::to(IP4_LOOKUP))
+    if ip4_steps::receive(Own::of(interface), packet) {
+        others.bytes += len as u64;
+        features::next(FeatureArc::Ip4, interface, None)
     } else {
-        route(interface, odd, packet)
+        route(interface, others, packet)
     }
 }

@@ -1,35 +1,21 @@
-//! A routed interface whose plain packets leave in eth-input's pass, the work of the look-up done there
-//! (`ip4_steps.rs`, `ip6_steps.rs`): the loops over a vector, by a table that is in the cache or by one that
-//! has to be waited for.
+//! The fast paths of routed IPv4 and IPv6: the steps of `ip4_steps.rs` and `ip6_steps.rs` over the packets of a vector.
 
 use weir_buf::Pkt;
 use weir_cpu::Code;
-use weir_fib::{Adjacency, Fib4, Fib6, FullFib4, LargeFib4, LargeFib6, SmallFib4, SmallFib6, Way6};
+use weir_fib::{Adjacency, Fib4, Fib6, LargeFib6, SmallFib6, Way6};
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
 use super::Census;
 use super::forwarded::Forwarded;
-use crate::interface_input::{IP4_LOOKUP, IP6_LOOKUP};
-use crate::ip4_steps::{self, Ip4Steps};
+use crate::features::{IP4_LOOKUP, IP6_LOOKUP};
+use crate::ip4_steps::{Ip4Steps, Table4};
 use crate::ip6_steps::Ip6Steps;
 use crate::{Tables, vector_loops};
 
-/// The table by which plain IPv4 is forwarded in this pass, if it can be.
+/// Plain IPv4 of a routed interface.
 #[inline(always)]
-pub(super) fn fast_path4<'w>(cx: &Cx<'w, Tables>, interface: &Interface) -> Option<&'w Fib4> {
-    if cx.is_traced() || !ip4_steps::is_open(interface.features) {
-        return None;
-    }
-    cx.world
-        .fib4
-        .get(interface.table as usize)
-        .map(|fib| &**fib)
-}
-
-/// A routed interface whose plain IPv4 leaves from here, ip4-lookup's work done in this pass.
-#[inline(always)]
-pub(super) fn forwarded(
+pub(super) fn forward4(
     cx: &mut Cx<'_, Tables>,
     fib: &Fib4,
     interface: &Interface,
@@ -37,279 +23,136 @@ pub(super) fn forwarded(
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
     let steps = Ip4Steps::new(interface, cx.world.nexthops.view());
-    verdicts.fill(Verdict::OUT);
-    let mut odd = Census::default();
-    let left = if steps.has_labels() {
-        pass::<true>(steps, fib, interface, packets, &mut odd, verdicts)
+    let mut others = Census::default();
+    let forwarded = Forwarded::new(interface, &mut others, verdicts);
+    let forwarded = if steps.has_labels() {
+        by_table::<true>(steps, fib, packets, forwarded)
     } else {
-        pass::<false>(steps, fib, interface, packets, &mut odd, verdicts)
+        by_table::<false>(steps, fib, packets, forwarded)
     };
-    cx.did_for(IP4_LOOKUP, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (
-        exits.outcome(),
-        Census {
-            bytes: odd.bytes + left.bytes,
-            ..odd
-        },
-    )
+    forwarded.finish(cx, &[IP4_LOOKUP], packets.len())
 }
 
-/// The pass over the packets, by a table that is in the cache or by one that has to be waited for.
 #[inline(always)]
-fn pass<const LABELS: bool>(
-    steps: Ip4Steps<'_>,
-    fib: &Fib4,
-    interface: &Interface,
+fn by_table<'a, const LABELS: bool>(
+    steps: Ip4Steps<'a>,
+    fib: &'a Fib4,
     packets: &mut [Pkt],
-    odd: &mut Census,
-    verdicts: &mut [Verdict],
-) -> Forwarded {
-    let left = Forwarded::default();
-    match fib.small() {
-        Some(fib) => {
-            vector_loops::work_apart(
-                packets,
-                Small4::<LABELS> {
-                    steps,
-                    fib,
-                    interface,
-                    left,
-                    odd,
-                    verdicts,
-                },
-            )
-            .left
-        }
-        None if let Some(fib) = fib.full() => {
-            vector_loops::announced(
-                packets,
-                Full4::<LABELS> {
-                    steps,
-                    fib,
-                    interface,
-                    left,
-                    odd,
-                    verdicts,
-                },
-            )
-            .left
-        }
-        None => {
-            vector_loops::staged_apart(
-                packets,
-                Steps4::<LABELS> {
-                    steps,
-                    fib: fib.large(),
-                    interface,
-                    left,
-                    odd,
-                    verdicts,
-                },
-            )
-            .left
-        }
+    forwarded: Forwarded<'a>,
+) -> Forwarded<'a> {
+    if let Some(fib) = fib.small() {
+        Path4::<_, LABELS>::run(steps, fib, packets, forwarded)
+    } else if let Some(fib) = fib.full() {
+        Path4::<_, LABELS>::run(steps, fib, packets, forwarded)
+    } else {
+        Path4::<_, LABELS>::run(steps, fib.large(), packets, forwarded)
     }
 }
 
-/// The pass by a small table.
-struct Small4<'a, const LABELS: bool> {
+struct Path4<'a, F, const LABELS: bool> {
     steps: Ip4Steps<'a>,
-    fib: SmallFib4<'a>,
-    interface: &'a Interface,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
+    fib: F,
+    forwarded: Forwarded<'a>,
 }
 
-impl<const LABELS: bool> vector_loops::Work for Small4<'_, LABELS> {
+impl<'a, F: Table4, const LABELS: bool> Path4<'a, F, LABELS> {
     #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt) {
-        let (len, out) = (packet.len(), self.steps.forward::<LABELS>(self.fib, packet));
-        self.left.note(
-            self.interface,
-            place,
-            packet,
-            len,
-            out,
-            self.odd,
-            self.verdicts,
-        );
+    fn run(
+        steps: Ip4Steps<'a>,
+        fib: F,
+        packets: &mut [Pkt],
+        forwarded: Forwarded<'a>,
+    ) -> Forwarded<'a> {
+        let path = Path4::<F, LABELS> {
+            steps,
+            fib,
+            forwarded,
+        };
+        vector_loops::run(packets, path).forwarded
     }
 }
 
-/// The pass by a full table.
-struct Full4<'a, const LABELS: bool> {
-    steps: Ip4Steps<'a>,
-    fib: FullFib4<'a>,
-    interface: &'a Interface,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
-}
-
-impl<const LABELS: bool> vector_loops::Announced for Full4<'_, LABELS> {
-    /// More than the slowest memory takes, and fewer lines than this processor has under way before it drops some.
-    const EARLY: usize = 24;
+impl<F: Table4, const LABELS: bool> vector_loops::Path for Path4<'_, F, LABELS> {
+    const EARLY: usize = F::EARLY;
+    type Between = F::Between;
 
     #[inline(always)]
-    fn ask(&self, packet: &Pkt) {
-        Ip4Steps::ask(self.fib, packet);
-    }
-}
-
-impl<const LABELS: bool> vector_loops::Work for Full4<'_, LABELS> {
-    #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt) {
-        let (len, out) = (packet.len(), self.steps.forward::<LABELS>(self.fib, packet));
-        self.left.note(
-            self.interface,
-            place,
-            packet,
-            len,
-            out,
-            self.odd,
-            self.verdicts,
-        );
-    }
-}
-
-/// The pass by a large table.
-struct Steps4<'a, const LABELS: bool> {
-    steps: Ip4Steps<'a>,
-    fib: LargeFib4<'a>,
-    interface: &'a Interface,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
-}
-
-impl<const LABELS: bool> vector_loops::Steps for Steps4<'_, LABELS> {
-    const EARLY: usize = 16;
-    type Way = ip4_steps::Way;
-
-    #[inline(always)]
-    fn ahead(&self, packet: &Pkt) {
-        Ip4Steps::announce(self.fib, packet);
+    fn first<C: Code>(&mut self, _: C, packet: &mut Pkt) -> F::Between {
+        self.fib.first(packet)
     }
 
     #[inline(always)]
-    fn first(&mut self, packet: &Pkt) -> Self::Way {
-        self.steps.first(self.fib, packet)
-    }
-
-    #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, way: Self::Way) {
-        let (len, out) = (
-            packet.len(),
-            self.steps.last::<LABELS>(self.fib, way, packet),
-        );
-        self.left.note(
-            self.interface,
-            place,
-            packet,
-            len,
-            out,
-            self.odd,
-            self.verdicts,
-        );
+    fn second<C: Code>(&mut self, _: C, place: usize, packet: &mut Pkt, first: F::Between) {
+        let len = packet.len();
+        let out = self.steps.forward::<F, LABELS>(self.fib, first, packet);
+        self.forwarded.note(place, packet, len, out);
     }
 }
 
-/// The same for IPv6.
+/// Plain IPv6 of a routed interface.
 #[inline(always)]
-pub(super) fn forwarded6(
+pub(super) fn forward6(
     cx: &mut Cx<'_, Tables>,
-    steps: Ip6Steps<'_>,
     fib: &Fib6,
     interface: &Interface,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    verdicts.fill(Verdict::OUT);
-    let (mut left, mut odd) = (Forwarded::default(), Census::default());
-    match fib.small() {
+    let steps = Ip6Steps::new(interface, cx.world.nexthops.view());
+    let mut others = Census::default();
+    let forwarded = Forwarded::new(interface, &mut others, verdicts);
+    let forwarded = match fib.small() {
         Some(fib) => {
-            left = vector_loops::work_apart(
-                packets,
-                Small6 {
-                    steps,
-                    fib,
-                    interface,
-                    left,
-                    odd: &mut odd,
-                    verdicts,
-                },
-            )
-            .left
+            let path = Small6 {
+                steps,
+                fib,
+                forwarded,
+            };
+            vector_loops::run(packets, path).forwarded
         }
         None => {
-            left = vector_loops::threefold(
-                packets,
-                Steps6 {
-                    steps,
-                    fib: fib.large(),
-                    interface,
-                    left,
-                    odd: &mut odd,
-                    verdicts,
-                },
-            )
-            .left
+            let path = Large6 {
+                steps,
+                fib: fib.large(),
+                forwarded,
+            };
+            vector_loops::run_staged(packets, path).forwarded
         }
-    }
-    cx.did_for(IP6_LOOKUP, packets.len() - left.stayed);
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (
-        exits.outcome(),
-        Census {
-            bytes: odd.bytes + left.bytes,
-            ..odd
-        },
-    )
+    };
+    forwarded.finish(cx, &[IP6_LOOKUP], packets.len())
 }
 
-/// The pass by a small table of IPv6.
+/// By a table that is in the cache.
 struct Small6<'a> {
     steps: Ip6Steps<'a>,
     fib: SmallFib6<'a>,
-    interface: &'a Interface,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
+    forwarded: Forwarded<'a>,
 }
 
-impl vector_loops::Work for Small6<'_> {
+impl vector_loops::Path for Small6<'_> {
+    const EARLY: usize = 0;
+    type Between = ();
+
     #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt) {
+    fn first<C: Code>(&mut self, _: C, _: &mut Pkt) {}
+
+    #[inline(always)]
+    fn second<C: Code>(&mut self, _: C, place: usize, packet: &mut Pkt, (): ()) {
         let (len, out) = (packet.len(), self.steps.forward(self.fib, packet));
-        self.left.note(
-            self.interface,
-            place,
-            packet,
-            len,
-            out,
-            self.odd,
-            self.verdicts,
-        );
+        self.forwarded.note(place, packet, len, out);
     }
 }
 
-/// The pass by a large table of IPv6.
-struct Steps6<'a> {
+/// By a table that has to be waited for.
+struct Large6<'a> {
     steps: Ip6Steps<'a>,
     fib: LargeFib6<'a>,
-    interface: &'a Interface,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
+    forwarded: Forwarded<'a>,
 }
 
-impl<'a> vector_loops::Threefold for Steps6<'a> {
-    type Way = Way6;
-    type End = Option<&'a Adjacency>;
+impl<'a> vector_loops::StagedPath for Large6<'a> {
+    type Lookup = Way6;
+    type Found = Option<&'a Adjacency>;
 
     #[inline(always)]
     fn first(&self, packet: &Pkt) -> Way6 {
@@ -317,26 +160,18 @@ impl<'a> vector_loops::Threefold for Steps6<'a> {
     }
 
     #[inline(always)]
-    fn second<C: Code>(&self, code: C, way: &mut Way6) {
-        self.fib.second(code, way);
+    fn second<C: Code>(&self, code: C, lookup: &mut Way6) {
+        self.fib.second(code, lookup);
     }
 
     #[inline(always)]
-    fn end<C: Code>(&self, code: C, packet: &Pkt, way: &Way6) -> Self::End {
-        self.steps.neighbor(code, self.fib, way, packet)
+    fn find<C: Code>(&self, code: C, packet: &Pkt, lookup: &Way6) -> Self::Found {
+        self.steps.neighbor(code, self.fib, lookup, packet)
     }
 
     #[inline(always)]
-    fn last(&mut self, place: usize, packet: &mut Pkt, neighbor: Self::End) {
-        let (len, out) = (packet.len(), self.steps.last(neighbor, packet));
-        self.left.note(
-            self.interface,
-            place,
-            packet,
-            len,
-            out,
-            self.odd,
-            self.verdicts,
-        );
+    fn last(&mut self, place: usize, packet: &mut Pkt, neighbor: Self::Found) {
+        let (len, out) = (packet.len(), self.steps.send(neighbor, packet));
+        self.forwarded.note(place, packet, len, out);
     }
 }

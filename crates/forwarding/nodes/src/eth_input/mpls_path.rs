@@ -1,15 +1,18 @@
-//! Labelled packets in eth-input's pass: what is usual leaves from here (`mpls/steps.rs`), all else goes to mpls-lookup or, when
-//! it is odd, to mpls-input. While packets are followed everything does.
+//! The fast path of labelled packets: the steps of `mpls/steps.rs`. All else goes to mpls-lookup or, when it is not whole, to
+//! mpls-input. While packets are traced everything does.
 
 use std::hint::cold_path;
 
 use weir_buf::Pkt;
+use weir_cpu::Code;
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
 use super::forwarded::Forwarded;
-use super::{Census, ETHERNET, Station, route};
-use crate::interface_input::{IP4_LOOKUP, MPLS_LOOKUP, PSEUDOWIRE_INPUT};
+use super::{Census, route};
+use crate::features::{IP4_LOOKUP, MPLS_LOOKUP};
+use crate::frame::{ETHERNET, OwnMac};
+use crate::interface_input::PSEUDOWIRE_INPUT;
 use crate::mpls::MplsSteps;
 use crate::{Tables, vector_loops};
 
@@ -21,73 +24,74 @@ pub(super) fn labelled(
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
 ) -> (Outcome, Census) {
-    let mut odd = Census::default();
-    let station = Station::new(interface.mac);
+    let mut others = Census::default();
+    let own = OwnMac::new(interface.mac);
     if cx.is_traced() {
         packets
             .iter_mut()
             .zip(verdicts)
-            .for_each(|(packet, verdict)| *verdict = stay(station, interface, &mut odd, packet));
-        return (Outcome::Each, odd);
+            .for_each(|(packet, verdict)| {
+                *verdict = through_nodes(own, interface, &mut others, packet)
+            });
+        return (Outcome::Each, others);
     }
-    verdicts.fill(Verdict::OUT);
-    let steps = MplsSteps::of(cx, interface);
-    let pass = Labelled {
-        station,
-        steps,
-        interface,
-        left: Forwarded::default(),
-        odd: &mut odd,
-        verdicts,
+    let path = Labelled {
+        own,
+        steps: MplsSteps::of(cx, interface),
+        forwarded: Forwarded::new(interface, &mut others, verdicts),
     };
-    let Labelled { steps, left, .. } = vector_loops::work_apart(packets, pass);
-    cx.did_for(MPLS_LOOKUP, packets.len() - left.stayed);
+    let Labelled {
+        steps, forwarded, ..
+    } = vector_loops::run(packets, path);
     cx.did_for(IP4_LOOKUP, steps.popped);
     cx.did_for(PSEUDOWIRE_INPUT, steps.finish());
-    let mut exits = left.exits;
-    exits.odd = left.stayed > 0;
-    (
-        exits.outcome(),
-        Census {
-            bytes: odd.bytes + left.bytes,
-            ..odd
-        },
-    )
+    forwarded.finish(cx, &[MPLS_LOOKUP], packets.len())
 }
 
-/// The pass.
 struct Labelled<'a> {
-    station: Station,
+    own: OwnMac,
     steps: MplsSteps<'a>,
-    interface: &'a Interface,
-    left: Forwarded,
-    odd: &'a mut Census,
-    verdicts: &'a mut [Verdict],
+    forwarded: Forwarded<'a>,
 }
 
-impl vector_loops::Work for Labelled<'_> {
+impl vector_loops::Path for Labelled<'_> {
+    const EARLY: usize = 0;
+    type Between = ();
+
     #[inline(always)]
-    fn one(&mut self, place: usize, packet: &mut Pkt) {
+    fn first<C: Code>(&mut self, _: C, _: &mut Pkt) {}
+
+    #[inline(always)]
+    fn second<C: Code>(&mut self, _: C, place: usize, packet: &mut Pkt, (): ()) {
         let len = packet.len();
-        if plain_mpls(self.station, packet)
+        if plain_mpls(self.own, packet)
             && let Some(out) = self.steps.forward(packet)
         {
-            self.left.bytes += len as u64;
-            return self.left.exits.note(out);
+            return self.forwarded.sent(len, out);
         }
         cold_path();
-        self.left.stayed += 1;
-        self.verdicts[place] = stay(self.station, self.interface, self.odd, packet);
+        let Forwarded {
+            interface,
+            others_census,
+            ..
+        } = &mut self.forwarded;
+        let verdict = through_nodes(self.own, interface, others_census, packet);
+        self.forwarded.kept(place, verdict);
     }
 }
 
-/// Where a packet goes that does not leave from here.
+/// The next node of a packet that does not leave from here.
 #[inline(never)]
-fn stay(station: Station, interface: &Interface, odd: &mut Census, packet: &mut Pkt) -> Verdict {
-    if !plain_mpls(station, packet) {
-        return route(interface, odd, packet);
+fn through_nodes(
+    own: OwnMac,
+    interface: &Interface,
+    others: &mut Census,
+    packet: &mut Pkt,
+) -> Verdict {
+    if !plain_mpls(own, packet) {
+        return route(interface, others, packet);
     }
-    odd.bytes += packet.len() as u64;
+    others.bytes += packet.len() as u64;
     Verdict::to(MPLS_LOOKUP)
 }
 
@@ -97,10 +101,11 @@ const TWO_LABELS: usize = ETHERNET + 8;
 /// Whether this is a whole frame for this station whose label stack ends at its first or second entry: what
 /// mpls-input would let through.
 #[inline(always)]
-fn plain_mpls(station: Station, packet: &Pkt) -> bool {
+fn plain_mpls(own: OwnMac, packet: &Pkt) -> bool {
     let Some(frame) = packet.data().first_chunk::<TWO_LABELS>() else {
         return false;
     };
-    let ours = station.is_meant_by(frame) & (frame[12..14] == [0x88, 0x47]) & !packet.is_chained();
+    let ours =
+        own.is_destination_of(frame) & (frame[12..14] == [0x88, 0x47]) & !packet.is_chained();
     ours & ((frame[ETHERNET + 2] | frame[ETHERNET + 6]) & 1 != 0)
 }

@@ -7,8 +7,9 @@ use weir_port::sub_interface::SubInterfaces;
 use weir_wire::EtherType;
 use weir_wire::vlan::{Outer, TAG_LEN};
 
+use super::Census;
 use super::cross_connect_path::{Crossings, crossed};
-use super::{Census, ETHERNET};
+use crate::frame::ETHERNET;
 use crate::interface_input::Intake;
 use crate::{Tables, vector_loops};
 
@@ -30,7 +31,7 @@ pub(super) fn shared(
     if let Some(crossings) = Crossings::of(cx, &sorter, packets) {
         return crossed(cx, crossings, sorter, packets, verdicts);
     }
-    vector_loops::frame(packets, |place, packet| {
+    vector_loops::each_packet(packets, |place, packet| {
         verdicts[place] = sorter.sort(packet)
     });
     (Outcome::Each, sorter.finish())

@@ -16,7 +16,7 @@ use weir_wire::{EtherType, Ipv4Header, Ipv6Header, build, checksum};
 use super::{DEEPEST, ENTRY, TTL, stack_of};
 use crate::IcmpLimit;
 use crate::Tables;
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::icmp_limit::Budgets;
 use crate::icmp4_error::{self, Identifications};
 use crate::icmp6_error;

@@ -7,7 +7,7 @@ use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 
 use super::stack_of;
 use crate::Tables;
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::ip4_fragment::{Piece, fragment};
 
 pub(crate) struct MplsFragment {

@@ -12,22 +12,21 @@ use std::hint::cold_path;
 
 use weir_buf::{Flags, Pkt};
 use weir_fib::{
-    Adjacency, AdjacencyKind, LabelEntry, Labelled, Lfib, NeighborState, NexthopView, Payload,
-    SmallFib4,
+    Adjacency, AdjacencyKind, LabelEntry, Labelled, NeighborState, NexthopView, Payload, SmallFib4,
 };
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_wire::mpls::{Guess, Label, guess_first};
 use weir_wire::{EtherType, Ipv4Header, Ipv6Header, checksum};
 
 use super::error::{FRAGMENTATION_NEEDED, TTL_EXPIRED, complain};
+use super::steps::{MplsSteps, SHORTEST, payload_of, uniform_payload};
 use super::{
     BOTTOM, CLASS_SHIFT, ENTRY, Fields, LABEL_SHIFT, TTL, entropy, flow_hash_mpls, is_ordinary,
     stack_of, take_out, top_of,
 };
 use super::{write_entries, write_ethernet};
-use crate::eth_input::ETHERNET;
-use crate::ip4_lookup::Exits;
-use crate::{Tables, ip4_input, ip4_rewrite, vector_loops};
+use crate::frame::{ETHERNET, Egress};
+use crate::{Tables, ip4_rewrite, ip4_steps, vector_loops};
 
 pub(crate) struct MplsLookup;
 
@@ -75,16 +74,18 @@ impl Node<Tables> for MplsLookup {
         verdicts: &mut [Verdict],
     ) -> Outcome {
         let (tables, nexthops) = (cx.world, cx.world.nexthops.view());
-        let lfib: &Lfib = &tables.lfib;
-        let straight = if cx.is_traced() {
+        let mut steps = MplsSteps::of_labels(tables);
+        let fib = if cx.is_traced() {
             None
         } else {
             tables.fib4.first().and_then(|fib| fib.small())
         };
         verdicts.fill(Verdict::OUT);
-        let (mut exits, mut looked_up) = (Exits::default(), 0);
-        vector_loops::frame(packets, |place, packet| {
-            if let Some(interface) = exchange(lfib, nexthops, packet) {
+        let (mut exits, mut looked_up) = (Egress::default(), 0);
+        vector_loops::each_packet(packets, |place, packet| {
+            if !packet.is_chained()
+                && let Some(interface) = steps.forward(packet)
+            {
                 return exits.note(interface);
             }
             cold_path();
@@ -92,14 +93,13 @@ impl Node<Tables> for MplsLookup {
                 Verdict::OUT => exits.note(packet.aux()),
                 // What is plain under its last label leaves from here too, as it would from ip4-lookup.
                 READY
-                    if let Some(interface) =
-                        straight.and_then(|fib| forward(fib, nexthops, packet)) =>
+                    if let Some(interface) = fib.and_then(|fib| forward(fib, nexthops, packet)) =>
                 {
                     looked_up += 1;
                     exits.note(interface);
                 }
                 elsewhere => {
-                    exits.odd = true;
+                    exits.incomplete = true;
                     verdicts[place] = elsewhere;
                 }
             }
@@ -119,77 +119,6 @@ fn forward(fib: SmallFib4<'_>, nexthops: NexthopView<'_>, packet: &mut Pkt) -> O
         return None;
     }
     ip4_rewrite::plain(nexthops.only_neighbor(fib.lookup(packet.aux()))?, packet)
-}
-
-/// Bytes up to the end of the top entry.
-pub(super) const SHORTEST: usize = ETHERNET + ENTRY;
-
-/// The usual case: one label for another, towards the group's only neighbour, which is known and in use. Returns the
-/// interface; `None`, and nothing is changed, for all else.
-#[inline(always)]
-fn exchange(lfib: &Lfib, nexthops: NexthopView<'_>, packet: &mut Pkt) -> Option<u32> {
-    let (len, chained) = (packet.len(), packet.is_chained());
-    let frame = packet.data_mut().first_chunk_mut::<SHORTEST>()?;
-    let top = u32::from_be_bytes(*frame.last_chunk()?);
-    // Special labels are in no table.
-    let (label, below) = nexthops.only_swap(lfib.lookup(top >> LABEL_SHIFT).group())?;
-    if chained {
-        return None;
-    }
-    let interface = swap(frame, len, top, label, below)?;
-    packet.set_aux(interface);
-    Some(interface)
-}
-
-/// The same in a frame of `len` bytes, which is in one piece, once the label that comes on and the neighbour are known; `top` is the entry that goes.
-#[inline(always)]
-pub(super) fn swap(
-    frame: &mut [u8; SHORTEST],
-    len: usize,
-    top: u32,
-    label: u32,
-    below: &Adjacency,
-) -> Option<u32> {
-    let (start, end) = below.in_use()?;
-    if (top & TTL <= 1) | (len > below.longest_frame()) {
-        return None;
-    }
-    frame[..8].copy_from_slice(&start);
-    frame[8..12].copy_from_slice(&end);
-    // Class and bottom stay, a hop is taken off.
-    frame[ETHERNET..].copy_from_slice(&(label | ((top & 0xfff) - 1)).to_be_bytes());
-    Some(below.interface)
-}
-
-/// Penultimate hop popping of the last label, towards a neighbour that is known and in use; `packet` is in one piece.
-/// Returns the interface; `None`, and nothing is changed, for all that [`settle`] must decide.
-#[inline(always)]
-pub(super) fn pop_last(
-    packet: &mut Pkt,
-    top: u32,
-    entry: LabelEntry,
-    below: &Adjacency,
-) -> Option<u32> {
-    if (top & BOTTOM == 0) | (top & TTL <= 1) {
-        return None;
-    }
-    let ethertype = payload_of(packet.data().get(SHORTEST..)?, entry.payload())?;
-    let (start, end) = below.in_use()?;
-    if packet.len() - ENTRY > below.longest_frame() {
-        return None;
-    }
-    if !entry.is_pipe() {
-        let class = (top >> CLASS_SHIFT) as u8 & 7;
-        uniform_payload(packet, SHORTEST, ((top & TTL) - 1) as u8, Some(class));
-    }
-    let _ = packet.pull_front(ENTRY);
-    let frame = packet.data_mut().first_chunk_mut::<ETHERNET>()?;
-    frame[..8].copy_from_slice(&start);
-    frame[8..12].copy_from_slice(&end);
-    frame[12..].copy_from_slice(&ethertype.0.to_be_bytes());
-    packet.set_l3_offset(ETHERNET);
-    packet.set_aux(below.interface);
-    Some(below.interface)
 }
 
 /// What is known of the entry that is on top.
@@ -501,19 +430,6 @@ fn leave(packet: &mut Pkt, end: &Adjacency, ethertype: EtherType) -> Verdict {
     }
 }
 
-/// Which protocol lies under the last label: what the label stands for, and what the version field agrees with.
-fn payload_of(under: &[u8], wanted: Payload) -> Option<EtherType> {
-    match (under.first()? >> 4, wanted) {
-        (4, Payload::Either | Payload::Ip4) if under.len() >= Ipv4Header::LEN => {
-            Some(EtherType::IPV4)
-        }
-        (6, Payload::Either | Payload::Ip6) if under.len() >= Ipv6Header::LEN => {
-            Some(EtherType::IPV6)
-        }
-        _ => None,
-    }
-}
-
 /// Uniform mode onto a label: time to live, never more than it has, and class (RFC 3443 section 3.3, RFC 3270).
 fn uniform_label(packet: &mut Pkt, at: usize, ttl: u8, class: u8) -> bool {
     let Some(place) = packet
@@ -528,56 +444,6 @@ fn uniform_label(packet: &mut Pkt, at: usize, ttl: u8, class: u8) -> bool {
     *place =
         (word & !(TTL | 7 << CLASS_SHIFT) | u32::from(class) << CLASS_SHIFT | ttl).to_be_bytes();
     true
-}
-
-/// Uniform mode onto an IP header. A class that is not the DSCP's becomes a class selector; one that is leaves it
-/// as it was. The bits of ECN stay (RFC 5462 section 2, RFC 5129 section 4).
-pub(super) fn uniform_payload(packet: &mut Pkt, at: usize, ttl: u8, class: Option<u8>) {
-    let Some(l3) = packet.data_mut().get_mut(at..) else {
-        return;
-    };
-    match l3.first().map(|first| first >> 4) {
-        Some(4) => {
-            if let Some((header, _)) = Ipv4Header::read_mut(l3) {
-                uniform_ip4(header, ttl, class);
-            }
-        }
-        Some(6) => {
-            if let Some((header, _)) = Ipv6Header::read_mut(l3) {
-                header.hop_limit = header.hop_limit.min(ttl);
-                if let Some(tos) =
-                    class.and_then(|class| new_service(header.traffic_class(), class))
-                {
-                    header.set_traffic_class(tos);
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The header's checksum is led along (RFC 1624), not made right: what was broken stays so.
-fn uniform_ip4(header: &mut Ipv4Header, ttl: u8, class: Option<u8>) {
-    let mut sum = header.checksum();
-    if ttl < header.ttl {
-        let protocol = u16::from(header.protocol().0);
-        let (old, new) = (
-            u16::from(header.ttl) << 8 | protocol,
-            u16::from(ttl) << 8 | protocol,
-        );
-        sum = checksum::changed(sum, old, new);
-        header.ttl = ttl;
-    }
-    if let Some(tos) = class.and_then(|class| new_service(header.tos, class)) {
-        let first = u16::from(header.version_ihl) << 8;
-        sum = checksum::changed(sum, first | u16::from(header.tos), first | u16::from(tos));
-        header.tos = tos;
-    }
-    header.set_checksum(sum);
-}
-
-fn new_service(service: u8, class: u8) -> Option<u8> {
-    (service >> 5 != class).then_some(class << 5 | service & 3)
 }
 
 /// Where a packet whose last label goes is looked up, and how.
@@ -620,7 +486,9 @@ fn deaggregate(tables: &Tables, packet: &mut Pkt, top: Top, end: Ending) -> Verd
     // What this router itself says along the path loses no hop here.
     let ready = ethertype == EtherType::IPV4
         && !packet.flags().any(Flags::ORIGINATED)
-        && ip4_input::ready(tables, packet);
+        && tables
+            .interface(packet.interface())
+            .is_some_and(|interface| ip4_steps::receive_payload(&interface.own, packet));
     let elsewhere = end.table != 0
         || tables
             .interface(packet.interface())

@@ -29,7 +29,7 @@ use weir_fib::{Adjacency, Labelled};
 use weir_wire::EtherType;
 use weir_wire::mpls::{self, Label, Stack};
 
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 
 /// Bytes of a label stack entry.
 pub(crate) const ENTRY: usize = 4;

@@ -11,7 +11,7 @@ use weir_wire::ipv6::Flow;
 use weir_wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header};
 
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, Fields, entropy, write_entries, write_ethernet};
-use crate::eth_input::ETHERNET;
+use crate::frame::ETHERNET;
 use crate::ip4_rewrite::hop_taken;
 use crate::ip4_steps::Plain;
 use crate::{Tables, flow_hash4};

@@ -1,20 +1,20 @@
-//! Labelled packets in one pass: the rules of mpls-lookup, and of ip4-lookup or pseudowire-input behind it, while a
-//! header is at hand.
+//! The steps of labelled packets in the usual roles on a label path, each once: swap one label; pop the last one for a
+//! neighbour (penultimate hop popping); pop the last one and look up the plain IPv4 packet under it in the first table; pop the
+//! last one of a pseudowire's frame that goes across.
 //!
-//! Not a node. eth-input uses it while nobody follows packets, for the roles on a label path: one label for another; the
-//! last one off for a neighbour (penultimate hop popping); the last one off, what is plain under it looked up in the
-//! first table; the last one off a frame that came through a pseudowire and goes across. It takes a packet only if every rule is met; otherwise the packet is unchanged and goes to
-//! mpls-lookup, which settles what is odd.
+//! The fast path of eth-input runs all of them. mpls-lookup runs those that end in its own node: swap and penultimate hop
+//! popping. A step takes a packet only if each of its rules is met. Otherwise the packet is unchanged, and mpls-lookup settles it.
 
 use weir_buf::Pkt;
-use weir_fib::{AdjacencyKind, LabelEntry, Lfib, NexthopView, Payload, SmallFib4};
+use weir_fib::{Adjacency, AdjacencyKind, LabelEntry, Lfib, NexthopView, Payload, SmallFib4};
 use weir_graph::Cx;
 use weir_port::interface::Interface;
 use weir_port::own_addresses::OwnAddresses;
+use weir_wire::{EtherType, Ipv4Header, Ipv6Header, checksum};
 
-use super::lookup::{SHORTEST, pop_last, swap};
 use super::{BOTTOM, CLASS_SHIFT, ENTRY, LABEL_SHIFT, TTL};
-use crate::ip4_steps::{self, Header, PLAIN};
+use crate::frame::{ETHERNET, send};
+use crate::ip4_steps::{self, PLAIN};
 use crate::pseudowire_input::Outlet;
 use crate::{Tables, ip4_rewrite};
 
@@ -31,8 +31,8 @@ enum End {
 pub(crate) struct MplsSteps<'a> {
     lfib: &'a Lfib,
     nexthops: NexthopView<'a>,
-    /// Addresses that no packet from outside may come from.
-    own: &'a OwnAddresses,
+    /// Addresses that no packet from outside may come from, if the packets of one interface are taken.
+    own: Option<&'a OwnAddresses>,
     /// The first table, if it is that of the interface and its lookups are short.
     fib: Option<SmallFib4<'a>>,
     /// Where frames of pseudowires go.
@@ -49,18 +49,28 @@ impl<'a> MplsSteps<'a> {
         let tables = cx.world;
         let first = tables.fib4.first().filter(|_| interface.table == 0);
         MplsSteps {
-            lfib: &tables.lfib,
-            nexthops: tables.nexthops.view(),
-            own: &interface.own,
+            own: Some(&*interface.own),
             fib: first.and_then(|fib| fib.small()),
             outlet: (!tables.inner_taps).then(|| Outlet::new(cx)),
+            ..MplsSteps::of_labels(tables)
+        }
+    }
+
+    /// For mpls-lookup, which leaves to other nodes what is under the last label.
+    pub(super) fn of_labels(tables: &'a Tables) -> MplsSteps<'a> {
+        MplsSteps {
+            lfib: &tables.lfib,
+            nexthops: tables.nexthops.view(),
+            own: None,
+            fib: None,
+            outlet: None,
             // Labels have 20 bits.
             last: (u32::MAX, End::LookUp(LabelEntry::NONE)),
             popped: 0,
         }
     }
 
-    /// Forwards a packet, which is whole and whose stack has a bottom, and returns the interface. `None`, and nothing is changed, for
+    /// Forwards a packet, which is in one piece, and returns the interface. `None`, and nothing is changed, for
     /// all that is not usual.
     #[inline(always)]
     pub(crate) fn forward(&mut self, packet: &mut Pkt) -> Option<u32> {
@@ -115,21 +125,20 @@ impl<'a> MplsSteps<'a> {
             .data_mut()
             .first_chunk_mut::<{ ENTRY + PLAIN }>()?
             .last_chunk_mut::<PLAIN>()?;
-        let header = Header::read(frame);
-        if !(is_end(top) & header.is_usual() & header.is_sound(self.own)) {
+        if !is_end(top) {
             return None;
         }
-        let plain = header.plain(len)?;
+        let plain = ip4_steps::validate(self.own?, frame, len)?;
         let hops = if entry.is_pipe() {
             plain.hops
         } else {
-            uniform(plain.hops, header.service(), top)?
+            uniform(plain.hops, plain.service, top)?
         };
         let neighbor = self.nexthops.only_neighbor(fib.lookup(plain.destination))?;
         let interface = ip4_rewrite::head(neighbor, plain.whole, hops, frame)?;
         let _ = packet.pull_front(ENTRY);
         self.popped += 1;
-        Some(ip4_steps::leave(packet, len, plain.whole, interface))
+        Some(send(packet, len, plain.whole, interface))
     }
 
     /// Frames that came out of pseudowires; all are counted then.
@@ -152,4 +161,117 @@ fn uniform(hops: u32, service: u8, top: u32) -> Option<u32> {
         return None;
     }
     Some(ip4_rewrite::hops_at_most(hops, top & TTL))
+}
+
+/// Bytes up to the end of the top entry.
+pub(super) const SHORTEST: usize = ETHERNET + ENTRY;
+
+/// Swaps the label of a frame of `len` bytes, which is in one piece, towards a neighbour; `top` is the entry that goes. Returns the
+/// interface; `None`, and nothing is changed, if the packet or the neighbour is not ready for that.
+#[inline(always)]
+fn swap(
+    frame: &mut [u8; SHORTEST],
+    len: usize,
+    top: u32,
+    label: u32,
+    below: &Adjacency,
+) -> Option<u32> {
+    let (start, end) = below.in_use()?;
+    if (top & TTL <= 1) | (len > below.longest_frame()) {
+        return None;
+    }
+    frame[..8].copy_from_slice(&start);
+    frame[8..12].copy_from_slice(&end);
+    // Class and bottom stay, a hop is taken off.
+    frame[ETHERNET..].copy_from_slice(&(label | ((top & 0xfff) - 1)).to_be_bytes());
+    Some(below.interface)
+}
+
+/// Penultimate hop popping of the last label, towards a neighbour that is known and in use; `packet` is in one piece.
+/// Returns the interface; `None`, and nothing is changed, for all that mpls-lookup must settle.
+#[inline(always)]
+fn pop_last(packet: &mut Pkt, top: u32, entry: LabelEntry, below: &Adjacency) -> Option<u32> {
+    if (top & BOTTOM == 0) | (top & TTL <= 1) {
+        return None;
+    }
+    let ethertype = payload_of(packet.data().get(SHORTEST..)?, entry.payload())?;
+    let (start, end) = below.in_use()?;
+    if packet.len() - ENTRY > below.longest_frame() {
+        return None;
+    }
+    if !entry.is_pipe() {
+        let class = (top >> CLASS_SHIFT) as u8 & 7;
+        uniform_payload(packet, SHORTEST, ((top & TTL) - 1) as u8, Some(class));
+    }
+    let _ = packet.pull_front(ENTRY);
+    let frame = packet.data_mut().first_chunk_mut::<ETHERNET>()?;
+    frame[..8].copy_from_slice(&start);
+    frame[8..12].copy_from_slice(&end);
+    frame[12..].copy_from_slice(&ethertype.0.to_be_bytes());
+    packet.set_l3_offset(ETHERNET);
+    packet.set_aux(below.interface);
+    Some(below.interface)
+}
+
+/// Which protocol lies under the last label: what the label stands for, and what the version field agrees with.
+pub(super) fn payload_of(under: &[u8], wanted: Payload) -> Option<EtherType> {
+    match (under.first()? >> 4, wanted) {
+        (4, Payload::Either | Payload::Ip4) if under.len() >= Ipv4Header::LEN => {
+            Some(EtherType::IPV4)
+        }
+        (6, Payload::Either | Payload::Ip6) if under.len() >= Ipv6Header::LEN => {
+            Some(EtherType::IPV6)
+        }
+        _ => None,
+    }
+}
+
+/// Uniform mode onto an IP header. A class that is not the DSCP's becomes a class selector; one that is leaves it
+/// as it was. The bits of ECN stay (RFC 5462 section 2, RFC 5129 section 4).
+pub(super) fn uniform_payload(packet: &mut Pkt, at: usize, ttl: u8, class: Option<u8>) {
+    let Some(l3) = packet.data_mut().get_mut(at..) else {
+        return;
+    };
+    match l3.first().map(|first| first >> 4) {
+        Some(4) => {
+            if let Some((header, _)) = Ipv4Header::read_mut(l3) {
+                uniform_ip4(header, ttl, class);
+            }
+        }
+        Some(6) => {
+            if let Some((header, _)) = Ipv6Header::read_mut(l3) {
+                header.hop_limit = header.hop_limit.min(ttl);
+                if let Some(tos) =
+                    class.and_then(|class| new_service(header.traffic_class(), class))
+                {
+                    header.set_traffic_class(tos);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The header's checksum is led along (RFC 1624), not made right: what was broken stays so.
+fn uniform_ip4(header: &mut Ipv4Header, ttl: u8, class: Option<u8>) {
+    let mut sum = header.checksum();
+    if ttl < header.ttl {
+        let protocol = u16::from(header.protocol().0);
+        let (old, new) = (
+            u16::from(header.ttl) << 8 | protocol,
+            u16::from(ttl) << 8 | protocol,
+        );
+        sum = checksum::changed(sum, old, new);
+        header.ttl = ttl;
+    }
+    if let Some(tos) = class.and_then(|class| new_service(header.tos, class)) {
+        let first = u16::from(header.version_ihl) << 8;
+        sum = checksum::changed(sum, first | u16::from(header.tos), first | u16::from(tos));
+        header.tos = tos;
+    }
+    header.set_checksum(sum);
+}
+
+fn new_service(service: u8, class: u8) -> Option<u8> {
+    (service >> 5 != class).then_some(class << 5 | service & 3)
 }
