@@ -9,8 +9,8 @@ use weir_api::{Clear, Client, Family, Routes, Trace, TraceRequest};
 
 use crate::cli::{
     ClearWhat, FlowAspect, FlowBy, FlowGroupWord, FlowTopArgs, InterfaceAspect, RouteAspect,
-    SflowPart, Show, ShowArgs, ShowIp, ShowLinux, ShowMpls, ShowRouteArgs, ShowSflowArgs,
-    ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where, WhyArgs,
+    SflowPart, Show, ShowArgs, ShowFeature, ShowIp, ShowLinux, ShowMpls, ShowRouteArgs,
+    ShowSflowArgs, ShowVxlan, TraceAddArgs, TraceCommand, TraceShowArgs, Where, WhyArgs,
 };
 use crate::commands::{events, monitor};
 use crate::failure::{Failure, USAGE};
@@ -92,6 +92,10 @@ fn show_once(client: &Client, what: &Show, output: &mut Output<'_>) -> Result<()
             output.put(&client.hardware(what.interface.as_deref())?, draw)
         }
         Show::RxPlacement(of) => show_rx_placement(client, of.interface.as_deref(), output),
+        Show::Feature(ShowFeature::Interface(of)) => output.put(
+            &client.features(of.interface.as_deref())?,
+            render::forwarding::features,
+        ),
         Show::Pseudowire(of) => output.put(
             &client.pseudowires(of.interface.as_deref())?,
             render::forwarding::pseudowires,

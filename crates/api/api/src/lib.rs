@@ -33,6 +33,7 @@ mod encoding;
 mod endpoints;
 mod error;
 mod event;
+mod feature;
 mod flow;
 mod forwarding;
 mod guests;
@@ -85,6 +86,7 @@ pub use event::{
     ConfigEvent, ConfigEventKind, CountersEvent, Event, EventBus, EventLevel, InterfaceCounters,
     LinkEvent, Log, LogEvent, LostEvent, Topic,
 };
+pub use feature::{FeatureArc, Features, InterfaceFeatures, Policer};
 pub use flow::{
     FlowEntry, FlowGroup, FlowGroupBy, FlowGrouping, FlowLoad, FlowMeasure, FlowQuery, FlowWorker,
     Flows, Ipfix, IpfixCollector, IpfixInterface, IpfixSettings, IpfixTemplate,

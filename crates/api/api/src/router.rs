@@ -10,8 +10,8 @@ use crate::{
     AclQuery, Acls, Adjacencies, AdjacencyQuery, ApiError, Applied, ApplyRequest, Bonds,
     BridgeDomains, Buffers, Caller, Capture, CaptureRequest, CaptureStream, Captures,
     ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, Errors,
-    EventBus, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces, L2fib,
-    L2fibQuery, Linux, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
+    EventBus, Features, FibSummary, Hardware, History, InterfacePatch, InterfaceQuery, Interfaces,
+    L2fib, L2fibQuery, Linux, Memifs, MplsFib, NeighborQuery, Neighbors, Pseudowires, RevisionText,
     RollbackRequest, RouteChanges, RouteQuery, Routes, RoutesChanged, Runtime, RxPlacement, Sflow,
     SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why, WhyRequest,
 };
@@ -75,6 +75,11 @@ pub trait Router: Send + Sync + 'static {
     fn l2fib_where(&self, query: &L2fibQuery) -> Result<L2fib, ApiError> {
         let _ = query;
         Err(ApiError::not_available("stations of bridge domains"))
+    }
+
+    /// The features of all interfaces.
+    fn features(&self) -> Result<Features, ApiError> {
+        Err(ApiError::not_available("features"))
     }
 
     /// All pseudowires.

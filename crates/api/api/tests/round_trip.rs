@@ -42,6 +42,8 @@ fn what_the_router_says_is_what_the_client_reads() {
         router.l2fib_where(&everything).unwrap()
     );
     assert_eq!(client.bonds(None).unwrap(), router.bonds().unwrap());
+    assert_eq!(client.features(None).unwrap(), router.features().unwrap());
+    assert_eq!(client.features(Some("wan")).unwrap().interfaces.len(), 1);
     assert_eq!(
         client.pseudowires(None).unwrap(),
         router.pseudowires().unwrap()

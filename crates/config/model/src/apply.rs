@@ -112,6 +112,11 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
             from,
             to,
         } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
+        Step::SetPolice {
+            interface,
+            from,
+            to,
+        } => set(&mut interfaces.get_mut(interface)?.police, from, to),
         Step::SetSflow {
             interface,
             from,
@@ -310,6 +315,7 @@ impl Interface {
             l2xc: None,
             acl: crate::access_list::Binding::default(),
             urpf: None,
+            police: crate::model::Police::default(),
             sflow: false,
             bond: None,
             mpls: false,

@@ -22,8 +22,8 @@ use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::Device;
 use crate::ipfix::{IpfixCollector, IpfixInterface, IpfixRecords, IpfixTransport, IpfixVersion};
 use crate::model::{
-    AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via,
-    Vrf, is_link_local,
+    AdminState, Config, Interface, NeighborKey, Path, Police, Policer, RouteKey,
+    RouterAdvertisements, Urpf, Via, Vrf, is_link_local,
 };
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
@@ -362,6 +362,16 @@ impl Dice {
                 .get(usize::from(sflow / 2 % 4))
                 .copied()
                 .flatten(),
+            police: Police {
+                input: sflow.is_multiple_of(3).then_some(Policer {
+                    rate: 8_000 << (sflow / 8),
+                    burst: 9000,
+                }),
+                output: sflow.is_multiple_of(5).then_some(Policer {
+                    rate: 1_000_000,
+                    burst: 100_000 + u32::from(sflow),
+                }),
+            },
             sflow: sflow.is_multiple_of(2),
             description: self.text(text),
             mac: mac

@@ -19,7 +19,7 @@ use crate::bond::Bond;
 use crate::device::{Device, Memif, Stream};
 use crate::findings::Segment;
 use crate::model::{
-    Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Via, Vrf,
+    Config, Interface, NeighborKey, Path, Police, Policer, RouteKey, RouterAdvertisements, Via, Vrf,
 };
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::Pseudowire;
@@ -317,6 +317,7 @@ fn interface(node: &Node<'_>, name: &str, addresses: &mut Vec<AddressItem>) -> I
         l2xc: text(node, "l2xc"),
         acl: node.value("acl").map(binding).unwrap_or_default(),
         urpf: word(node, "urpf"),
+        police: node.value("police").map(police).unwrap_or_default(),
         sflow: truth(node, "sflow").unwrap_or_default(),
         mpls: truth(node, "mpls").unwrap_or_default(),
         state: word(node, "state").unwrap_or_default(),
@@ -411,6 +412,7 @@ fn sub_interface(
         mpls: truth(node, "mpls").unwrap_or_default(),
         acl: node.value("acl").map(binding).unwrap_or_default(),
         urpf: word(node, "urpf"),
+        police: node.value("police").map(police).unwrap_or_default(),
         router_advertisements: node
             .value("router-advertisements")
             .map(router_advertisements),
@@ -726,6 +728,20 @@ fn term(node: &Node<'_>) -> Term {
         icmp_type: parsed(node, "icmp-type").unwrap_or_default(),
         icmp_code: parsed(node, "icmp-code").unwrap_or_default(),
         ..Term::all(word(node, "action").unwrap_or(TermAction::Deny))
+    }
+}
+
+fn police(node: &Node<'_>) -> Police {
+    let policer = |key: &str| {
+        let node = node.value(key)?;
+        Some(Policer {
+            rate: number(node, "rate")?,
+            burst: number(node, "burst")?,
+        })
+    };
+    Police {
+        input: policer("input"),
+        output: policer("output"),
     }
 }
 

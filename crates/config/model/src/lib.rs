@@ -85,8 +85,8 @@ pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 pub use linux::{Linux, LinuxFpm, LinuxInterface, LinuxTap};
 pub use memory::BufferPlan;
 pub use model::{
-    AdminState, Config, Interface, NeighborKey, Path, RouteKey, RouterAdvertisements, Urpf, Via,
-    Vrf, is_link_local,
+    AdminState, Config, Interface, NeighborKey, Path, Police, Policer, RouteKey,
+    RouterAdvertisements, Urpf, Via, Vrf, is_link_local,
 };
 pub use mpls::{DEFAULT_TABLE, LabelEntry, Mpls, TtlMode};
 pub use plan::{Plan, PlannedStep, plan};

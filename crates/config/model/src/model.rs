@@ -10,6 +10,7 @@
 //! deserialisation are typed but not validated; only `check` looks at ranges and references.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -252,6 +253,9 @@ pub struct Interface {
     /// How strictly the way back to the sources of what comes in is looked at; not at all when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub urpf: Option<Urpf>,
+    /// How much may come in and go out.
+    #[serde(skip_serializing_if = "Police::is_empty")]
+    pub police: Police,
     /// Whether received packets are sampled.
     pub sflow: bool,
     /// The bond that it is a member of. The file says it of the bond, under `bondethernets`.
@@ -363,12 +367,60 @@ impl Default for Interface {
             l2xc: None,
             acl: Binding::default(),
             urpf: None,
+            police: Police::default(),
             sflow: false,
             bond: None,
             mpls: false,
             rx_queue_workers: Vec::new(),
             router_advertisements: None,
         }
+    }
+}
+
+/// The policers of an interface; a direction without one is not limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct Police {
+    /// Of what comes in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Policer>,
+    /// Of what goes out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Policer>,
+}
+
+impl Police {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.input.is_none() && self.output.is_none()
+    }
+}
+
+impl fmt::Display for Police {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.input, self.output) {
+            (None, None) => f.write_str("off"),
+            (Some(input), None) => write!(f, "in {input}"),
+            (None, Some(output)) => write!(f, "out {output}"),
+            (Some(input), Some(output)) => write!(f, "in {input} out {output}"),
+        }
+    }
+}
+
+/// A policer of a single rate (RFC 2697 with an excess burst of 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Policer {
+    /// Bits a second.
+    pub rate: u64,
+    /// Bytes that may come at once.
+    pub burst: u32,
+}
+
+impl fmt::Display for Policer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bit/s burst {}", self.rate, self.burst)
     }
 }
 

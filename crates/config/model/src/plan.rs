@@ -28,7 +28,7 @@ pub use report::{Plan, PlannedStep};
 
 use crate::access_list::Binding;
 use crate::apply::apply_to_model;
-use crate::model::{AdminState, Config, Interface, NeighborKey, Path, RouteKey, Via};
+use crate::model::{AdminState, Config, Interface, NeighborKey, Path, Police, RouteKey, Via};
 use crate::mpls::{DEFAULT_TABLE, LabelEntry};
 use crate::step::{RestartChange, Step};
 use crate::subnets::Subnets as SubnetsOf;
@@ -250,6 +250,15 @@ impl Planner<'_> {
                     });
                 }
             }
+            if !interface.police.is_empty()
+                && (is_gone || wanted.is_none_or(|it| it.police.is_empty()))
+            {
+                self.add(Step::SetPolice {
+                    interface: name.clone(),
+                    from: interface.police,
+                    to: Police::default(),
+                });
+            }
             if let Some(mode) = interface
                 .urpf
                 .filter(|_| is_gone || wanted.is_none_or(|it| it.urpf.is_none()))
@@ -384,6 +393,7 @@ impl Planner<'_> {
         self.sync_bridges();
         self.sync_acls();
         self.sync_urpf();
+        self.sync_police();
         self.sync_shared();
         self.sync_sflow_and_state();
         self.sync_restart();
@@ -638,6 +648,21 @@ impl Planner<'_> {
                     interface: name.clone(),
                     from,
                     to: to.urpf,
+                });
+            }
+        }
+    }
+
+    fn sync_police(&mut self) {
+        let wanted = self.wanted;
+        for (name, to) in &wanted.interfaces {
+            let from = self.model.interfaces.get(name);
+            let from = from.map(|it| it.police).unwrap_or_default();
+            if from != to.police {
+                self.add(Step::SetPolice {
+                    interface: name.clone(),
+                    from,
+                    to: to.police,
                 });
             }
         }

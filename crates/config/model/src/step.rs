@@ -23,7 +23,7 @@ use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
 use crate::ipfix::Ipfix;
 use crate::linux::Linux;
-use crate::model::{AdminState, Interface, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
+use crate::model::{AdminState, Interface, Police, RouteKey, RouterAdvertisements, Urpf, Via, Vrf};
 use crate::mpls::LabelEntry;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
@@ -246,6 +246,15 @@ pub enum Step {
         from: Option<Urpf>,
         /// How it is looked at from now on.
         to: Option<Urpf>,
+    },
+    /// Limit what comes in and goes out, otherwise, or no longer.
+    SetPolice {
+        /// Which interface.
+        interface: String,
+        /// What it was limited to.
+        from: Police,
+        /// What it is limited to from now on.
+        to: Police,
     },
     /// Start or stop sampling what an interface receives.
     SetSflow {
@@ -527,6 +536,7 @@ impl Step {
     pub const fn phase(&self) -> Phase {
         match self {
             Self::SetAcl { to, .. } if to.is_empty() => Phase::Prune,
+            Self::SetPolice { to, .. } if to.is_empty() => Phase::Prune,
             Self::DeleteInterface { .. }
             | Self::RemoveAddress { .. }
             | Self::RemoveNeighbor { .. }
@@ -584,6 +594,7 @@ impl Step {
             Self::SetAccessList { .. } => "set-access-list",
             Self::SetBond { .. } => "set-bond",
             Self::SetUrpf { .. } => "set-urpf",
+            Self::SetPolice { .. } => "set-police",
             Self::SetSflow { .. } => "set-sflow",
             Self::CreateBridge { .. } => "create-bridge",
             Self::DeleteBridge { .. } => "delete-bridge",
@@ -638,6 +649,7 @@ impl Step {
             | Self::SetAcl { interface, .. }
             | Self::SetBond { interface, .. }
             | Self::SetUrpf { interface, .. }
+            | Self::SetPolice { interface, .. }
             | Self::SetMpls { interface, .. }
             | Self::SetSflow { interface, .. } => format!("interface {interface}"),
             Self::CreateBridge { name: bridge, .. }
@@ -822,6 +834,15 @@ impl Step {
                 from,
                 to,
             } => Self::SetUrpf {
+                interface,
+                from: to,
+                to: from,
+            },
+            Self::SetPolice {
+                interface,
+                from,
+                to,
+            } => Self::SetPolice {
                 interface,
                 from: to,
                 to: from,

@@ -19,8 +19,8 @@ use crate::ipfix::Ipfix;
 use crate::keys::Names;
 use crate::linux::Linux;
 use crate::model::{
-    AdminState, Config, Interface, NeighborKey, RouteKey, RouterAdvertisements, Urpf, Via, Vrf,
-    is_false,
+    AdminState, Config, Interface, NeighborKey, Police, RouteKey, RouterAdvertisements, Urpf, Via,
+    Vrf, is_false,
 };
 use crate::mpls::Mpls;
 use crate::pseudowire::Pseudowire;
@@ -148,6 +148,8 @@ struct Sub {
     acl: Binding,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     urpf: Option<Urpf>,
+    #[serde(default, skip_serializing_if = "Police::is_empty")]
+    police: Police,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_rewrite: Option<TagRewrite>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -168,6 +170,7 @@ impl Sub {
             l2xc,
             acl,
             urpf,
+            police,
             mpls,
             router_advertisements,
             ..
@@ -187,6 +190,7 @@ impl Sub {
             l2xc,
             acl,
             urpf,
+            police,
             mpls,
             tag_rewrite,
             router_advertisements,
@@ -208,6 +212,7 @@ impl Sub {
         let Self {
             acl,
             urpf,
+            police,
             mpls,
             tag_rewrite,
             router_advertisements,
@@ -233,6 +238,7 @@ impl Sub {
             l2xc,
             acl,
             urpf,
+            police,
             mpls,
             router_advertisements,
             ..Interface::default()

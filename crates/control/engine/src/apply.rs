@@ -19,6 +19,7 @@ use crate::control::{Arriving, Attached, Control, Fault, Peer};
 use crate::filters::Bindings;
 use crate::management;
 use crate::neighbors::Place;
+use crate::policers::AttachedPolicers;
 use crate::ports;
 use crate::worker::{Command, Returned};
 use weir_control::RouteSource;
@@ -200,6 +201,10 @@ impl Control {
             | Step::SetSflow { interface, .. }
             | Step::SetUrpf { interface, .. } => {
                 self.refresh(interface);
+                Ok(())
+            }
+            Step::SetPolice { interface, to, .. } => {
+                self.police(interface, to);
                 Ok(())
             }
             Step::SetRouterAdvertisements { interface, to, .. } => {
@@ -404,6 +409,7 @@ impl Control {
             glean,
             local,
             bindings: Bindings::default(),
+            policers: AttachedPolicers::default(),
         };
         self.interfaces.insert(name.to_owned(), attached);
         self.sflow

@@ -38,6 +38,7 @@ use crate::labels::WaitingLabel;
 use crate::linux::{LinuxSide, tap_of};
 use crate::memory::Memory;
 use crate::neighbors::{NeighborAction, NeighborTable, Place, Said};
+use crate::policers::AttachedPolicers;
 use crate::pseudowires::LivePseudowire;
 use crate::publish::Publication;
 use crate::recursion::Recursion;
@@ -151,6 +152,8 @@ pub(crate) struct Attached {
     pub(crate) local: u32,
     /// The access lists that its packets pass.
     pub(crate) bindings: Bindings,
+    /// How much may come in and go out.
+    pub(crate) policers: AttachedPolicers,
 }
 
 /// A receive queue whose worker gets it when everything is in place that its packets need.
@@ -427,6 +430,13 @@ impl Control {
         if wanted.urpf.is_some() {
             features = features.with(Feature::Urpf);
         }
+        let policers = attached.policers.for_workers();
+        if policers.input.is_some() {
+            features = features.with(Feature::PoliceIn);
+        }
+        if policers.output.is_some() {
+            features = features.with(Feature::PoliceOut);
+        }
         let sub_interface = wanted.sub_interface().map(|sub| self.tagging(sub));
         let pseudowire = self.pseudowire_entry(name);
         let (kind, output) = match (sub_interface, wanted.as_bond()) {
@@ -520,6 +530,7 @@ impl Control {
         self.tables.interfaces[place] = Some(Arc::new(Entry {
             acl_input,
             acl_output,
+            policers,
             ..Entry::new(interface, drops)
         }));
         self.stale = true;

@@ -41,6 +41,7 @@ mod memif;
 mod memory;
 mod neighbors;
 mod objects;
+mod policers;
 mod ports;
 mod pseudowires;
 mod publish;

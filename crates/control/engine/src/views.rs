@@ -269,6 +269,10 @@ impl weir_api::Router for Router {
         Ok(query.narrow(self.control().l2fib_view(query.bridge.as_deref())))
     }
 
+    fn features(&self) -> Reply<weir_api::Features> {
+        Ok(self.control().feature_views())
+    }
+
     fn pseudowires(&self) -> Reply<weir_api::Pseudowires> {
         Ok(self.control().pseudowire_views())
     }

@@ -151,6 +151,7 @@ reasons! {
     NdMartian "nd-martian" Warning "The neighbour discovery sender's hardware or protocol address is impossible or our own.";
     NdRedirect "nd-redirect" Info "A redirect, which a router does not follow.";
     NdRouter "nd-router" Info "A router advertisement, or a router solicitation where this router does not advertise itself.";
+    Policed "policed" Info "The interface received more, or should send more, than its policer's rate and burst.";
     AclDenied "acl-denied" Info "An access list denies the packet, or no term of it matches.";
     HoldFull "hold-full" Warning "Too many packets wait already for the MAC address of this next hop, or too many next hops are waited for.";
     HandoffFull "handoff-full" Error "The ring to the worker that owns the transmit queue is full.";

@@ -8,9 +8,9 @@ use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Input};
 
-use crate::Tables;
 use crate::classify::{Classifier, l3_of};
 use crate::features::{self, FeatureArc, FeatureSpec};
+use crate::{Tables, vector_loops};
 
 #[derive(Default)]
 pub(crate) struct AclInput {
@@ -45,17 +45,12 @@ impl Node<Tables> for AclInput {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
-        let (mut packets, mut verdicts) = (packets, verdicts);
-        while let Some(interface) = packets.first().map(Pkt::interface) {
-            let run = packets
-                .iter()
-                .take_while(|packet| packet.interface() == interface)
-                .count();
-            let (here, later) = packets.split_at_mut(run);
-            let (its, others) = verdicts.split_at_mut(run);
-            self.pass(cx, interface, here, its);
-            (packets, verdicts) = (later, others);
-        }
+        vector_loops::each_run(
+            packets,
+            verdicts,
+            Pkt::interface,
+            |interface, packets, verdicts| self.pass(cx, interface, packets, verdicts),
+        );
         Outcome::Each
     }
 }

@@ -7,9 +7,9 @@ use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::Feature;
 
-use crate::Tables;
 use crate::classify::{Classifier, l3_of};
 use crate::features::{self, FeatureArc, FeatureSpec};
+use crate::{Tables, vector_loops};
 
 #[derive(Default)]
 pub(crate) struct AclOutput {
@@ -20,7 +20,7 @@ pub(crate) const FEATURE: FeatureSpec = FeatureSpec {
     feature: Feature::AclOut,
     node: "acl-output",
     arcs: &[FeatureArc::Output],
-    runs_before: &[],
+    runs_before: &["policer-output"],
 };
 
 impl Node<Tables> for AclOutput {
@@ -38,17 +38,12 @@ impl Node<Tables> for AclOutput {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
-        let (mut packets, mut verdicts) = (packets, verdicts);
-        while let Some(interface) = packets.first().map(Pkt::aux) {
-            let run = packets
-                .iter()
-                .take_while(|packet| packet.aux() == interface)
-                .count();
-            let (here, later) = packets.split_at_mut(run);
-            let (its, others) = verdicts.split_at_mut(run);
-            self.pass(cx, interface, here, its);
-            (packets, verdicts) = (later, others);
-        }
+        vector_loops::each_run(
+            packets,
+            verdicts,
+            Pkt::aux,
+            |interface, packets, verdicts| self.pass(cx, interface, packets, verdicts),
+        );
         Outcome::Each
     }
 }

@@ -170,19 +170,17 @@ impl Bridge {
     fn runs(
         &mut self,
         cx: &mut Cx<'_, Tables>,
-        mut packets: &mut [Pkt],
-        mut verdicts: &mut [Verdict],
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
     ) -> Outcome {
-        while let Some(interface) = packets.first().map(Pkt::interface) {
-            let run = packets
-                .iter()
-                .take_while(|packet| packet.interface() == interface)
-                .count();
-            let (now, later) = packets.split_at_mut(run);
-            let (of_now, of_later) = verdicts.split_at_mut(run.min(verdicts.len()));
-            self.run(cx, interface, now, of_now);
-            (packets, verdicts) = (later, of_later);
-        }
+        vector_loops::each_run(
+            packets,
+            verdicts,
+            Pkt::interface,
+            |interface, packets, verdicts| {
+                self.run(cx, interface, packets, verdicts);
+            },
+        );
         Outcome::Each
     }
 

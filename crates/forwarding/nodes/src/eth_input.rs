@@ -204,7 +204,10 @@ impl Paths {
                     routed(interface, FeatureArc::Ip6, receive, packets, verdicts)
                 }
             },
-            Class::Mpls if interface.mpls && is_open(FeatureArc::Mpls, Features::EMPTY) => {
+            Class::Mpls
+                if interface.mpls
+                    && features::is_open(FeatureArc::Mpls, interface, Features::EMPTY) =>
+            {
                 labelled(cx, interface, packets, verdicts)
             }
             Class::Mpls | Class::Other => one_by_one(interface, packets, verdicts),

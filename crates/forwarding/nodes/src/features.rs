@@ -8,7 +8,7 @@
 use weir_graph::{Next, NodeSpec, Verdict};
 use weir_port::interface::{Feature, Features, Interface};
 
-use crate::{acl_input, acl_output, ip4_urpf, ip6_urpf};
+use crate::{acl_input, acl_output, ip4_urpf, ip6_urpf, policer};
 
 /// A stretch of a packet's path on which features are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub const FEATURES: &[FeatureSpec] = &[
     ip4_urpf::FEATURE,
     ip6_urpf::FEATURE,
     acl_output::FEATURE,
+    policer::INPUT,
+    policer::OUTPUT,
 ];
 
 /// The nodes that every node can send packets to, in the order of [`Next::common`]: the ends of arcs, and the features.

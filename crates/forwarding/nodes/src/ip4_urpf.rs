@@ -14,8 +14,8 @@ use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Interface, ReversePath};
 use weir_wire::Ipv4Header;
 
-use crate::Tables;
 use crate::features::{self, FeatureArc, FeatureSpec};
+use crate::{Tables, vector_loops};
 
 pub(crate) struct Ip4Urpf {
     sources: Box<[u32; VECTOR]>,
@@ -127,26 +127,22 @@ impl<'a> Check<'a> {
 pub(crate) fn by_interface(
     tables: &Tables,
     spec: &FeatureSpec,
-    packets: &[Pkt],
+    packets: &mut [Pkt],
     verdicts: &mut [Verdict],
     mut check: impl FnMut(&Check<'_>, &[Pkt], &mut [Verdict]),
 ) {
-    let (mut packets, mut verdicts) = (packets, verdicts);
-    while let Some(index) = packets.first().map(Pkt::interface) {
-        let run = packets
-            .iter()
-            .take_while(|packet| packet.interface() == index)
-            .count();
-        let (here, later) = packets.split_at(run);
-        let (its, others) = verdicts.split_at_mut(run);
-        if let Some(interface) = tables.interface(index) {
-            its.fill(features::next(spec.arcs[0], interface, Some(spec.node)));
+    vector_loops::each_run(
+        packets,
+        verdicts,
+        Pkt::interface,
+        |index, packets, verdicts| {
+            let Some(interface) = tables.interface(index) else {
+                return verdicts.fill(Verdict::drop(DropReason::Urpf));
+            };
+            verdicts.fill(features::next(spec.arcs[0], interface, Some(spec.node)));
             if let Some(mode) = interface.urpf {
-                check(&Check::new(tables, interface, mode), here, its);
+                check(&Check::new(tables, interface, mode), packets, verdicts);
             }
-        } else {
-            its.fill(Verdict::drop(DropReason::Urpf));
-        }
-        (packets, verdicts) = (later, others);
-    }
+        },
+    );
 }

@@ -110,6 +110,7 @@ mod linux_punt;
 mod mpls;
 mod nd_input;
 mod packet_sum;
+mod policer;
 mod port_tx;
 mod pseudowire_input;
 mod pseudowire_output;
@@ -133,6 +134,7 @@ pub use forwarding_path::{ForwardingPath, Hop, LabelStack, OuterTag};
 pub use icmp_limit::IcmpLimit;
 pub use ip4_glean::hold_key;
 pub use mpls::flow_hash_mpls;
+pub use policer::{Policer, PolicerCounters, PolicerSums, Policers};
 pub use port_tx::{PortTx, transmit};
 pub use tables::{Entry, Event, Tables};
 
@@ -178,6 +180,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(mpls::MplsError::new(icmp))
         .node(mpls::MplsFragment::default())
         .node(pseudowire_input::PseudowireInput)
+        .node(policer::PolicerInput)
         .node(acl_input::AclInput::default())
         .node(ip4_urpf::Ip4Urpf::default())
         .node(ip4_lookup::Ip4Lookup::default())
@@ -203,6 +206,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(ip6_rewrite::Ip6Rewrite)
         .node(bond_output::BondOutput::default())
         .node(acl_output::AclOutput::default())
+        .node(policer::PolicerOutput)
         .stage(port_tx::SPEC)
         .outputs(&features::OUTPUTS)
         .common_nexts(&features::COMMON)

@@ -15,7 +15,7 @@ use weir_port::interface::{Input, Interface, Kind};
 use weir_port::vxlan::VxlanTable;
 use weir_wire::{MacAddr, ipv6};
 
-use crate::{BridgeDomain, features};
+use crate::{BridgeDomain, Policers, features};
 
 /// Whom ICMP errors come from when there is no address at all.
 const DUMMY: u32 = 0xc000_0008;
@@ -27,10 +27,12 @@ pub struct Entry {
     pub interface: Interface,
     /// Drops by node and reason, one block a worker.
     pub drops: Arc<[DropCounters]>,
-    /// What packets pass that come in ([`Feature::AclIn`]).
+    /// What packets pass that come in ([`weir_port::interface::Feature::AclIn`]).
     pub acl_input: Option<Filter>,
-    /// What packets pass that go out ([`Feature::AclOut`]).
+    /// What packets pass that go out ([`weir_port::interface::Feature::AclOut`]).
     pub acl_output: Option<Filter>,
+    /// How much may come in and go out.
+    pub policers: Policers,
 }
 
 impl Entry {
@@ -42,6 +44,7 @@ impl Entry {
             drops,
             acl_input: None,
             acl_output: None,
+            policers: Policers::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use weir_buf::Pkt;
 use weir_cpu::Code;
+use weir_graph::Verdict;
 
 /// How many packets ahead frames are fetched.
 const AHEAD: usize = 8;
@@ -25,6 +26,26 @@ pub(crate) fn each_packet(packets: &mut [Pkt], mut body: impl FnMut(usize, &mut 
         body(place, packet);
         place += 1;
         later = rest;
+    }
+}
+
+/// Calls `body` for each run of packets that follow each other and have the same `key`, an interface, with their verdicts.
+#[inline(always)]
+pub(crate) fn each_run(
+    mut packets: &mut [Pkt],
+    mut verdicts: &mut [Verdict],
+    key: impl Fn(&Pkt) -> u32,
+    mut body: impl FnMut(u32, &mut [Pkt], &mut [Verdict]),
+) {
+    while let Some(interface) = packets.first().map(&key) {
+        let len = packets
+            .iter()
+            .take_while(|packet| key(packet) == interface)
+            .count();
+        let (run, later) = packets.split_at_mut(len);
+        let (its, others) = verdicts.split_at_mut(len.min(verdicts.len()));
+        body(interface, run, its);
+        (packets, verdicts) = (later, others);
     }
 }
 

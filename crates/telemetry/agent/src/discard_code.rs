@@ -27,7 +27,7 @@ pub const fn discard_code(reason: DropReason) -> u16 {
         R::NoBuffer | R::TxFull | R::HandoffFull | R::NoHeadroom => 259,
         // As early detection would have done where it met congestion.
         R::TunnelCongested => 260,
-        R::StormLimit | R::LacpFlood | R::PuntPoliced | R::PuntGone => 261,
+        R::Policed | R::StormLimit | R::LacpFlood | R::PuntPoliced | R::PuntGone => 261,
         R::FrameTooLong | R::PacketTooBig => 262,
         R::BadSourceMac => 263,
         R::VlanMissing => 264,

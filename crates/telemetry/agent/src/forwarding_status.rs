@@ -46,7 +46,7 @@ pub const fn forwarding_status(reason: DropReason) -> u8 {
         R::Ip4SourceRoute => 128,
         R::Ip4BadHeaderLength | R::Ip4Truncated | R::Ip6Truncated | R::Ip6BadExtension => 136,
         R::TtlExpired => 137,
-        R::StormLimit | R::LacpFlood | R::PuntPoliced | R::PuntGone => 138,
+        R::Policed | R::StormLimit | R::LacpFlood | R::PuntPoliced | R::PuntGone => 138,
         // As early detection (WRED) would have done where it met congestion.
         R::TunnelCongested => 139,
         R::Urpf => 140,
@@ -132,6 +132,7 @@ mod tests {
             (R::Ip4BadLength, 135),
             (R::Ip4BadHeaderLength, 136),
             (R::TtlExpired, 137),
+            (R::Policed, 138),
             (R::StormLimit, 138),
             (R::TunnelCongested, 139),
             (R::Urpf, 140),

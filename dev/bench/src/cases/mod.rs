@@ -16,6 +16,7 @@ mod l2xc;
 mod l2xc_beside;
 mod mix;
 mod mpls;
+mod police;
 mod vectors;
 mod vlan;
 
@@ -49,6 +50,7 @@ pub(crate) const ALL: &[Case] = &[
     vlan::CASE,
     acl::THOUSAND,
     acl::TEN_THOUSAND,
+    police::CASE,
     mpls::SWAP,
     mpls::PUSH,
     mpls::POP,

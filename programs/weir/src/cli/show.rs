@@ -34,6 +34,13 @@ pub(crate) struct ShowArgs {
     pub(crate) what: Show,
 }
 
+/// Whose features are shown.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShowFeature {
+    /// Those of an interface, or of all
+    Interface(OneInterface),
+}
+
 /// What can be shown.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Show {
@@ -45,6 +52,9 @@ pub(crate) enum Show {
     Hardware(ShowHardwareArgs),
     /// Which worker serves which receive queue
     RxPlacement(OneInterface),
+    /// Features in the order in which packets pass them: `show feature interface NAME`; what policers counted
+    #[command(subcommand, visible_alias = "features", disable_help_subcommand = true)]
+    Feature(ShowFeature),
     /// Pseudowires: labels, control word, and the ways to the far ends
     Pseudowire(OneInterface),
     /// Bonds: mode, and which members carry frames

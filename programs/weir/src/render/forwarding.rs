@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 use weir_api::{
-    Adjacencies, Adjacency, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors, NextHop,
-    PathReply, Pseudowires, PushMode, Route, RouteGroup, RouteVerdict, Routes, UpDown,
+    Adjacencies, Adjacency, Features, FibSummary, LabelReply, MplsFib, NeighborState, Neighbors,
+    NextHop, PathReply, Pseudowires, PushMode, Route, RouteGroup, RouteVerdict, Routes, UpDown,
 };
 
 use super::{Cell, Column, Screen, Style, Table, units};
@@ -134,6 +134,56 @@ pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
         }
     }
     table.draw(screen)
+}
+
+/// `show feature interface`: a line for each stretch of the path on which the interface has features, then its policers.
+pub(crate) fn features(reply: &Features, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::long("Interface"),
+        Column::text("Arc"),
+        Column::text("Features"),
+    ]);
+    let mut policers = Table::new([
+        Column::long("Interface"),
+        Column::text("Policer"),
+        Column::number("Rate bit/s"),
+        Column::number("Burst").spare(3),
+        Column::number("Conformed"),
+        Column::number("Bytes").spare(1),
+        Column::number("Dropped"),
+        Column::number("Bytes").spare(2),
+    ]);
+    let mut has_policers = false;
+    for interface in &reply.interfaces {
+        for arc in &interface.arcs {
+            let features = if arc.attached.is_empty() {
+                "-".to_owned()
+            } else {
+                arc.attached.join(", ")
+            };
+            let name = Cell::from(&interface.interface);
+            table.row([name, arc.arc.as_str().into(), features.into()]);
+        }
+        for policer in &interface.policers {
+            has_policers = true;
+            policers.row([
+                Cell::from(&interface.interface),
+                policer.direction.as_str().into(),
+                policer.rate.into(),
+                policer.burst.into(),
+                policer.conformed_packets.into(),
+                policer.conformed_bytes.into(),
+                policer.dropped_packets.into(),
+                policer.dropped_bytes.into(),
+            ]);
+        }
+    }
+    let mut text = table.draw(screen);
+    if has_policers {
+        text.push('\n');
+        text.push_str(&policers.draw(screen));
+    }
+    text
 }
 
 /// `show pseudowire`: a line a path; what is the pseudowire's own stands in its first line.

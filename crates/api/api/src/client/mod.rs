@@ -27,11 +27,11 @@ use crate::client::connect::Target;
 use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture,
     CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
-    ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, FibSummary, Hardware, History,
-    InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors, Page, Pseudowires,
-    RevisionText, RollbackRequest, RouteChanges, Routes, RoutesChanged, Runtime, RxPlacement,
-    Sflow, SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels, Why,
-    WhyProtocol, WhyRequest,
+    ConfigText, Confirmed, DiffRequest, ErrorBody, Errors, Family, Features, FibSummary, Hardware,
+    History, InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors, Page,
+    Pseudowires, RevisionText, RollbackRequest, RouteChanges, Routes, RoutesChanged, Runtime,
+    RxPlacement, Sflow, SflowPatch, System, Totals, Trace, TraceRequest, Version, VxlanTunnels,
+    Why, WhyProtocol, WhyRequest,
 };
 pub use capture::CapturePieces;
 pub use events::{EventRequest, Events};
@@ -189,6 +189,14 @@ impl Client {
     /// See [`ClientError`].
     pub fn rx_placement(&self, interface: Option<&str>) -> Result<RxPlacement, ClientError> {
         self.read("/v1/rx-placement", &[("interface", interface)])
+    }
+
+    /// Features of interfaces in their order; those of all interfaces when `interface` is absent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn features(&self, interface: Option<&str>) -> Result<Features, ClientError> {
+        self.read("/v1/features", &[("interface", interface)])
     }
 
     /// Pseudowires, their labels and ways; all of them when `interface` is absent.

@@ -144,6 +144,16 @@ pub(super) fn bonds(router: &dyn Router, request: &Request) -> Text {
     json(&reply)
 }
 
+pub(super) fn features(router: &dyn Router, request: &Request) -> Text {
+    let OfInterfaceQuery { interface } = query(request)?;
+    must_exist(router, interface.as_deref())?;
+    let mut reply = router.features()?;
+    reply
+        .interfaces
+        .retain(|it| interface.as_ref().is_none_or(|name| *name == it.interface));
+    json(&reply)
+}
+
 pub(super) fn pseudowires(router: &dyn Router, request: &Request) -> Text {
     let OfInterfaceQuery { interface } = query(request)?;
     must_exist(router, interface.as_deref())?;

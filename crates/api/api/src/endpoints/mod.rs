@@ -20,11 +20,11 @@ use crate::ErrorCode::{Conflict, Invalid, NoRoom, NotAvailable, NotFound, Unsupp
 use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Caller,
     Capture, CaptureRequest, CaptureStream, Captures, Cleared, ConfigChecked, ConfigDiff,
-    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, FibSummary,
-    Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib, Neighbors,
-    Page, Pseudowires, RevisionText, Role, RollbackRequest, RouteChanges, Router, Routes,
-    RoutesChanged, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals, Trace, TraceRequest,
-    Version, VxlanTunnels, Why,
+    ConfigDump, ConfigPlan, ConfigText, Confirmed, DiffRequest, ErrorCode, Errors, Features,
+    FibSummary, Hardware, History, InterfacePatch, Interfaces, L2fib, Linux, Log, Memifs, MplsFib,
+    Neighbors, Page, Pseudowires, RevisionText, Role, RollbackRequest, RouteChanges, Router,
+    Routes, RoutesChanged, Runtime, RxPlacement, Sflow, SflowPatch, System, Totals, Trace,
+    TraceRequest, Version, VxlanTunnels, Why,
 };
 use crate::{Flows, Ipfix};
 
@@ -325,6 +325,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         look::linux,
     )
     .errors(&[NotAvailable]),
+    get::<Features>(
+        "/v1/features",
+        "Features of interfaces in their order, and what policers counted.",
+        look::features,
+    )
+    .query(parameters::OF_INTERFACE)
+    .errors(&[NotFound, NotAvailable]),
     get::<Pseudowires>(
         "/v1/pseudowires",
         "Pseudowires, their labels and their ways.",

@@ -208,6 +208,29 @@ impl Router for TestRouter {
         }))
     }
 
+    fn features(&self) -> Result<Features, ApiError> {
+        let features = |interface: &str| InterfaceFeatures {
+            interface: interface.to_owned(),
+            arcs: vec![FeatureArc {
+                arc: "ip4-input".to_owned(),
+                order: vec!["policer-input".to_owned(), "acl-input".to_owned()],
+                attached: vec!["acl-input".to_owned()],
+            }],
+            policers: vec![Policer {
+                direction: "input".to_owned(),
+                rate: 8_000,
+                burst: 1_500,
+                conformed_packets: 1,
+                conformed_bytes: 2,
+                dropped_packets: 3,
+                dropped_bytes: 4,
+            }],
+        };
+        Ok(Features {
+            interfaces: vec![features("wan"), features("lan & co")],
+        })
+    }
+
     fn pseudowires(&self) -> Result<Pseudowires, ApiError> {
         let path = PathReply {
             next_hop: None,

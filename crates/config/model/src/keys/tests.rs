@@ -7,6 +7,23 @@ use crate::model::Config;
 const TOKENS: &str =
     "tokens: [{name: a, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}]";
 
+/// A policer around one of its keys, with the other one.
+fn policer(around: &str, row: &Key) -> String {
+    let direction = if row.parent().ends_with("input") {
+        "input"
+    } else {
+        "output"
+    };
+    let other = if row.name() == "rate" {
+        "burst: 9000"
+    } else {
+        "rate: 8000"
+    };
+    around
+        .replace("DIRECTION", direction)
+        .replace("KEY", &format!("{other}, KEY"))
+}
+
 /// A good file around one key; `KEY` stands where it goes.
 fn around(row: &Key) -> String {
     let device = |inner: &str| format!("interfaces: {{xe0: {{device: {{{inner}, KEY}}}}}}");
@@ -31,6 +48,16 @@ fn around(row: &Key) -> String {
             device("driver: generator, streams: [{name: a, source: 10.0.0.1, destination: 10.0.1.1, KEY}]").replace("}], KEY", "}]")
         }
         "interfaces.*.acl" => "interfaces: {xe0: {acl: {KEY}}}\nacls: {web: {terms: [{action: permit}]}}".to_owned(),
+        "interfaces.*.police" => "interfaces: {xe0: {police: {KEY}}}".to_owned(),
+        "interfaces.*.police.input" | "interfaces.*.police.output" => {
+            policer("interfaces: {xe0: {police: {DIRECTION: {KEY}}}}", row)
+        }
+        "interfaces.*.sub-interfaces.*.police" => {
+            "interfaces: {xe0: {sub-interfaces: {100: {police: {KEY}}}}}".to_owned()
+        }
+        "interfaces.*.sub-interfaces.*.police.input" | "interfaces.*.sub-interfaces.*.police.output" => {
+            policer("interfaces: {xe0: {sub-interfaces: {100: {police: {DIRECTION: {KEY}}}}}}", row)
+        }
         "prefixlists.*" if row.name() == "members" => "prefixlists: {customers: {KEY}}".to_owned(),
         "prefixlists.*" => "prefixlists: {customers: {members: [192.0.2.0/24], KEY}}".to_owned(),
         "acls.*" if row.name() == "terms" => "acls: {web: {KEY}}\nprefixlists: {customers: {members: [192.0.2.0/24]}}".to_owned(),

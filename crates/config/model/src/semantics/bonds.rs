@@ -165,6 +165,10 @@ impl Rules<'_, '_> {
                 "is a member of a bond and has access lists",
                 "bind them to the bond",
             )),
+            _ if !interface.police.is_empty() => Some((
+                "is a member of a bond and has policers",
+                "give them to the bond",
+            )),
             _ if interface.mpls => Some((
                 "is a member of a bond and takes labels",
                 "let the bond take them",

@@ -25,6 +25,7 @@ impl Rules<'_, '_> {
         self.advertisements();
         self.small_links();
         self.ways_back();
+        self.bursts();
         self.borrowers();
         let subnets = Subnets::of(&self.candidate.config);
         let candidate = self.candidate;
@@ -283,6 +284,26 @@ impl Rules<'_, '_> {
             () => return,
         };
         self.error(at, message, "", help.into());
+    }
+
+    /// A packet that is longer than the burst never conforms.
+    fn bursts(&mut self) {
+        for (name, interface) in &self.candidate.config.interfaces {
+            let police = &interface.police;
+            for (direction, policer) in [("input", police.input), ("output", police.output)] {
+                let Some(policer) = policer.filter(|it| it.burst < u32::from(interface.mtu)) else {
+                    continue;
+                };
+                let mut at = self.of_interface(name, "police");
+                at.extend([Segment::Key(direction), Segment::Key("burst")]);
+                let message = format!(
+                    "packets of more than {} bytes never conform to the policer, and the MTU of interface `{name}` is {}",
+                    policer.burst, interface.mtu
+                );
+                let help = format!("set `burst` to {} or more", interface.mtu);
+                self.warning(&at, message, "", help);
+            }
+        }
     }
 
     /// Only what is routed has a way back.

@@ -173,6 +173,11 @@ impl fmt::Display for Step {
                     or(to, "off")
                 )
             }
+            Self::SetPolice {
+                interface,
+                from,
+                to,
+            } => write!(f, "set police of interface {interface}: {from} -> {to}"),
             Self::SetSflow { interface, to, .. } => {
                 write!(
                     f,

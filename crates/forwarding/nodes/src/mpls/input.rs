@@ -5,20 +5,19 @@
 //! within 64 entries.
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 
 use super::stack_of;
 use crate::Tables;
+use crate::features::{self, FeatureArc};
 
 pub(crate) struct MplsInput;
-
-const MPLS_LOOKUP: Next = Next(0);
 
 impl Node<Tables> for MplsInput {
     const SPEC: NodeSpec = NodeSpec {
         name: "mpls-input",
         about: "Validates label stacks, on interfaces where labels are wanted.",
-        nexts: &["mpls-lookup"],
+        nexts: &[],
         reasons: &[DropReason::MplsNotEnabled, DropReason::MplsBadStack],
     };
 
@@ -40,15 +39,12 @@ impl Node<Tables> for MplsInput {
 fn check(tables: &Tables, packet: &mut Pkt) -> Verdict {
     // A group frame carries labels only where they are set up for a group, which is not done here (RFC 5332).
     let group = packet.flags().any(Flags::MULTICAST | Flags::BROADCAST);
-    if group
-        || !tables
-            .interface(packet.interface())
-            .is_some_and(|interface| interface.mpls)
-    {
+    let interface = tables.interface(packet.interface());
+    let Some(interface) = interface.filter(|interface| interface.mpls && !group) else {
         return Verdict::drop(DropReason::MplsNotEnabled);
-    }
+    };
     match stack_of(packet) {
-        Some(_) => Verdict::to(MPLS_LOOKUP),
+        Some(_) => features::next(FeatureArc::Mpls, interface, None),
         None => Verdict::drop(DropReason::MplsBadStack),
     }
 }

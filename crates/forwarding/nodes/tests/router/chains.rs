@@ -15,7 +15,7 @@ use weir_wire::{ArpPacket, IpProtocol, MacAddr};
 use crate::ip6::with_extensions;
 use crate::mpls::under;
 use crate::rig::*;
-use crate::{acl, bond, bridge, nd, pseudowire, urpf, vlan, vxlan};
+use crate::{acl, bond, bridge, nd, policer, pseudowire, urpf, vlan, vxlan};
 
 /// A router, and frames by interface.
 type World = (&'static str, fn() -> Router, Vec<(u32, Vec<u8>)>);
@@ -152,6 +152,16 @@ fn listed() -> World {
         .to_vec();
     frames.push((WEST, udp6("2001:db8:2::2", 1000)));
     ("listed", listed_router, frames)
+}
+
+fn policed() -> World {
+    let router = || {
+        let mut router = Router::default();
+        policer::attach(&mut router, WEST, Feature::PoliceIn, 8_000, 3_500);
+        policer::attach(&mut router, EAST, Feature::PoliceOut, 8_000, 2_500);
+        router
+    };
+    ("policed", router, vec![(WEST, udp4("10.0.2.2", 1000)); 5])
 }
 
 fn looked_at() -> World {
@@ -396,6 +406,7 @@ fn every_node_takes_chains_as_it_takes_whole_packets() {
         routed(),
         asked(),
         listed(),
+        policed(),
         looked_at(),
         wired(),
         tunnelled(),

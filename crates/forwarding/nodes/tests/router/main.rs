@@ -19,6 +19,7 @@ mod linux;
 mod mpls;
 mod nd;
 mod own_source;
+mod policer;
 mod pseudowire;
 mod random_mix;
 mod reasons;

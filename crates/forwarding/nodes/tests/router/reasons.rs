@@ -182,6 +182,26 @@ fn others() -> Vec<(&'static str, DropReason, How)> {
             TxDown,
             How::Action(|router| lost(router, "acl-output")),
         ),
+        (
+            "policer-input",
+            Policed,
+            How::Action(|router| policed(router, WEST, Feature::PoliceIn)),
+        ),
+        (
+            "policer-input",
+            InterfaceDown,
+            How::Action(|router| lost_interface(router, "policer-input")),
+        ),
+        (
+            "policer-output",
+            Policed,
+            How::Action(|router| policed(router, EAST, Feature::PoliceOut)),
+        ),
+        (
+            "policer-output",
+            TxDown,
+            How::Action(|router| lost(router, "policer-output")),
+        ),
         ("ip4-lookup", Blackhole, west(udp("198.18.0.1"))),
         ("ip4-local", Ip4Broadcast, west(udp("10.0.2.255"))),
         (
@@ -756,6 +776,20 @@ fn denied(router: &mut Router, interface: u32, feature: Feature) {
         vec![crate::acl::from(weir_acl::Action::Deny, "0.0.0.0/0")],
     );
     router.send(WEST, &udp("10.0.2.2"));
+}
+
+fn policed(router: &mut Router, interface: u32, feature: Feature) {
+    crate::policer::attach(router, interface, feature, 8_000, 1);
+    router.send(WEST, &udp("10.0.2.2"));
+}
+
+/// A packet of an interface that is gone.
+fn lost_interface(router: &mut Router, node: &str) {
+    let mut packet = router.packet(&udp("10.0.2.2"));
+    packet.set_interface(99);
+    let entry = router.graph.find(node).unwrap();
+    router.graph.inject(entry, packet);
+    router.turn();
 }
 
 /// A packet where its source is looked at.
