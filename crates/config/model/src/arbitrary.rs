@@ -364,7 +364,7 @@ impl Dice {
                 .flatten(),
             police: Police {
                 input: sflow.is_multiple_of(3).then_some(Policer {
-                    rate: 8_000 << (sflow / 8),
+                    rate: 8_000 << (sflow / 10),
                     burst: 9000,
                 }),
                 output: sflow.is_multiple_of(5).then_some(Policer {
@@ -869,6 +869,7 @@ impl Dice {
                 .take(usize::from(1 + mode % 3))
             {
                 member.bond = Some(name.clone());
+                member.police = Police::default();
             }
             let bond = Interface {
                 description: self.text(text),
