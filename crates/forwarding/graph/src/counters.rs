@@ -56,12 +56,15 @@ pub struct WorkerCounters {
     pub trace_lost: Counter,
 }
 
+/// The number of no place.
+const NO_PLACE: u16 = u16::MAX;
+
 /// Which (node, reason) pairs exist, and where each is counted.
 #[derive(Debug)]
 pub struct DropMap {
     pairs: Vec<(&'static str, DropReason)>,
-    /// Per node: reason number to place, 255 for none.
-    places: Vec<[u8; COUNT]>,
+    /// Per node: reason number to place, [`NO_PLACE`] for none.
+    places: Vec<[u16; COUNT]>,
 }
 
 impl DropMap {
@@ -69,16 +72,19 @@ impl DropMap {
         let mut pairs = Vec::new();
         let mut places = Vec::new();
         for spec in specs {
-            let mut row = [255; COUNT];
+            let mut row = [NO_PLACE; COUNT];
             for &reason in spec.reasons.iter().chain(&[DropReason::LoopLimit]) {
-                if row[reason as usize] == 255 {
-                    row[reason as usize] = pairs.len() as u8;
+                if row[reason as usize] == NO_PLACE {
+                    row[reason as usize] = pairs.len() as u16;
                     pairs.push((spec.name, reason));
                 }
             }
             places.push(row);
         }
-        assert!(pairs.len() < 255, "drop places are numbered in a byte");
+        assert!(
+            pairs.len() < usize::from(NO_PLACE),
+            "drop places are numbered in 16 bits"
+        );
         DropMap { pairs, places }
     }
 
@@ -106,8 +112,8 @@ impl DropMap {
             return 0;
         };
         let place = row[reason as usize];
-        debug_assert_ne!(place, 255, "node {node} does not declare {reason:?}");
-        if place == 255 {
+        debug_assert_ne!(place, NO_PLACE, "node {node} does not declare {reason:?}");
+        if place == NO_PLACE {
             row[DropReason::LoopLimit as usize] as usize
         } else {
             place as usize
