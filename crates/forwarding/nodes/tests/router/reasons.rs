@@ -3,6 +3,7 @@
 //! Most are reached from outside, by a frame. Some guard against what an earlier node lets through
 //! only by mistake; those are reached by putting a packet in front of the node.
 
+use weir_buf::Vector;
 use weir_graph::DropReason::{self, *};
 use weir_graph::HoldLimits;
 use weir_port::interface::Feature;
@@ -785,11 +786,12 @@ fn policed(router: &mut Router, interface: u32, feature: Feature) {
 
 /// A packet of an interface that is gone.
 fn lost_interface(router: &mut Router, node: &str) {
-    let mut packet = router.packet(&udp("10.0.2.2"));
-    packet.set_interface(99);
+    let packet = router.packet(&udp("10.0.2.2"));
     let entry = router.graph.find(node).unwrap();
-    router.graph.inject(entry, packet);
-    router.turn();
+    let mut vector = Vector::default();
+    vector.push(packet);
+    router.breathe_at(entry, 99, &mut vector);
+    router.balance();
 }
 
 /// A packet where its source is looked at.

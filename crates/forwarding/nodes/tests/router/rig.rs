@@ -517,6 +517,11 @@ impl Router {
 
     /// What a worker does in a turn, and nothing else.
     pub(crate) fn breathe(&mut self, interface: u32, vector: &mut Vector) {
+        self.breathe_at(self.entry, interface, vector);
+    }
+
+    /// The same with the received packets at a node in the middle of the graph.
+    pub(crate) fn breathe_at(&mut self, entry: usize, interface: u32, vector: &mut Vector) {
         let interfaces = self.tables.interfaces.iter().flatten();
         self.own.set(interfaces.map(|entry| &entry.interface));
         let mut env = Env {
@@ -526,7 +531,7 @@ impl Router {
             events: &mut self.events.0,
             event_sent: false,
         };
-        self.graph.inhale(&mut env, self.entry, interface, vector);
+        self.graph.inhale(&mut env, entry, interface, vector);
         self.graph.run(&mut env);
         self.graph.expire(&mut env);
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
