@@ -92,7 +92,7 @@ impl Policer {
     #[must_use]
     pub fn new(rate: u64, burst: u32, counters: Arc<PolicerCounters>) -> Policer {
         let rate = rate.clamp(8_000, 1_000_000_000_000);
-        let price = (8_000_000_000 * u128::from(UNITS) << FRACTION) / u128::from(rate);
+        let price = ((8_000_000_000 * u128::from(UNITS)) << FRACTION) / u128::from(rate);
         let full = (price * u128::from(burst)) >> FRACTION;
         Policer {
             price: price as u64,
