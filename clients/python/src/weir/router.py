@@ -153,6 +153,10 @@ class Router:
         """Linux as the control plane: TAPs, routes that were read, packets for its services."""
         return self.operations.get_linux()
 
+    def show_feature(self, interface: str | None = None) -> list[types.InterfaceFeatures]:
+        """Features of interfaces in their order, and what policers counted."""
+        return self.operations.get_features(interface=interface).interfaces
+
     def show_acl(self, acl: str | None = None, interface: str | None = None) -> types.AclsPage:
         """Access lists: what interfaces are bound to, and what each term met."""
         return all_acls(self.operations, acl, interface)
