@@ -81,7 +81,13 @@ impl AclInput {
                 return verdicts.fill(Verdict::drop(DropReason::InterfaceDown));
             }
         };
-        let onward = |arc| features::next(arc, interface, Some(FEATURE.node));
+        let onward = |arc| {
+            features::next(
+                arc,
+                interface,
+                Some(const { features::number(FEATURE.node) }),
+            )
+        };
         let (onward, onward6) = (onward(arc), onward(FeatureArc::Ip6));
         let Some(filter) = &entry.acl_input else {
             return verdicts.fill(onward);

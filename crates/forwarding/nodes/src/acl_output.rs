@@ -61,7 +61,11 @@ impl AclOutput {
         let Some(entry) = cx.world.entry(interface) else {
             return verdicts.fill(Verdict::drop(DropReason::TxDown));
         };
-        let onward = features::next(FeatureArc::Output, &entry.interface, Some(FEATURE.node));
+        let onward = features::next(
+            FeatureArc::Output,
+            &entry.interface,
+            Some(const { features::number(FEATURE.node) }),
+        );
         let Some(filter) = &entry.acl_output else {
             return verdicts.fill(onward);
         };

@@ -109,11 +109,15 @@ pub(crate) const BRIDGE: Next = Next::common(2);
 pub(crate) const MPLS_LOOKUP: Next = Next::common(3);
 const PORT_TX: u8 = 4;
 
-/// The features of an arc in their order, as numbers in [`FEATURES`], and the set of them.
+/// The features of an arc in their order.
 struct Order {
+    /// Their numbers in [`FEATURES`].
     numbers: [u8; FEATURES.len()],
     len: usize,
+    /// All of them.
     set: Features,
+    /// Those behind each feature, by its number.
+    behind: [Features; FEATURES.len()],
 }
 
 static ORDERS: [Order; FeatureArc::ALL.len()] = [
@@ -131,6 +135,7 @@ const fn order(arc: FeatureArc) -> Order {
         numbers: [0; FEATURES.len()],
         len: 0,
         set: Features::EMPTY,
+        behind: [Features::EMPTY; FEATURES.len()],
     };
     let mut left = [false; FEATURES.len()];
     let (mut n, mut count) = (0, 0);
@@ -146,6 +151,12 @@ const fn order(arc: FeatureArc) -> Order {
         left[next] = false;
         order.numbers[order.len] = next as u8;
         order.len += 1;
+        let mut before = 0;
+        while before + 1 < order.len {
+            let number = order.numbers[before] as usize;
+            order.behind[number] = order.behind[number].with(FEATURES[next].feature);
+            before += 1;
+        }
         order.set = order.set.with(FEATURES[next].feature);
     }
     order
@@ -205,28 +216,34 @@ pub(crate) fn is_open(arc: FeatureArc, interface: &Interface, except: Features) 
         .any(ORDERS[arc as usize].set.without(except))
 }
 
-/// Where a packet of an interface's arc goes, at its start or after a feature's node.
+/// The number of a feature in [`FEATURES`], by its node. To be asked for in constants.
+pub(crate) const fn number(node: &str) -> usize {
+    let mut n = 0;
+    while !is_same(FEATURES[n].node, node) {
+        n += 1;
+    }
+    n
+}
+
+/// Where a packet of an interface's arc goes, at its start or after the feature of this number.
 #[inline(always)]
-pub(crate) fn next(arc: FeatureArc, interface: &Interface, after: Option<&'static str>) -> Verdict {
-    if interface.features.any(ORDERS[arc as usize].set) {
-        next_feature(arc, interface, after)
+pub(crate) fn next(arc: FeatureArc, interface: &Interface, after: Option<usize>) -> Verdict {
+    let order = &ORDERS[arc as usize];
+    let behind = after.map_or(order.set, |number| order.behind[number]);
+    if interface.features.any(behind) {
+        next_feature(order, interface.features.intersection(behind))
     } else {
         end(arc, interface)
     }
 }
 
+/// The node of the first of these features, of which there is one.
 #[inline(never)]
-fn next_feature(arc: FeatureArc, interface: &Interface, after: Option<&'static str>) -> Verdict {
-    let mut nodes = attached(arc, interface.features);
-    if let Some(after) = after {
-        nodes
-            .by_ref()
-            .find(|&number| FEATURES[number].node == after);
-    }
-    match nodes.next() {
-        Some(number) => Verdict::to(Next::common((ENDS.len() + number) as u8)),
-        None => end(arc, interface),
-    }
+fn next_feature(order: &Order, features: Features) -> Verdict {
+    let mut numbers = order.numbers[..order.len].iter();
+    let first = numbers.find(|&&number| features.has(FEATURES[number as usize].feature));
+    let number = first.map_or(0, |&number| number as usize);
+    Verdict::to(Next::common((ENDS.len() + number) as u8))
 }
 
 /// The numbers of the features that an interface has on an arc, in their order.

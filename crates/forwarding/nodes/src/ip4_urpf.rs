@@ -55,7 +55,7 @@ impl Node<Tables> for Ip4Urpf {
     ) -> Outcome {
         by_interface(
             cx.world,
-            &FEATURE,
+            (FeatureArc::Ip4, const { features::number(FEATURE.node) }),
             packets,
             verdicts,
             |check, packets, verdicts| {
@@ -122,11 +122,12 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Takes a vector apart by interfaces, of which those that ask for a check get it; the packets that pass go to the next feature.
+/// Takes a vector apart by interfaces, of which those that ask for a check get it. The packets that pass go to the next feature on
+/// the arc, behind the one of this number.
 #[inline(always)]
 pub(crate) fn by_interface(
     tables: &Tables,
-    spec: &FeatureSpec,
+    (arc, number): (FeatureArc, usize),
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
     mut check: impl FnMut(&Check<'_>, &[Pkt], &mut [Verdict]),
@@ -139,7 +140,7 @@ pub(crate) fn by_interface(
             let Some(interface) = tables.interface(index) else {
                 return verdicts.fill(Verdict::drop(DropReason::Urpf));
             };
-            verdicts.fill(features::next(spec.arcs[0], interface, Some(spec.node)));
+            verdicts.fill(features::next(arc, interface, Some(number)));
             if let Some(mode) = interface.urpf {
                 check(&Check::new(tables, interface, mode), packets, verdicts);
             }

@@ -11,7 +11,7 @@ use weir_wire::{Ipv6Header, ipv6};
 use weir_port::interface::Feature;
 
 use crate::Tables;
-use crate::features::{FeatureArc, FeatureSpec};
+use crate::features::{self, FeatureArc, FeatureSpec};
 use crate::ip4_urpf::by_interface;
 
 pub(crate) struct Ip6Urpf {
@@ -52,7 +52,7 @@ impl Node<Tables> for Ip6Urpf {
     ) -> Outcome {
         by_interface(
             cx.world,
-            &FEATURE,
+            (FeatureArc::Ip6, const { features::number(FEATURE.node) }),
             packets,
             verdicts,
             |check, packets, verdicts| {

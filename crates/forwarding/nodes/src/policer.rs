@@ -243,7 +243,7 @@ fn onward(interface: &Interface, packet: &mut Pkt) -> Verdict {
             _ => FeatureArc::Ip4,
         },
     };
-    features::next(arc, interface, Some(INPUT.node))
+    features::next(arc, interface, Some(const { features::number(INPUT.node) }))
 }
 
 pub(crate) struct PolicerOutput;
@@ -267,7 +267,11 @@ impl Node<Tables> for PolicerOutput {
             let Some(entry) = cx.world.entry(index) else {
                 return verdicts.fill(Verdict::drop(DropReason::TxDown));
             };
-            let onward = features::next(FeatureArc::Output, &entry.interface, Some(OUTPUT.node));
+            let onward = features::next(
+                FeatureArc::Output,
+                &entry.interface,
+                Some(const { features::number(OUTPUT.node) }),
+            );
             verdicts.fill(onward);
             police(cx, entry.policers.output.as_deref(), packets, verdicts);
         });

@@ -147,6 +147,13 @@ impl Features {
         Features(self.0 & !others.0)
     }
 
+    /// What both have.
+    #[inline(always)]
+    #[must_use]
+    pub const fn intersection(self, others: Features) -> Features {
+        Features(self.0 & others.0)
+    }
+
     /// Whether any of `others` is in it.
     #[inline(always)]
     #[must_use]
