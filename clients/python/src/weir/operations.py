@@ -147,6 +147,10 @@ class Operations:
             query={"topics": topics, "interval_ms": interval_ms, "interface": interface},
         )
 
+    def get_features(self, *, interface: str | None = None) -> types.Features:
+        """Features of interfaces in their order, and what policers counted. `GET /v1/features`"""
+        return self._wire.ask(types.Features, "GET", "/v1/features", query={"interface": interface})
+
     def get_fib_summary(self) -> types.FibSummary:
         """The size of the forwarding tables. `GET /v1/fib-summary`"""
         return self._wire.ask(types.FibSummary, "GET", "/v1/fib-summary")

@@ -1087,6 +1087,28 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureArc:
+    """A stretch of a packet's path, and the nodes on it."""
+
+    arc: str
+    """Its name: `ip4-input`, `ip6-input`, `bridge-input`, `cross-connect-input`, `mpls-input`, `output`."""
+
+    order: list[str]
+    """The nodes of all features that there are, in the order in which packets pass them."""
+
+    attached: list[str]
+    """Those that the interface has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """The features of all interfaces."""
+
+    interfaces: list[InterfaceFeatures]
+    """The interfaces, in the order of their numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FibSummary:
     """The size of the forwarding tables."""
 
@@ -1557,6 +1579,20 @@ class InterfaceDrop:
 
     count: int
     """How many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceFeatures:
+    """The features of one interface."""
+
+    interface: str
+    """The interface."""
+
+    arcs: list[FeatureArc]
+    """The stretches of a packet's path on which there are features."""
+
+    policers: list[Policer]
+    """Its policers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2249,6 +2285,32 @@ class PathReply:
 
     push: LabelPush | None = None
     """How they are pushed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policer:
+    """A policer: a single rate, two colours."""
+
+    direction: str
+    """`input` or `output`."""
+
+    rate: int
+    """Bits a second."""
+
+    burst: int
+    """Bytes that may come at once."""
+
+    conformed_packets: int
+    """Packets that conformed."""
+
+    conformed_bytes: int
+    """Their bytes, from the IP header on, or behind the Ethernet header."""
+
+    dropped_packets: int
+    """Packets that were dropped."""
+
+    dropped_bytes: int
+    """Their bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
