@@ -116,7 +116,7 @@ pub fn is_name(name: &str) -> bool {
     let rest = name.strip_prefix("discarded_").unwrap_or(name);
     let is_known = |name: &str| {
         let has_tail = |it: &&str| name.len() > it.len() && name.starts_with(*it);
-        names.contains(name) || BEGINNINGS.iter().any(|it| has_tail(it))
+        names.contains(name) || BEGINNINGS.iter().any(has_tail)
     };
     let structures = records::FLOW.iter().chain(records::COUNTERS);
     let mut prefixes = structures
