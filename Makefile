@@ -9,7 +9,7 @@ WEIR := $(CARGO_TARGET_DIR)/release/weir
 COLLECTOR_TARGET ?= $(CARGO_TARGET_DIR)/collector
 COLLECTOR_CARGO := cd collector && CARGO_TARGET_DIR=$(COLLECTOR_TARGET) $(CARGO)
 
-.PHONY: help build deb demo demo-bgp demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench mutants setup setup-demo hooks docs fmt
+.PHONY: help build deb demo demo-bgp demo-lab demo-ixp demo-xdp demo-collector test test-collector test-long test-kernel bench mutants deny setup setup-demo hooks docs fmt
 
 help:
 	@echo "make demo       watch a router forward traffic between two hosts and measure it (root)"
@@ -23,6 +23,7 @@ help:
 	@echo "make demo-collector  three routers, a flood, losses and a crash, and what the collector shows (root)"
 	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
 	@echo "make mutants    changes of the code that no test notices (cargo-mutants; part of test-long)"
+	@echo "make deny       licences, sources and versions of all crates by deny.toml (cargo-deny; part of make test)"
 	@echo "make build      the release binary, target/release/weir"
 	@echo "make deb        a Debian package with service, man pages and completions, in target/debian"
 	@echo "make hooks      check commit subjects in this clone"
@@ -67,6 +68,11 @@ bench: build
 mutants:
 	scripts/mutants
 
+# Without the network: neither advisories nor the index are fetched.
+deny:
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --offline --locked check bans licenses sources; \
+	else echo "skipped: no cargo-deny (cargo install cargo-deny --locked)"; fi
+
 hooks:
 	git config core.hooksPath .githooks
 
@@ -82,6 +88,7 @@ test: setup
 	$(CARGO) run -q --locked -p xtask -- deps-check
 	$(CARGO) run -q --locked -p xtask -- docs-check
 	$(CARGO) run -q --locked -p xtask -- licenses
+	$(MAKE) --no-print-directory deny
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked -q
 	$(CARGO) run -q --locked -p xtask -- instructions
 	$(MAKE) test-collector

@@ -1,80 +1,13 @@
-//! The schema before an independent validator, Python's `jsonschema`.
+//! The schema before an independent validator, the crate `jsonschema`.
 //!
-//! Every good file of this tree has to fit, and files with a wrong value have to be refused. Where
-//! neither Python has the package nor one can be had, the test says so in one line and does
-//! nothing.
-
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+//! Every good file of this tree has to fit, and files with a wrong value have to be refused.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::*;
 use crate::keys::KEYS;
 use crate::keys::tests::good_files;
-
-const VALIDATE: &str = r#"
-import json, sys
-from jsonschema import Draft202012Validator
-told = json.load(sys.stdin)
-Draft202012Validator.check_schema(told["schema"])
-validator = Draft202012Validator(told["schema"])
-for name, fits, document in told["documents"]:
-    errors = [error.json_path + ": " + error.message[:200] for error in validator.iter_errors(document)]
-    if bool(errors) == fits:
-        print(name, errors)
-print("looked at", len(told["documents"]))
-"#;
-
-/// A Python that has `jsonschema`: the system's, or that of an environment beside the test.
-fn python() -> Option<PathBuf> {
-    let has = |python: &Path| {
-        let tried = Command::new(python)
-            .args(["-c", "import jsonschema"])
-            .stderr(Stdio::null())
-            .status();
-        tried.is_ok_and(|status| status.success())
-    };
-    let system = PathBuf::from("python3");
-    if has(&system) {
-        return Some(system);
-    }
-    let folder = std::env::current_exe()
-        .ok()?
-        .parent()?
-        .join("jsonschema-environment");
-    let own = folder.join("bin/python");
-    if !has(&own) {
-        let made = Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(&folder)
-            .output()
-            .ok()?;
-        let install = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--timeout",
-            "20",
-            "--retries",
-            "1",
-            "jsonschema==4.26.*",
-        ];
-        let installed = made.status.success()
-            && Command::new(&own)
-                .args(install)
-                .output()
-                .ok()?
-                .status
-                .success();
-        if !installed || !has(&own) {
-            return None;
-        }
-    }
-    Some(own)
-}
 
 /// What a YAML 1.2 reader makes of the tree (YAML 1.2.2, 10.3.2).
 fn core(node: &Node<'_>) -> Value {
@@ -147,10 +80,6 @@ const REFUSED: &[&str] = &[
 
 #[test]
 fn good_files_fit_and_wrong_values_do_not() {
-    let Some(python) = python() else {
-        println!("skipped: no Python with jsonschema, and none to be had");
-        return;
-    };
     let mut documents: Vec<(String, bool, Value)> = Vec::new();
     for (name, text) in good_files().into_iter().chain(files("../../../examples")) {
         assert!(crate::check(&name, &text).is_ok(), "{name}");
@@ -183,22 +112,16 @@ fn good_files_fit_and_wrong_values_do_not() {
         documents.extend(document(candidate).map(|it| (name, fits, it)));
     }
     assert!(documents.iter().filter(|(_, fits, _)| !fits).count() == REFUSED.len());
-    let told = json!({"schema": schema(), "documents": documents}).to_string();
-    let mut child = Command::new(python)
-        .args(["-c", VALIDATE])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(told.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said.trim_end(), format!("looked at {}", documents.len()));
+    let schema = schema();
+    jsonschema::draft202012::meta::validate(&schema).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    for (name, fits, document) in &documents {
+        let errors: Vec<String> = validator
+            .iter_errors(document)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert_eq!(errors.is_empty(), *fits, "{name}: {errors:?}");
+    }
 }
 
 #[test]
