@@ -39,8 +39,8 @@ graceful restart wait 60;
 protocol device { scan time 10; }
 protocol static core4 { ipv4; check link; route 10.255.0.2/32 via 10.0.1.2 via 10.0.2.2; }
 protocol static core6 { ipv6; check link; route fd00:ff::2/128 via fd00:11::2 via fd00:12::2; }
-protocol kernel k4 { scan time 600; ipv4 { import none; export all; }; }
-protocol kernel k6 { scan time 600; ipv6 { import none; export all; }; }
+protocol kernel k4 { scan time 600; graceful restart; ipv4 { import none; export all; }; }
+protocol kernel k6 { scan time 600; graceful restart; ipv6 { import none; export all; }; }
 protocol bgp east { local 10.255.0.1 as 65001; neighbor 10.255.0.2 as 65002; multihop 2; graceful restart on;
   connect delay time 1; connect retry time 1; error wait time 1, 2;
   ipv4 { import all; export none; }; ipv6 { import all; export none; }; }
