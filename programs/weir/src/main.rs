@@ -18,6 +18,7 @@ mod render;
 mod running;
 mod service;
 mod shell;
+mod signals;
 mod top;
 
 use std::ffi::OsString;

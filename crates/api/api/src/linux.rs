@@ -14,8 +14,14 @@ pub struct Linux {
     /// How the kernel's routes are read; absent while they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<LinuxFeed>,
+    /// How FRR's zebra sends its routes; absent when the configuration has no `linux.fpm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fpm: Option<LinuxFpm>,
     /// How the routes here compare with the kernel's.
     pub audit: LinuxAudit,
+    /// How long changes of routes took, by source.
+    #[serde(default)]
+    pub convergence: Vec<LinuxConvergence>,
     /// The last updates that were refused, the newest last.
     pub refused: Vec<LinuxRefused>,
 }
@@ -71,6 +77,58 @@ pub struct LinuxFeed {
     pub interrupted: u64,
     /// Messages and changes that could not be carried out, by reason.
     pub refused: Vec<LinuxCount>,
+}
+
+/// How FRR's zebra sends its routes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxFpm {
+    /// The own address and port.
+    pub address: String,
+    /// Whether zebra is connected.
+    pub connected: bool,
+    /// Connections that began.
+    pub sessions: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Netlink messages.
+    pub messages: u64,
+    /// Changes of routes in them.
+    pub updates: u64,
+    /// Batches that wait.
+    pub waiting: u64,
+    /// Next-hop objects.
+    pub objects: u64,
+    /// Routes that wait for a next-hop object that zebra has not sent.
+    pub parked: u64,
+    /// Messages that could not be carried out, by reason.
+    pub refused: Vec<LinuxCount>,
+}
+
+/// How long changes of routes took, from the first message of their batch being read until all workers forward by them. Changes
+/// that were found by reading whole tables are not included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxConvergence {
+    /// Who sent the changes.
+    pub source: crate::RouteSource,
+    /// The number of changes.
+    pub updates: u64,
+    /// Half of them took at most this time, in microseconds; absent when there were none, or when it is over the last bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_us: Option<u64>,
+    /// 99 % of them did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<u64>,
+    /// The changes by time. What took longer than the last bound is in `updates` only.
+    pub buckets: Vec<LinuxDelay>,
+}
+
+/// The changes that took a time between the bound before and this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxDelay {
+    /// The bound in microseconds.
+    pub at_most_us: u64,
+    /// The number of changes.
+    pub updates: u64,
 }
 
 /// How often something was so.

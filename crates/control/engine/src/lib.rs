@@ -21,6 +21,7 @@ mod capture;
 mod changes;
 mod clock;
 mod control;
+mod convergence;
 mod cores;
 mod dad;
 mod fib_views;

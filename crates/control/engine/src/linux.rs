@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use weir_config::{AdminState, Config, Device, LinuxTap};
@@ -19,12 +19,14 @@ use weir_fib::{Group, LabelStack, Path};
 use weir_linux::decode::Message;
 use weir_linux::feed::{BUFFER_BYTES, Feed, FeedMessage};
 use weir_linux::fpm::{Fpm, FpmSettings};
+use weir_linux::protocol::Protocols;
 use weir_netlink::netns::NetNs;
 use weir_netlink::route::Route as Client;
 use weir_port::host::Host;
 use weir_port::interface::Kind;
 
 use crate::control::Control;
+use crate::convergence::Convergence;
 use crate::neighbors::Place;
 use crate::objects::Objects;
 use crate::waker::Waker;
@@ -68,6 +70,7 @@ pub(crate) struct LinuxSide {
     /// Searches for stale routes that are left.
     sweeps: VecDeque<Sweep>,
     pub(crate) counters: LinuxCounters,
+    pub(crate) convergence: Convergence,
     pub(crate) refused: VecDeque<Refused>,
     /// A TAP may differ from its pair.
     pub(crate) is_changed: bool,
@@ -79,6 +82,8 @@ pub(crate) struct LinuxSide {
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
     source: RouteSource,
+    /// Only routes of these; of all when absent.
+    protocols: Option<Protocols>,
     /// The index of the table, and the prefix behind which it goes on.
     table: usize,
     after: Option<IpNet>,
@@ -124,6 +129,7 @@ impl LinuxSide {
             is_reading: false,
             sweeps: VecDeque::new(),
             counters: LinuxCounters::default(),
+            convergence: Convergence::default(),
             refused: VecDeque::new(),
             is_changed: false,
             trouble: BTreeMap::new(),
@@ -420,6 +426,7 @@ impl Control {
 
     /// Carries out what the feed has read.
     pub(crate) fn take_linux(&mut self) {
+        self.note_convergence();
         for _ in 0..MESSAGES_A_ROUND {
             if self.publication.len() > MOST_WAITING {
                 break;
@@ -437,12 +444,25 @@ impl Control {
             }
         }
         self.sweep_stale();
+        self.note_convergence();
+    }
+
+    fn note_convergence(&mut self) {
+        let done = self.publication.done;
+        self.linux.convergence.done(done, Instant::now());
     }
 
     fn take_message(&mut self, source: RouteSource, message: FeedMessage) {
         let is_kernel = source == RouteSource::Kernel;
         match message {
-            FeedMessage::Routes(updates) => self.update_routes(&updates),
+            FeedMessage::Routes(updates, received) => {
+                self.update_routes(&updates);
+                if let Some(received) = received {
+                    let queued = self.publication.queued;
+                    let convergence = &mut self.linux.convergence;
+                    convergence.note(source, received, updates.len(), queued);
+                }
+            }
             FeedMessage::Objects(changes) => self.update_objects(&changes),
             FeedMessage::Begin if is_kernel => {
                 self.linux.is_reading = true;
@@ -453,7 +473,7 @@ impl Control {
                 self.linux.objects.forget_all_parked();
                 self.begin_generation(source);
             }
-            FeedMessage::End => {
+            FeedMessage::End(protocols) => {
                 if is_kernel {
                     self.linux.is_reading = false;
                 }
@@ -464,7 +484,7 @@ impl Control {
                         "routes of zebra name next hops that it has not sent"
                     );
                 }
-                self.search_stale(source);
+                self.search_stale(source, protocols);
             }
             FeedMessage::Others(messages) => self.take_links(&messages),
         }
@@ -481,12 +501,13 @@ impl Control {
     /// Removes all routes of a source.
     fn begin_sweep(&mut self, source: RouteSource) {
         self.begin_generation(source);
-        self.search_stale(source);
+        self.search_stale(source, None);
     }
 
-    fn search_stale(&mut self, source: RouteSource) {
+    fn search_stale(&mut self, source: RouteSource, protocols: Option<Protocols>) {
         self.linux.sweeps.push_back(Sweep {
             source,
+            protocols,
             table: 0,
             after: None,
         });
@@ -513,7 +534,14 @@ impl Control {
             self.linux.sweeps.push_front(next_table);
             return;
         };
-        let (stale, next) = table.stale(sweep.source, sweep.after, SWEEP);
+        let (mut stale, next) = table.stale(sweep.source, sweep.after, SWEEP);
+        if let Some(protocols) = sweep.protocols {
+            stale.retain(|(prefix, id)| {
+                let all = table.candidates(*prefix);
+                let route = all.iter().find(|route| route.id == *id);
+                route.is_some_and(|route| protocols.contains(route.protocol))
+            });
+        }
         self.linux.counters.stale += stale.len() as u64;
         for (prefix, id) in stale {
             self.unset_route(sweep.table as u32, prefix, id);

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use weir_api::{LinuxAudit, LinuxCount, LinuxFeed, LinuxInterface, LinuxPunt, LinuxRefused};
+use weir_api::{
+    LinuxAudit, LinuxCount, LinuxFeed, LinuxFpm, LinuxInterface, LinuxPunt, LinuxRefused,
+};
 use weir_control::RouteSource;
 use weir_port::host::HostClass;
 
@@ -23,6 +25,8 @@ impl Control {
                 .map(|name| self.linux_interface_view(name))
                 .collect(),
             feed: self.linux_feed_view(),
+            fpm: self.linux_fpm_view(),
+            convergence: self.linux.convergence.views(),
             audit: LinuxAudit {
                 audits: counters.audits,
                 healed: counters.healed,
@@ -84,6 +88,37 @@ impl Control {
                 .map(|(reason, count)| LinuxCount {
                     reason: (*reason).to_owned(),
                     count: *count,
+                })
+                .collect(),
+        })
+    }
+
+    fn linux_fpm_view(&self) -> Option<LinuxFpm> {
+        let wanted = self.config.linux.fpm.as_ref()?;
+        let address = std::net::SocketAddr::from((wanted.address, wanted.port)).to_string();
+        let Some(fpm) = &self.linux.fpm else {
+            return Some(LinuxFpm {
+                address,
+                ..LinuxFpm::default()
+            });
+        };
+        let counters = fpm.counters();
+        Some(LinuxFpm {
+            address,
+            connected: counters.is_connected.load(Ordering::Relaxed),
+            sessions: counters.sessions.load(Ordering::Relaxed),
+            frames: counters.frames.load(Ordering::Relaxed),
+            messages: counters.messages.load(Ordering::Relaxed),
+            updates: counters.updates.load(Ordering::Relaxed),
+            waiting: fpm.waiting() as u64,
+            objects: counters.objects.load(Ordering::Relaxed),
+            parked: self.linux.objects.parked() as u64,
+            refused: counters
+                .refused()
+                .into_iter()
+                .map(|(reason, count)| LinuxCount {
+                    reason: reason.to_owned(),
+                    count,
                 })
                 .collect(),
         })

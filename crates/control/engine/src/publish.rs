@@ -58,7 +58,10 @@ pub(crate) struct Publication {
     /// The last one that not all workers have passed.
     unpassed: Option<Ticket>,
     /// Changes that wait for the next publication.
-    pub(crate) next: Vec<Waiting>,
+    next: Vec<Waiting>,
+    /// The number of changes that were ever queued, and of those that have been carried out. They go in order.
+    pub(crate) queued: u64,
+    pub(crate) done: u64,
     /// Changes whose groups are published, the oldest first.
     published: VecDeque<(Ticket, Vec<Waiting>)>,
     /// Packets that go on when everything is in force.
@@ -71,6 +74,11 @@ impl Publication {
     /// Whether a change of routes must queue behind others.
     fn is_waiting(&self) -> bool {
         self.unpassed.is_some() || !self.next.is_empty() || !self.published.is_empty()
+    }
+
+    fn queue(&mut self, change: Waiting) {
+        self.queued += 1;
+        self.next.push(change);
     }
 
     /// The number of changes that wait.
@@ -150,6 +158,7 @@ impl Control {
             && self.domain.passed(*ticket)
             && let Some((_, changes)) = self.publication.published.pop_front()
         {
+            self.publication.done += changes.len() as u64;
             for change in changes {
                 result = result.and(self.carry_out_waiting(change));
             }
@@ -283,7 +292,7 @@ impl Control {
         if !self.publication.is_waiting() && !self.nexthops.is_changed() {
             return self.set_route(table, prefix, id, group, protocol);
         }
-        self.publication.next.push(Waiting::Set {
+        self.publication.queue(Waiting::Set {
             table,
             prefix,
             id,
@@ -300,9 +309,7 @@ impl Control {
             self.settle_or_log();
         }
         if self.publication.len() > 0 {
-            self.publication
-                .next
-                .push(Waiting::Unset { table, prefix, id });
+            self.publication.queue(Waiting::Unset { table, prefix, id });
         } else {
             self.unset_route_now(table, prefix, id);
         }
@@ -314,7 +321,7 @@ impl Control {
             self.settle_or_log();
         }
         if self.publication.len() > 0 {
-            self.publication.next.push(Waiting::DeleteTable(place));
+            self.publication.queue(Waiting::DeleteTable(place));
         } else {
             self.delete_table(place);
         }

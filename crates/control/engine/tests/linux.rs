@@ -1,233 +1,14 @@
 //! Linux as the control plane: a route that BIRD learns by BGP in a network namespace forwards packets here.
 //!
-//! ```text
-//!  dataplane (named namespace)        router              far            near
-//!  BIRD ── TAP wan, lan ──────── wan ═══════════════ w0 BIRD, 203.0.113.1
-//!                                lan ══════════════ l0 bridge v0 ─── n0 ping
-//! ```
-//!
-//! The links of the router are TAPs too. Needs root; what needs BIRD is skipped without it.
+//! The router and its hosts are those of `dataplane`. Needs root; what needs BIRD is skipped without it.
 
-use std::io::Write as _;
+mod dataplane;
+
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
-use weir_api::{Destinations, RouteCandidate, RouteQuery, RouteSource, RouteVerdict, Router as _};
-use weir_config::check;
-use weir_engine::{Options, Router};
-use weir_netlink::netns::NetNs;
-
-const PATIENCE: Duration = Duration::from_secs(40);
-
-/// A namespace with a name, which goes with it.
-struct Named(String);
-
-impl Named {
-    fn new(what: &str) -> Option<Named> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("weir-{what}{number}-{}", std::process::id());
-        ip(&["netns", "add", &name]).then(|| {
-            ip(&["-n", &name, "link", "set", "lo", "up"]);
-            Named(name)
-        })
-    }
-
-    fn open(&self) -> NetNs {
-        NetNs::open_named(&self.0).unwrap()
-    }
-}
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        ip(&["netns", "del", &self.0]);
-    }
-}
-
-fn ip(arguments: &[&str]) -> bool {
-    let output = Command::new("ip")
-        .args(arguments)
-        .stderr(Stdio::null())
-        .status();
-    output.is_ok_and(|status| status.success())
-}
-
-/// `ip` in a namespace, which must succeed.
-fn ip_in(namespace: &NetNs, arguments: &str) {
-    let output = namespace
-        .command("ip")
-        .args(arguments.split(' '))
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {arguments}: {error}");
-}
-
-/// A daemon that ends with the test, and its files.
-struct Daemon {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Daemon {
-    fn bird(namespace: &NetNs, name: &str, config: &str) -> Daemon {
-        let folder = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("bird.conf");
-        std::fs::File::create(&file)
-            .unwrap()
-            .write_all(config.as_bytes())
-            .unwrap();
-        let mut command = namespace.command("bird");
-        command
-            .arg("-f")
-            .arg("-c")
-            .arg(&file)
-            .arg("-s")
-            .arg(folder.join("ctl"));
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = weir_netlink::netns::spawn_lasting(command).unwrap();
-        Daemon { child, folder }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "did not happen: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// A router with two links, to hosts in namespaces of their own, and its TAPs in `dataplane`.
-struct Trial {
-    router: Router,
-    dataplane: NetNs,
-    far: NetNs,
-    near: NetNs,
-    /// The last to go.
-    _name: Named,
-}
-
-fn config(dataplane: &str, routes: &str) -> weir_config::Config {
-    let text = format!(
-        "interfaces:
-  wan: {{ device: {{ driver: tap, name: w0 }}, addresses: [ 192.0.2.1/24, '2001:db8:1::1/64' ] }}
-  lan: {{ device: {{ driver: tap, name: l0 }}, addresses: [ 198.51.100.1/24, '2001:db8:2::1/64' ] }}
-linux:
-  namespace: {dataplane}
-  interfaces: {{ wan: {{}}, lan: {{ name: lan0 }} }}
-buffers: {{ per-numa: 4096 }}
-{routes}"
-    );
-    let checked = check("test", &text);
-    checked
-        .unwrap_or_else(|errors| panic!("{text}\n{}", errors[0]))
-        .0
-}
-
-fn start() -> Option<Trial> {
-    let Some(name) = Named::new("dp") else {
-        eprintln!("skipped: named network namespaces need root and iproute2");
-        return None;
-    };
-    let (far, near) = (NetNs::new().unwrap(), NetNs::new().unwrap());
-    let config = config(&name.0, "");
-    let router = far
-        .run(|| Router::start(&config, &Options::default()).unwrap())
-        .unwrap();
-    // The router follows its own end of `l0` by name, so that the end stays, and a bridge leads on to the host.
-    for command in [
-        "link add br0 type bridge",
-        "link add v0 type veth peer name n0",
-        "link set l0 master br0",
-        "link set v0 master br0",
-        "link set br0 up",
-        "link set v0 up",
-    ] {
-        ip_in(&far, command);
-    }
-    let mut route = far.route().unwrap();
-    let link = route.link_by_name("n0").unwrap();
-    route.move_to(link.index, &near).unwrap();
-    ip_in(&far, "addr add 192.0.2.2/24 dev w0");
-    ip_in(&far, "addr add 203.0.113.1/32 dev lo");
-    ip_in(&far, "link set w0 up");
-    ip_in(&near, "addr add 198.51.100.2/24 dev n0");
-    ip_in(&near, "link set n0 up");
-    ip_in(&near, "route add default via 198.51.100.1");
-    ip_in(&far, "route add 198.51.100.0/24 via 192.0.2.1");
-    Some(Trial {
-        router,
-        dataplane: name.open(),
-        far,
-        near,
-        _name: name,
-    })
-}
-
-impl Trial {
-    fn kernel_routes(&self) -> Vec<String> {
-        let routes = self.router.routes().unwrap().routes;
-        let of_kernel = routes
-            .iter()
-            .filter(|route| route.source == RouteSource::Kernel);
-        of_kernel.map(|route| route.prefix.to_string()).collect()
-    }
-
-    fn has(&self, prefix: &str) -> bool {
-        self.kernel_routes().iter().any(|known| known == prefix)
-    }
-
-    /// All routes of a prefix, the one in use first.
-    fn candidates(&self, prefix: &str) -> Vec<RouteCandidate> {
-        let query = RouteQuery {
-            destinations: Destinations::Prefix(prefix.parse().unwrap()),
-            table: None,
-            family: None,
-            after: None,
-            most: 10,
-        };
-        let mut routes = self.router.routes_where(&query).unwrap().routes;
-        routes
-            .pop()
-            .map(|route| route.candidates)
-            .unwrap_or_default()
-    }
-
-    fn next_hop(&self, prefix: &str) -> Option<String> {
-        let routes = self.router.routes().unwrap().routes;
-        let route = routes
-            .iter()
-            .find(|route| route.prefix.to_string() == prefix)?;
-        let hop = |path: &weir_api::PathReply| {
-            path.next_hop
-                .map_or_else(|| path.adjacency.to_string(), |it| it.to_string())
-        };
-        Some(route.paths.iter().map(hop).collect::<Vec<_>>().join(" "))
-    }
-}
-
-fn pings(namespace: &NetNs, address: &str) -> bool {
-    let arguments = ["-c", "1", "-W", "1", "-n", address];
-    let status = namespace
-        .command("ping")
-        .args(arguments)
-        .stdout(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.success())
-}
+use dataplane::{Daemon, config, ip_in, pings, start, wait_for};
+use weir_api::{RouteSource, RouteVerdict, Router as _};
 
 #[test]
 fn taps_are_as_their_interfaces_and_linux_reaches_the_wire() {
@@ -261,7 +42,7 @@ fn taps_are_as_their_interfaces_and_linux_reaches_the_wire() {
     });
     // From a host to a service of Linux: no such port, which Linux says.
     wait_for("a ping to the router", || pings(&trial.far, "192.0.2.1"));
-    let name = trial._name.0.clone();
+    let name = trial.name.0.clone();
     let with_mtu = {
         let mut wanted = config(&name, "");
         wanted.interfaces.get_mut("lan").unwrap().mtu = 1400;
@@ -321,7 +102,7 @@ fn routes_of_the_kernel_are_followed_in_all_forms() {
     wait_for("a replacement", || leads("192.0.2.9"));
     // What is configured comes before what the kernel has.
     let wanted = config(
-        &trial._name.0,
+        &trial.name.0,
         "routes: [ { prefix: 10.1.0.0/16, via: 198.51.100.7 } ]",
     );
     trial.router.apply(&wanted).unwrap();
@@ -342,7 +123,7 @@ fn routes_of_the_kernel_are_followed_in_all_forms() {
         ]
     );
     assert_eq!(all[1].protocol.as_deref(), Some("boot"));
-    trial.router.apply(&config(&trial._name.0, "")).unwrap();
+    trial.router.apply(&config(&trial.name.0, "")).unwrap();
     assert_eq!(trial.next_hop("10.1.0.0/16").as_deref(), Some("192.0.2.2"));
     assert_eq!(
         trial.candidates("10.1.0.0/16")[0].verdict,

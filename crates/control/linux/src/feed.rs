@@ -22,6 +22,7 @@ use weir_netlink::route::Route;
 use weir_netlink::{Error, Frames};
 
 use crate::decode::{Decoder, Message};
+use crate::protocol::Protocols;
 use crate::queue::{Reader, Stopped, Writer, queue};
 
 /// Bytes of the socket's buffer: some 160,000 notifications of routes.
@@ -62,14 +63,15 @@ const AF_INET6: u8 = 10;
 pub enum FeedMessage {
     /// All routes follow, as they are now.
     Begin,
-    /// Routes that came, changed or went.
-    Routes(Vec<RouteUpdate>),
+    /// Routes that came, changed or went, and when the first message of them was read; without a time when they were found
+    /// by reading a whole table.
+    Routes(Vec<RouteUpdate>, Option<Instant>),
     /// Links and addresses, as they came.
     Others(Vec<Message>),
     /// Next-hop objects that changed, with where they lead; nowhere when they are gone.
     Objects(Vec<(u32, Option<Arc<Target>>)>),
-    /// All routes have been handed over since [`FeedMessage::Begin`].
-    End,
+    /// All routes of these protocols have been handed over since [`FeedMessage::Begin`]; all routes at all when `None`.
+    End(Option<Protocols>),
 }
 
 /// What the feed counts.
@@ -148,6 +150,7 @@ impl Feed {
             writer,
             shared: shared.clone(),
             routes: Vec::with_capacity(BATCH),
+            received: None,
             others: Vec::new(),
         };
         let thread = std::thread::Builder::new()
@@ -207,6 +210,8 @@ struct Follower {
     writer: Writer,
     shared: Arc<Shared>,
     routes: Vec<RouteUpdate>,
+    /// When the first of `routes` was read, if it was not in a table that was asked for.
+    received: Option<Instant>,
     others: Vec<Message>,
 }
 
@@ -270,6 +275,9 @@ impl Follower {
                     }
                 }
             }
+            if self.received.is_none() && !self.routes.is_empty() {
+                self.received = Some(Instant::now());
+            }
             if self.routes.len() >= BATCH || !self.others.is_empty() {
                 self.hand_over()?;
             }
@@ -291,7 +299,7 @@ impl Follower {
             whole &= self.dump(RTM_GETROUTE, &header)?;
         }
         if whole {
-            self.send(FeedMessage::End)?;
+            self.send(FeedMessage::End(None))?;
         } else {
             let interrupted = &self.shared.counters.interrupted;
             interrupted.fetch_add(1, Ordering::Relaxed);
@@ -314,7 +322,7 @@ impl Follower {
             take(decoder.read(frame), shared, routes, others);
             if routes.len() >= BATCH && !ended {
                 let batch = std::mem::replace(routes, Vec::with_capacity(BATCH));
-                ended = send(writer, shared, FeedMessage::Routes(batch)).is_err();
+                ended = send(writer, shared, FeedMessage::Routes(batch, None)).is_err();
             }
         });
         if ended {
@@ -338,7 +346,8 @@ impl Follower {
         }
         if !self.routes.is_empty() {
             let routes = std::mem::replace(&mut self.routes, Vec::with_capacity(BATCH));
-            self.send(FeedMessage::Routes(routes))?;
+            let received = self.received.take();
+            self.send(FeedMessage::Routes(routes, received))?;
         }
         Ok(())
     }
@@ -364,7 +373,7 @@ fn take(
 }
 
 fn send(writer: &Writer, shared: &Shared, message: FeedMessage) -> Result<(), End> {
-    if let FeedMessage::Routes(routes) = &message {
+    if let FeedMessage::Routes(routes, _) = &message {
         let updates = &shared.counters.updates;
         updates.fetch_add(routes.len() as u64, Ordering::Relaxed);
     }

@@ -45,8 +45,42 @@ pub fn daemon(number: u8) -> Option<&'static str> {
     known(number)?.2
 }
 
+/// A set of protocols.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protocols([u64; 4]);
+
+impl Protocols {
+    /// Adds a protocol; whether it is new.
+    pub fn add(&mut self, number: u8) -> bool {
+        let (place, bit) = (usize::from(number / 64), 1 << (number % 64));
+        let Some(word) = self.0.get_mut(place) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Whether a protocol is in it.
+    #[must_use]
+    pub fn contains(&self, number: u8) -> bool {
+        let word = self.0.get(usize::from(number / 64));
+        word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_set_has_what_was_added() {
+        let mut all = super::Protocols::default();
+        for number in [0, 63, 64, 186, 255] {
+            assert!(!all.contains(number) && all.add(number) && !all.add(number));
+        }
+        let has: Vec<u8> = (0..=255).filter(|number| all.contains(*number)).collect();
+        assert_eq!(has, [0, 63, 64, 186, 255]);
+    }
+
     #[test]
     fn protocols_have_names() {
         assert_eq!(

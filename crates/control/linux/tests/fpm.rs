@@ -91,7 +91,7 @@ fn expect_replay(fpm: &Fpm) {
     };
     assert_eq!(objects.len(), 1);
     assert!(objects[0].0 == 7 && objects[0].1.is_some());
-    let FeedMessage::Routes(routes) = next(fpm) else {
+    let FeedMessage::Routes(routes, _) = next(fpm) else {
         panic!("no routes");
     };
     let [RouteUpdate::Set(route)] = &routes[..] else {
@@ -99,7 +99,10 @@ fn expect_replay(fpm: &Fpm) {
     };
     assert_eq!((route.source, route.protocol), (RouteSource::Fpm, 186));
     assert_eq!(*route.target, Target::Object(7));
-    assert!(matches!(next(fpm), FeedMessage::End));
+    let FeedMessage::End(Some(protocols)) = next(fpm) else {
+        panic!("no end of the protocol that was sent");
+    };
+    assert!(protocols.contains(186) && !protocols.contains(196));
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn a_replay_ends_with_silence_and_a_new_session_begins_another() {
     zebra
         .write_all(&frame(&[route(25, 7), route(24, 7)]))
         .unwrap();
-    let FeedMessage::Routes(routes) = next(&fpm) else {
+    let FeedMessage::Routes(routes, _) = next(&fpm) else {
         panic!("no routes");
     };
     assert!(matches!(
@@ -136,7 +139,7 @@ fn a_replay_ends_with_silence_and_a_new_session_begins_another() {
 
 #[test]
 fn routes_go_when_nobody_comes_back() {
-    let (fpm, address) = start(Duration::from_millis(200));
+    let (fpm, address) = start(Duration::from_secs(2));
     let mut zebra = TcpStream::connect(address).unwrap();
     zebra
         .write_all(&[frame(&[object(7)]), frame(&[route(24, 7)])].concat())
@@ -144,7 +147,22 @@ fn routes_go_when_nobody_comes_back() {
     expect_replay(&fpm);
     drop(zebra);
     assert!(matches!(next(&fpm), FeedMessage::Begin));
-    assert!(matches!(next(&fpm), FeedMessage::End));
+    assert!(matches!(next(&fpm), FeedMessage::End(None)));
+}
+
+#[test]
+fn what_a_session_does_not_send_again_goes_after_the_hold_time() {
+    let (fpm, address) = start(Duration::from_millis(600));
+    // Zebra was restarted and has no route yet.
+    let mut zebra = TcpStream::connect(address).unwrap();
+    assert!(matches!(next(&fpm), FeedMessage::Begin));
+    assert!(matches!(next(&fpm), FeedMessage::End(None)));
+    // From then on there is nothing old to search for.
+    zebra.write_all(&frame(&[route(24, 7)])).unwrap();
+    assert!(matches!(next(&fpm), FeedMessage::Routes(_, Some(_))));
+    drop(zebra);
+    assert!(matches!(next(&fpm), FeedMessage::Begin));
+    assert!(matches!(next(&fpm), FeedMessage::End(None)));
 }
 
 #[test]
@@ -173,7 +191,7 @@ fn frames_that_lie_and_messages_that_are_cut_harm_nobody() {
             began.elapsed() < PATIENCE,
             "the session does not work any more"
         );
-        if let FeedMessage::Routes(routes) = next(&fpm)
+        if let FeedMessage::Routes(routes, _) = next(&fpm)
             && let Some(RouteUpdate::Set(route)) = routes.last()
             && *route.target == Target::Object(9)
         {

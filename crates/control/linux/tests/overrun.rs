@@ -30,7 +30,7 @@ impl Kept {
     fn take(&mut self, message: FeedMessage) {
         match message {
             FeedMessage::Begin => self.reading += 1,
-            FeedMessage::Routes(updates) => {
+            FeedMessage::Routes(updates, _) => {
                 for update in updates {
                     match update {
                         RouteUpdate::Set(route) => {
@@ -40,7 +40,7 @@ impl Kept {
                     }
                 }
             }
-            FeedMessage::End => {
+            FeedMessage::End(_) => {
                 let reading = self.reading;
                 self.routes.retain(|_, set_in| *set_in == reading);
                 self.ended += 1;

@@ -1,6 +1,7 @@
 //! `weir demo bgp`: a full table by BGP, a link that is cut, and a BIRD that crashes. See `crate::demo::bgp`.
 
 use std::io::Write;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -9,12 +10,16 @@ use crate::cli::DemoBgpArgs;
 use crate::demo::bgp::compare::compare;
 use crate::demo::bgp::probe::Probe;
 use crate::demo::bgp::process::{bird_exported, control_cpu_seconds, resident_bytes};
-use crate::demo::bgp::stage::{Site, Stage};
+use crate::demo::bgp::stage::{Site, Stage, folder};
 use crate::demo::bgp::texts::Announced;
 use crate::failure::Failure;
+use crate::signals::Signals;
 
 /// The demo ends after this time at the latest.
 const LIMIT: Duration = Duration::from_secs(170);
+/// When it has not ended by then, or for [`GRACE`] after a signal, it is ended from outside: a call hangs.
+const LAST: Duration = Duration::from_secs(178);
+const GRACE: Duration = Duration::from_secs(5);
 /// How often counters are read.
 const LOOK: Duration = Duration::from_millis(100);
 /// Packets a second of the probe.
@@ -75,6 +80,29 @@ struct Demo<'a> {
     began: Instant,
     announced: Announced,
     stage: Stage,
+    signals: Signals,
+    _alive: Arc<()>,
+}
+
+/// Ends the process when the demo does not end by itself. The kernel ends its children, and with them the namespaces go.
+fn guard(began: Instant, signals: Signals, alive: Weak<()>) -> Result<(), Failure> {
+    let watch = move || {
+        let mut arrived = None;
+        while alive.strong_count() > 0 {
+            if signals.arrived() {
+                arrived.get_or_insert_with(Instant::now);
+            }
+            let is_stuck = arrived.is_some_and(|at: Instant| at.elapsed() > GRACE);
+            if is_stuck || began.elapsed() > LAST {
+                eprintln!("weir: the demo is ended: it did not end by itself");
+                let _ = std::fs::remove_dir_all(folder());
+                std::process::exit(i32::from(crate::failure::FAILED));
+            }
+            std::thread::sleep(LOOK);
+        }
+    };
+    let thread = std::thread::Builder::new().name("demo-guard".into());
+    thread.spawn(watch).map(drop).map_err(Failure::said)
 }
 
 /// What the router that learns the table counts.
@@ -99,7 +127,9 @@ fn read(site: &Site) -> Result<Reading, Failure> {
 
 impl<'a> Demo<'a> {
     fn begin(args: &'a DemoBgpArgs, to: &'a mut dyn Write) -> Result<Demo<'a>, Failure> {
-        let began = Instant::now();
+        let (began, alive) = (Instant::now(), Arc::new(()));
+        let signals = Signals::new()?;
+        guard(began, signals.clone(), Arc::downgrade(&alive))?;
         let announced = Announced::new(args.routes as usize, args.routes6 as usize);
         let stage = Stage::build(&announced).map_err(Failure::said)?;
         let mut demo = Demo {
@@ -108,6 +138,8 @@ impl<'a> Demo<'a> {
             began,
             announced,
             stage,
+            signals,
+            _alive: alive,
         };
         demo.say("two routers are up, joined by two links")?;
         Ok(demo)
@@ -125,8 +157,11 @@ impl<'a> Demo<'a> {
         Ok(())
     }
 
-    /// Fails when the demo's time is over, or a daemon has ended.
+    /// Fails when a signal has arrived, the demo's time is over, or a daemon has ended.
     fn check(&mut self, what: &str) -> Result<(), Failure> {
+        if self.signals.arrived() {
+            return Err(Failure::said("the demo was ended by a signal"));
+        }
         self.stage.west.check_bird().map_err(Failure::said)?;
         self.stage.east.check_bird().map_err(Failure::said)?;
         if self.began.elapsed() < LIMIT {
@@ -134,6 +169,16 @@ impl<'a> Demo<'a> {
         }
         let limit = LIMIT.as_secs();
         Err(Failure::said(format!("{what} after {limit} s")))
+    }
+
+    /// Lets time pass.
+    fn pause(&mut self, time: Duration) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        while let Some(rest) = until.checked_duration_since(Instant::now()) {
+            self.check("the demo is not complete")?;
+            std::thread::sleep(rest.min(LOOK));
+        }
+        Ok(())
     }
 
     fn exported(&self) -> u64 {
@@ -223,18 +268,18 @@ impl<'a> Demo<'a> {
             .spawn("ping", &["-i", "0.1", "-n", "-q", &target])
             .map_err(Failure::said)?;
         let probe = Probe::start(&near, &far, destinations, RATE).map_err(Failure::said)?;
-        std::thread::sleep(Duration::from_secs(2));
+        self.pause(Duration::from_secs(2))?;
         let cut = Instant::now();
         self.stage
             .set_link("link-1", false)
             .map_err(Failure::said)?;
         self.say("link 1 is cut")?;
-        std::thread::sleep(FAILOVER);
+        self.pause(FAILOVER)?;
         self.settle("BIRD has not moved the table to the other link")?;
         self.say("BIRD has moved the table to the other link")?;
         let killed = Instant::now();
         self.stage.west.kill_bird();
-        std::thread::sleep(Duration::from_secs(1));
+        self.pause(Duration::from_secs(1))?;
         let host = self.stage.host("west").map_err(Failure::said)?.clone();
         self.stage
             .west

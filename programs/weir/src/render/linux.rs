@@ -1,6 +1,6 @@
 //! Linux as the control plane: TAPs, the kernel's routes, packets for services of Linux.
 
-use weir_api::Linux;
+use weir_api::{Linux, LinuxFpm};
 
 use super::{Cell, Column, Screen, Table, harmless};
 
@@ -79,7 +79,62 @@ pub(crate) fn punt(reply: &Linux, screen: &Screen) -> String {
 }
 
 /// `show linux feed`.
-pub(crate) fn feed(reply: &Linux, _: &Screen) -> String {
+pub(crate) fn feed(reply: &Linux, screen: &Screen) -> String {
+    let mut text = kernel(reply);
+    if let Some(fpm) = &reply.fpm {
+        text += &zebra(fpm);
+    }
+    if !reply.convergence.is_empty() {
+        text += "\n";
+        text += &convergence(reply, screen);
+    }
+    text
+}
+
+/// How long changes of routes took.
+fn convergence(reply: &Linux, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::text("Source"),
+        Column::number("Route changes"),
+        Column::number("50 % within"),
+        Column::number("99 % within"),
+    ]);
+    let bound = |us: Option<u64>| match us {
+        Some(us) => format!("{} ms", us as f64 / 1e3),
+        None => "over 10 s".to_owned(),
+    };
+    for it in &reply.convergence {
+        table.row([
+            Cell::from(it.source.to_string()),
+            it.updates.to_string().into(),
+            bound(it.p50_us).into(),
+            bound(it.p99_us).into(),
+        ]);
+    }
+    table.draw(screen)
+}
+
+fn zebra(fpm: &LinuxFpm) -> String {
+    let is_connected = if fpm.connected { "yes" } else { "no" };
+    let mut text = format!(
+        "fpm {}: connected {is_connected}, sessions {}, frames {}, messages {}, route changes {}, batches waiting {}\n\
+         next-hop objects {}, routes that wait for one {}\n",
+        harmless(&fpm.address),
+        fpm.sessions,
+        fpm.frames,
+        fpm.messages,
+        fpm.updates,
+        fpm.waiting,
+        fpm.objects,
+        fpm.parked
+    );
+    for refused in &fpm.refused {
+        text += &format!("refused: {} {}\n", harmless(&refused.reason), refused.count);
+    }
+    text
+}
+
+fn kernel(reply: &Linux) -> String {
     let Some(feed) = &reply.feed else {
         return "the kernel's routes are not read\n".to_owned();
     };

@@ -8,7 +8,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyEventKind};
-use tokio::signal::unix::{SignalKind, signal};
 use weir_api::FlowEntry;
 
 use super::draw;
@@ -16,6 +15,7 @@ use super::keys::{Action, press};
 use super::reading::{Lookup, Reading, Source};
 use super::state::{FlowRate, State};
 use crate::failure::Failure;
+use crate::signals::Signals;
 
 /// How long a key may wait, and how soon a signal is noticed.
 const TICK: Duration = Duration::from_millis(50);
@@ -119,54 +119,5 @@ fn read(
         if sent.is_err() {
             return;
         }
-    }
-}
-
-/// SIGTERM, SIGINT and SIGHUP; on a terminal in raw mode Ctrl-C is a key instead.
-struct Signals {
-    arrived: std::sync::Arc<std::sync::atomic::AtomicBool>,
-}
-
-impl Signals {
-    fn new() -> Result<Signals, Failure> {
-        let arrived = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let set = arrived.clone();
-        let (ready, started) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("top-signals".to_owned())
-            .spawn(move || {
-                let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
-                else {
-                    return;
-                };
-                runtime.block_on(async {
-                    let all = (
-                        signal(SignalKind::interrupt()),
-                        signal(SignalKind::terminate()),
-                        signal(SignalKind::hangup()),
-                    );
-                    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = all else {
-                        return;
-                    };
-                    let _ = ready.send(());
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                        _ = hangup.recv() => {}
-                    }
-                    set.store(true, std::sync::atomic::Ordering::Release);
-                });
-            })
-            .map_err(Failure::said)?;
-        started
-            .recv()
-            .map_err(|_| Failure::said("cannot watch for signals"))?;
-        Ok(Signals { arrived })
-    }
-
-    fn arrived(&self) -> bool {
-        self.arrived.load(std::sync::atomic::Ordering::Acquire)
     }
 }

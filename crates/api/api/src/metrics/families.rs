@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use crate::metrics::Snapshot;
 use crate::metrics::write::Samples;
 use crate::{
-    Bond, BondMember, Component, FlowWorker, Health, Interface, IpfixCollector, NodeRuntime,
-    Problem, ProblemSeverity, SflowInterface, SflowShare, Traffic, UpDown, WorkerRuntime,
+    Bond, BondMember, Component, FlowWorker, Health, Interface, IpfixCollector, LinuxFeed,
+    LinuxFpm, LinuxInterface, LinuxPunt, NodeRuntime, Problem, ProblemSeverity, SflowInterface,
+    SflowShare, Traffic, UpDown, WorkerRuntime,
 };
 
 /// One metric.
@@ -101,6 +102,7 @@ const OF_COLLECTOR: &[&str] = &["collector"];
 /// One address may be spoken to in several ways.
 const OF_FLOW_COLLECTOR: &[&str] = &["collector", "transport"];
 const OF_SHARE: &[&str] = &["interface", "worker"];
+const OF_PUNT: &[&str] = &["interface", "class"];
 const OF_DROP: &[&str] = &["interface", "node", "reason", "standard"];
 
 /// All metrics, in the order of the text.
@@ -1344,6 +1346,127 @@ pub const METRICS: &[Metric] = &[
     ),
     // The process, with the names that all programs have.
     counter(
+        "weir_linux_punted_packets",
+        "packets",
+        OF_PUNT,
+        "Packets for services of Linux that went to the TAP, by class.",
+        |all, out| {
+            punted(all, |it, class| {
+                out.put([&it.interface, &class.punt_class], class.passed);
+            });
+        },
+    ),
+    counter(
+        "weir_linux_policed_packets",
+        "packets",
+        OF_PUNT,
+        "Packets for services of Linux that were dropped because their class was over its limit.",
+        |all, out| {
+            punted(all, |it, class| {
+                out.put([&it.interface, &class.punt_class], class.policed);
+            });
+        },
+    ),
+    counter(
+        "weir_linux_route_updates",
+        "updates",
+        &["source"],
+        "Changes of routes that the kernel (`kernel`) or FRR's zebra (`fpm`) sent.",
+        |all, out| {
+            if let Some(linux) = &all.linux {
+                let feed = linux.feed.iter().map(|it| ("kernel", it.updates));
+                let fpm = linux.fpm.iter().map(|it| ("fpm", it.updates));
+                for (source, updates) in feed.chain(fpm) {
+                    out.put([&source], updates);
+                }
+            }
+        },
+    ),
+    counter(
+        "weir_linux_refused_updates",
+        "updates",
+        &["source", "reason"],
+        "Messages and changes of routes that could not be carried out, by reason.",
+        |all, out| {
+            if let Some(linux) = &all.linux {
+                let feed = linux.feed.iter().map(|it| ("kernel", &it.refused));
+                let fpm = linux.fpm.iter().map(|it| ("fpm", &it.refused));
+                for (source, refused) in feed.chain(fpm) {
+                    for it in refused {
+                        out.put([&source, &it.reason], it.count);
+                    }
+                }
+            }
+        },
+    ),
+    counter(
+        "weir_linux_overruns",
+        "",
+        &[],
+        "Times that the kernel dropped messages because the socket's buffer was full.",
+        |all, out| feeds(all, |it| out.put([], it.overruns)),
+    ),
+    counter(
+        "weir_linux_resyncs",
+        "",
+        &[],
+        "Times that all tables of the kernel were read.",
+        |all, out| feeds(all, |it| out.put([], it.resyncs)),
+    ),
+    counter(
+        "weir_linux_healed_routes",
+        "routes",
+        &[],
+        "Routes that were missing or different when the kernel's tables were read, those of the first reading included.",
+        |all, out| all.linux.iter().for_each(|it| out.put([], it.audit.healed)),
+    ),
+    counter(
+        "weir_linux_stale_routes",
+        "routes",
+        &[],
+        "Routes that were removed because their source had them no more when it sent all its routes again.",
+        |all, out| all.linux.iter().for_each(|it| out.put([], it.audit.stale)),
+    ),
+    gauge(
+        "weir_linux_fpm_connected",
+        "",
+        &[],
+        "Whether FRR's zebra is connected: 1, else 0.",
+        |all, out| fpms(all, |it| out.put([], it.connected)),
+    ),
+    counter(
+        "weir_linux_fpm_sessions",
+        "",
+        &[],
+        "Connections of FRR's zebra.",
+        |all, out| fpms(all, |it| out.put([], it.sessions)),
+    ),
+    gauge(
+        "weir_linux_fpm_parked_routes",
+        "routes",
+        &[],
+        "Routes that wait for a next-hop object that FRR's zebra has not sent.",
+        |all, out| fpms(all, |it| out.put([], it.parked)),
+    ),
+    counter(
+        "weir_linux_convergence_updates",
+        "updates",
+        &["source", "le"],
+        "Changes of routes by the seconds from their message being read until all workers forward by them; cumulative, for histogram_quantile.",
+        |all, out| {
+            for it in all.linux.iter().flat_map(|linux| &linux.convergence) {
+                let source = it.source;
+                let mut so_far = 0;
+                for bucket in &it.buckets {
+                    so_far += bucket.updates;
+                    let bound = bucket.at_most_us as f64 / 1e6;
+                    out.put([&source, &bound], so_far);
+                }
+                out.put([&source, &"+Inf"], it.updates);
+            }
+        },
+    ),
+    counter(
         "process_cpu_seconds",
         "seconds",
         &[],
@@ -1433,6 +1556,25 @@ fn members(all: &Snapshot, mut sample: impl FnMut(&Bond, &BondMember)) {
     for bond in all.bonds.iter().flat_map(|it| &it.bonds) {
         bond.members.iter().for_each(|member| sample(bond, member));
     }
+}
+
+fn punted(all: &Snapshot, mut sample: impl FnMut(&LinuxInterface, &LinuxPunt)) {
+    for interface in all.linux.iter().flat_map(|it| &it.interfaces) {
+        interface
+            .punt
+            .iter()
+            .for_each(|class| sample(interface, class));
+    }
+}
+
+fn feeds(all: &Snapshot, sample: impl FnMut(&LinuxFeed)) {
+    let linux = all.linux.iter();
+    linux.filter_map(|it| it.feed.as_ref()).for_each(sample);
+}
+
+fn fpms(all: &Snapshot, sample: impl FnMut(&LinuxFpm)) {
+    let linux = all.linux.iter();
+    linux.filter_map(|it| it.fpm.as_ref()).for_each(sample);
 }
 
 fn sampled(all: &Snapshot, mut sample: impl FnMut(&SflowInterface, &SflowShare)) {

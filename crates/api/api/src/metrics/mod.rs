@@ -60,6 +60,8 @@ pub struct Snapshot {
     pub buffers: Option<Buffers>,
     /// The newest revision, if the router keeps a history.
     pub history: Option<History>,
+    /// Linux as the control plane, if the router tells.
+    pub linux: Option<crate::Linux>,
     /// The process, if the system tells.
     pub process: Option<Process>,
 }
@@ -87,6 +89,7 @@ impl Snapshot {
             fib: if_available(router.fib_summary())?,
             buffers: if_available(router.buffers())?,
             history: if_available(router.config_history(1, None))?,
+            linux: if_available(router.linux())?,
             process: Process::read().ok(),
         })
     }

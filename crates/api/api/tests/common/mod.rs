@@ -110,6 +110,55 @@ impl Router for TestRouter {
     fn linux(&self) -> Result<weir_api::Linux, ApiError> {
         Ok(weir_api::Linux {
             namespace: Some("dataplane".to_owned()),
+            interfaces: vec![weir_api::LinuxInterface {
+                interface: "wan".to_owned(),
+                name: "wan0".to_owned(),
+                index: Some(3),
+                trouble: None,
+                punt: vec![weir_api::LinuxPunt {
+                    punt_class: "bgp".to_owned(),
+                    limit: 50_000,
+                    passed: 71,
+                    policed: 72,
+                }],
+            }],
+            feed: Some(weir_api::LinuxFeed {
+                updates: 73,
+                overruns: 74,
+                resyncs: 75,
+                refused: vec![weir_api::LinuxCount {
+                    reason: "no-interface".to_owned(),
+                    count: 76,
+                }],
+                ..weir_api::LinuxFeed::default()
+            }),
+            fpm: Some(weir_api::LinuxFpm {
+                address: "127.0.0.1:2620".to_owned(),
+                connected: true,
+                sessions: 77,
+                updates: 78,
+                objects: 79,
+                parked: 80,
+                ..weir_api::LinuxFpm::default()
+            }),
+            audit: weir_api::LinuxAudit {
+                audits: 81,
+                healed: 82,
+                stale: 83,
+                routes: 84,
+            },
+            convergence: vec![weir_api::LinuxConvergence {
+                source: weir_api::RouteSource::Kernel,
+                updates: 9,
+                p50_us: Some(1000),
+                p99_us: None,
+                buckets: [(1000, 6), (2000, 2)]
+                    .map(|(at_most_us, updates)| weir_api::LinuxDelay {
+                        at_most_us,
+                        updates,
+                    })
+                    .to_vec(),
+            }],
             ..weir_api::Linux::default()
         })
     }

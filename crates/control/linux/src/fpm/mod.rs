@@ -3,9 +3,11 @@
 //! Zebra connects to this side by TCP and sends netlink messages in frames. A frame is a transaction: FRR 8 sends a change as
 //! deletion and addition in one frame, so the messages of a frame are handed over together. After it has connected, zebra
 //! sends all that it has (objects, then routes) without a mark of the end. The end is assumed when nothing came for
-//! [`FpmSettings::quiet`] after the first route; routes that were not sent again are stale then.
+//! [`FpmSettings::quiet`]. Routes that were not sent again are stale then, but only those of protocols that zebra has sent
+//! routes of: a zebra that was restarted has none of BGP before bgpd has learned them again. The others are stale when the
+//! session has lasted for [`FpmSettings::hold`].
 //!
-//! When the session ends, routes stay for [`FpmSettings::hold`]. One session is served; a new one takes the place of the old.
+//! When the session ends, routes stay for [`FpmSettings::hold`] too. One session is served; a new one takes the place of the old.
 //! The thread runs in the namespace of the daemons, reads, and hands over through a bounded queue: when that is full,
 //! TCP makes zebra wait.
 
@@ -27,6 +29,7 @@ use weir_netlink::{Error, Frames};
 
 use crate::decode::{Decoder, Message};
 use crate::feed::FeedMessage;
+use crate::protocol::Protocols;
 use crate::queue::{Reader, Stopped, Writer, queue};
 use framing::Framer;
 use objects::Objects;
@@ -48,7 +51,7 @@ const LOOK: Timespec = Timespec {
 pub struct FpmSettings {
     /// The address of this side.
     pub address: SocketAddr,
-    /// How long routes stay when the session has ended.
+    /// How long routes stay when the session has ended, and in a new session those that it has not sent.
     pub hold: Duration,
     /// The silence after which zebra has sent all its routes. Its own pauses are a second.
     pub quiet: Duration,
@@ -67,6 +70,8 @@ pub struct FpmCounters {
     pub messages: AtomicU64,
     /// Changes of routes that were handed over.
     pub updates: AtomicU64,
+    /// Next-hop objects of the session.
+    pub objects: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -124,6 +129,7 @@ impl Fpm {
             session: None,
             ended: None,
             routes: Vec::new(),
+            received: None,
             changed: Vec::new(),
         };
         let thread = std::thread::Builder::new()
@@ -178,9 +184,12 @@ struct Session {
     framer: Framer,
     /// When something came last.
     heard: Instant,
-    /// Zebra sends all that it has, and has sent a route.
+    began: Instant,
+    /// Routes of earlier sessions may be left.
     is_replaying: bool,
-    has_routes: bool,
+    /// The protocols that zebra has sent routes of, and whether one came since stale routes were searched last.
+    seen: Protocols,
+    is_new_seen: bool,
 }
 
 /// The thread's side.
@@ -195,6 +204,8 @@ struct Server {
     /// When the last session ended, if its routes still wait for the next.
     ended: Option<Instant>,
     routes: Vec<RouteUpdate>,
+    /// When the first of `routes` was read.
+    received: Option<Instant>,
     changed: Vec<(u32, Option<Arc<Target>>)>,
 }
 
@@ -232,8 +243,10 @@ impl Server {
             stream,
             framer: Framer::default(),
             heard: Instant::now(),
+            began: Instant::now(),
             is_replaying: true,
-            has_routes: false,
+            seen: Protocols::default(),
+            is_new_seen: false,
         });
         self.writer.send(FeedMessage::Begin)
     }
@@ -296,7 +309,10 @@ impl Server {
                 };
                 match read {
                     Message::Route(update) => {
-                        session.has_routes = true;
+                        if let RouteUpdate::Set(route) = &update {
+                            session.is_new_seen |= session.seen.add(route.protocol);
+                        }
+                        self.received.get_or_insert(session.heard);
                         self.routes.push(update);
                     }
                     Message::Object { id, object } => {
@@ -307,6 +323,7 @@ impl Server {
                                 &self.counters,
                                 &mut self.changed,
                                 &mut self.routes,
+                                &mut self.received,
                             )?;
                         }
                         match object {
@@ -321,6 +338,8 @@ impl Server {
                                 None => self.counters.refuse("too-many-next-hops"),
                             },
                         }
+                        let objects = self.objects.len() as u64;
+                        self.counters.objects.store(objects, Ordering::Relaxed);
                     }
                     Message::Refused(reason) => self.counters.refuse(reason),
                     Message::Ignored
@@ -344,18 +363,20 @@ impl Server {
             &self.counters,
             &mut self.changed,
             &mut self.routes,
+            &mut self.received,
         )
     }
 
     /// The end of a replay, and routes that nobody sent again.
     fn pass_time(&mut self) -> Result<(), Stopped> {
-        if let Some(session) = &mut self.session
-            && session.is_replaying
-            && session.has_routes
-            && session.heard.elapsed() >= self.settings.quiet
-        {
-            session.is_replaying = false;
-            self.writer.send(FeedMessage::End)?;
+        if let Some(session) = self.session.as_mut().filter(|it| it.is_replaying) {
+            let is_quiet = session.heard.elapsed() >= self.settings.quiet;
+            if session.began.elapsed() >= self.settings.hold.max(self.settings.quiet) {
+                session.is_replaying = false;
+                self.writer.send(FeedMessage::End(None))?;
+            } else if is_quiet && std::mem::take(&mut session.is_new_seen) {
+                self.writer.send(FeedMessage::End(Some(session.seen)))?;
+            }
         }
         if self
             .ended
@@ -364,7 +385,7 @@ impl Server {
             tracing::warn!("zebra has not come back; its routes are removed");
             self.ended = None;
             self.writer.send(FeedMessage::Begin)?;
-            self.writer.send(FeedMessage::End)?;
+            self.writer.send(FeedMessage::End(None))?;
         }
         Ok(())
     }
@@ -376,6 +397,7 @@ fn flush(
     counters: &FpmCounters,
     changed: &mut Vec<(u32, Option<Arc<Target>>)>,
     routes: &mut Vec<RouteUpdate>,
+    received: &mut Option<Instant>,
 ) -> Result<(), Stopped> {
     if !changed.is_empty() {
         writer.send(FeedMessage::Objects(std::mem::take(changed)))?;
@@ -384,7 +406,8 @@ fn flush(
         counters
             .updates
             .fetch_add(routes.len() as u64, Ordering::Relaxed);
-        writer.send(FeedMessage::Routes(std::mem::take(routes)))?;
+        let routes = std::mem::take(routes);
+        writer.send(FeedMessage::Routes(routes, received.take()))?;
     }
     Ok(())
 }

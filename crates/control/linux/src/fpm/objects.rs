@@ -62,6 +62,18 @@ impl Objects {
         self.objects.remove(&id);
     }
 
+    /// The number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     /// Forgets all, when another session begins.
     pub fn clear(&mut self) {
         self.objects.clear();

@@ -13,6 +13,11 @@ use super::texts::{self, Announced};
 /// How long a router or a daemon may take to start.
 const START: Duration = Duration::from_secs(30);
 
+/// The demo's files.
+pub(crate) fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("weir-demo-bgp-{}", std::process::id()))
+}
+
 /// A folder that goes with the demo.
 struct Folder(PathBuf);
 
@@ -126,8 +131,7 @@ impl Stage {
                 ));
             }
         }
-        let folder =
-            Folder(std::env::temp_dir().join(format!("weir-demo-bgp-{}", std::process::id())));
+        let folder = Folder(folder());
         let lab = cables().map_err(|error| error.to_string())?;
         let west = Site::start(&lab, &folder.0, "west", texts::WEST, texts::WEST_BIRD)?;
         let east = Site::start(&lab, &folder.0, "east", texts::EAST, texts::EAST_BIRD)?;

@@ -1,0 +1,222 @@
+//! FRR as the control plane: zebra sends its routes by the forwarding plane manager protocol.
+//!
+//! The router and its hosts are those of `dataplane`; zebra, staticd and bgpd run in the namespace of the TAPs, and a bgpd
+//! without zebra at the far host. Needs root and FRR; skipped without.
+
+mod dataplane;
+
+use dataplane::{Daemon, Frr, Trial, config_with, ip_in, pings, start_with, wait_for};
+use weir_api::{LinuxFpm, RouteSource, Router as _};
+use weir_engine::{Options, Router};
+
+const FPM: &str = "fpm: { hold-time: 3600 }";
+
+const STATIC: &str = "ip route 10.1.0.0/16 192.0.2.2
+ip route 10.2.0.0/16 192.0.2.2
+ip route 10.2.0.0/16 198.51.100.2
+ip route 10.3.0.0/16 blackhole
+ip route 10.4.0.0/16 reject
+ip route 10.5.0.0/16 192.0.2.2
+ip route 203.0.113.0/24 192.0.2.2
+ipv6 route 2001:db8:aa::/48 2001:db8:1::2
+ipv6 route 2001:db8:bb::/48 2001:db8:1::2
+ipv6 route 2001:db8:bb::/48 2001:db8:2::2
+ipv6 route 2001:db8:cc::/48 blackhole
+";
+
+/// The router's bgpd, and the far host's.
+const NEAR: &str = "router bgp 65001
+ bgp router-id 192.0.2.1
+ no bgp ebgp-requires-policy
+ neighbor 192.0.2.2 remote-as 65002
+ neighbor 192.0.2.2 timers connect 1
+ neighbor 192.0.2.2 advertisement-interval 0
+";
+const FAR: &str = "router bgp 65002
+ bgp router-id 192.0.2.2
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor 192.0.2.1 remote-as 65001
+ neighbor 192.0.2.1 timers connect 1
+ neighbor 192.0.2.1 advertisement-interval 0
+ address-family ipv4 unicast
+  network 10.98.0.0/16
+  network 10.99.0.0/16
+  neighbor 192.0.2.1 next-hop-self
+";
+
+impl Trial {
+    fn fpm(&self) -> LinuxFpm {
+        self.router.linux().unwrap().fpm.unwrap()
+    }
+
+    /// Whether FPM's route of a prefix is used, and leads over these next hops.
+    fn leads(&self, prefix: &str, hops: &str) -> bool {
+        let candidates = self.candidates(prefix);
+        let is_fpm = candidates
+            .first()
+            .is_some_and(|it| it.source == RouteSource::Fpm);
+        is_fpm && self.next_hop(prefix).as_deref() == Some(hops)
+    }
+
+    fn has_fpm(&self, prefix: &str) -> bool {
+        let candidates = self.candidates(prefix);
+        candidates.iter().any(|it| it.source == RouteSource::Fpm)
+    }
+
+    fn group(&self, prefix: &str) -> Option<u32> {
+        Some(self.candidates(prefix).first()?.group.number)
+    }
+}
+
+fn far_bgpd(trial: &Trial) -> Option<(Frr, Daemon)> {
+    let frr = Frr::new(&trial.far, "frr-far")?;
+    let bgpd = frr.start("bgpd", FAR, &["-Z"]);
+    Some((frr, bgpd))
+}
+
+#[test]
+fn routes_of_zebra_are_followed_in_all_forms() {
+    let Some(trial) = start_with(FPM) else { return };
+    let Some(frr) = Frr::new(&trial.dataplane, "frr-forms") else {
+        return;
+    };
+    let (_zebra, _staticd) = (frr.zebra(), frr.start("staticd", STATIC, &[]));
+    for (prefix, hops) in [
+        ("10.1.0.0/16", "192.0.2.2"),
+        ("10.2.0.0/16", "192.0.2.2 198.51.100.2"),
+        ("10.3.0.0/16", "drop"),
+        ("10.4.0.0/16", "unreachable"),
+        ("2001:db8:aa::/48", "2001:db8:1::2"),
+        ("2001:db8:bb::/48", "2001:db8:1::2 2001:db8:2::2"),
+        ("2001:db8:cc::/48", "drop"),
+    ] {
+        wait_for(prefix, || trial.leads(prefix, hops));
+    }
+    // Routes that zebra gives one next-hop object have one group.
+    assert_eq!(trial.group("10.1.0.0/16"), trial.group("10.5.0.0/16"));
+    assert_eq!(
+        trial.candidates("10.1.0.0/16")[0].protocol.as_deref(),
+        Some("static")
+    );
+    assert!(pings(&trial.near, "203.0.113.1"), "over zebra's route");
+    // A path less, another next hop, withdrawals.
+    frr.configure(&["no ip route 10.2.0.0/16 198.51.100.2"]);
+    wait_for("one path less", || trial.leads("10.2.0.0/16", "192.0.2.2"));
+    frr.configure(&["no ipv6 route 2001:db8:bb::/48 2001:db8:1::2"]);
+    wait_for("one IPv6 path less", || {
+        trial.leads("2001:db8:bb::/48", "2001:db8:2::2")
+    });
+    frr.configure(&[
+        "ip route 10.1.0.0/16 198.51.100.2",
+        "no ip route 10.1.0.0/16 192.0.2.2",
+    ]);
+    wait_for("another next hop", || {
+        trial.leads("10.1.0.0/16", "198.51.100.2")
+    });
+    frr.configure(&["no ip route 10.3.0.0/16 blackhole"]);
+    frr.configure(&["no ipv6 route 2001:db8:aa::/48 2001:db8:1::2"]);
+    wait_for("withdrawals", || {
+        !trial.has_fpm("10.3.0.0/16") && !trial.has_fpm("2001:db8:aa::/48")
+    });
+    // Zebra takes the routes of a link that is down back, and adds them again.
+    ip_in(&trial.dataplane, "link set lan0 down");
+    wait_for("the interface comes back, and its routes", || {
+        trial.leads("10.1.0.0/16", "198.51.100.2")
+    });
+    let fpm = trial.fpm();
+    assert!(
+        fpm.connected && fpm.sessions == 1 && fpm.objects > 0,
+        "{fpm:?}"
+    );
+    assert_eq!(fpm.parked, 0, "{fpm:?}");
+    assert!(fpm.refused.is_empty(), "{fpm:?}");
+    trial.router.stop();
+}
+
+#[test]
+fn routes_stay_while_frr_is_away_and_stale_ones_go_by_protocol() {
+    let Some(trial) = start_with(FPM) else { return };
+    let Some(frr) = Frr::new(&trial.dataplane, "frr-restart") else {
+        return;
+    };
+    let Some((far, _far_bgpd)) = far_bgpd(&trial) else {
+        return;
+    };
+    let (zebra, staticd) = (frr.zebra(), frr.start("staticd", STATIC, &[]));
+    let bgpd = frr.start("bgpd", NEAR, &[]);
+    let by_bgp = ["10.98.0.0/16", "10.99.0.0/16"];
+    wait_for("the routes of staticd and bgpd", || {
+        by_bgp.iter().all(|prefix| trial.leads(prefix, "192.0.2.2"))
+            && trial.leads("10.5.0.0/16", "192.0.2.2")
+            && trial.leads("203.0.113.0/24", "192.0.2.2")
+    });
+    assert!(pings(&trial.near, "203.0.113.1"));
+    drop((bgpd, staticd, zebra));
+    wait_for("the session ends", || !trial.fpm().connected);
+    let all_stay = |prefixes: &[&str]| {
+        for prefix in prefixes {
+            assert!(trial.has_fpm(prefix), "{prefix} is gone");
+        }
+    };
+    all_stay(&["10.1.0.0/16", "10.5.0.0/16", "10.98.0.0/16", "10.99.0.0/16"]);
+    assert!(pings(&trial.near, "203.0.113.1"), "while FRR is away");
+    // Zebra and staticd come back with a route less. Of BGP they know nothing yet.
+    let fewer = STATIC.replace("ip route 10.5.0.0/16 192.0.2.2\n", "");
+    let (_zebra, _staticd) = (frr.zebra(), frr.start("staticd", &fewer, &[]));
+    wait_for("the stale static route goes", || {
+        all_stay(&["10.1.0.0/16", "10.98.0.0/16", "10.99.0.0/16"]);
+        !trial.has_fpm("10.5.0.0/16")
+    });
+    // Bgpd learns one of the two again; the other one has been withdrawn meanwhile.
+    far.configure(&[
+        "router bgp 65002",
+        "address-family ipv4 unicast",
+        "no network 10.99.0.0/16",
+    ]);
+    let _bgpd = frr.start("bgpd", NEAR, &[]);
+    wait_for("the stale route of BGP goes", || {
+        all_stay(&["10.1.0.0/16", "10.98.0.0/16"]);
+        !trial.has_fpm("10.99.0.0/16")
+    });
+    assert!(pings(&trial.near, "203.0.113.1"), "when FRR is back");
+    trial.router.stop();
+}
+
+#[test]
+fn a_router_that_starts_later_gets_all_routes_of_zebra() {
+    let Some(trial) = start_with(FPM) else { return };
+    let Some(frr) = Frr::new(&trial.dataplane, "frr-later") else {
+        return;
+    };
+    let (_zebra, _staticd) = (frr.zebra(), frr.start("staticd", STATIC, &[]));
+    wait_for("the route", || trial.leads("10.1.0.0/16", "192.0.2.2"));
+    let Trial {
+        router,
+        dataplane,
+        far,
+        near,
+        name,
+    } = trial;
+    router.stop();
+    drop(router);
+    let config = config_with(&name.0, FPM, "");
+    let router = far
+        .run(|| Router::start(&config, &Options::default()).unwrap())
+        .unwrap();
+    let trial = Trial {
+        router,
+        dataplane,
+        far,
+        near,
+        name,
+    };
+    for (prefix, hops) in [
+        ("10.2.0.0/16", "192.0.2.2 198.51.100.2"),
+        ("10.5.0.0/16", "192.0.2.2"),
+        ("2001:db8:bb::/48", "2001:db8:1::2 2001:db8:2::2"),
+    ] {
+        wait_for(prefix, || trial.leads(prefix, hops));
+    }
+    trial.router.stop();
+}
