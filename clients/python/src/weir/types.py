@@ -1926,8 +1926,14 @@ class Linux:
     refused: list[LinuxRefused]
     """The last updates that were refused, the newest last."""
 
+    convergence: list[LinuxConvergence] = []
+    """How long changes of routes took, by source."""
+
     feed: LinuxFeed | None = None
     """How the kernel's routes are read; absent while they are not."""
+
+    fpm: LinuxFpm | None = None
+    """How FRR's zebra sends its routes; absent when the configuration has no `linux.fpm`."""
 
     namespace: str | None = None
     """The network namespace; the router's own when absent."""
@@ -1953,6 +1959,30 @@ class LinuxAudit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxConvergence:
+    """How long changes of routes took, from the first message of their batch being read until all workers
+    forward by them. Changes that were found by reading whole tables are not included.
+    """
+
+    source: RouteSource
+    """Who sent the changes."""
+
+    updates: int
+    """The number of changes."""
+
+    buckets: list[LinuxDelay]
+    """The changes by time. What took longer than the last bound is in `updates` only."""
+
+    p50_us: int | None = None
+    """Half of them took at most this time, in microseconds; absent when there were none, or when it is over
+    the last bound.
+    """
+
+    p99_us: int | None = None
+    """99 % of them did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinuxCount:
     """How often something was so."""
 
@@ -1961,6 +1991,17 @@ class LinuxCount:
 
     count: int
     """How often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxDelay:
+    """The changes that took a time between the bound before and this one."""
+
+    at_most_us: int
+    """The bound in microseconds."""
+
+    updates: int
+    """The number of changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1993,6 +2034,41 @@ class LinuxFeed:
 
     refused: list[LinuxCount]
     """Messages and changes that could not be carried out, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxFpm:
+    """How FRR's zebra sends its routes."""
+
+    address: str
+    """The own address and port."""
+
+    connected: bool
+    """Whether zebra is connected."""
+
+    sessions: int
+    """Connections that began."""
+
+    frames: int
+    """Frames."""
+
+    messages: int
+    """Netlink messages."""
+
+    updates: int
+    """Changes of routes in them."""
+
+    waiting: int
+    """Batches that wait."""
+
+    objects: int
+    """Next-hop objects."""
+
+    parked: int
+    """Routes that wait for a next-hop object that zebra has not sent."""
+
+    refused: list[LinuxCount]
+    """Messages that could not be carried out, by reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

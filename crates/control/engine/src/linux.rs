@@ -65,6 +65,8 @@ pub(crate) struct LinuxSide {
     /// Groups by what they lead to, and the reverse with the neighbours that are held.
     groups: HashMap<Arc<Target>, u32>,
     targets: HashMap<u32, (Arc<Target>, Vec<Place>)>,
+    /// Zebra may have been refused a route or an object over a link whose TAP was not known yet. It sends each only once.
+    lacks_link: bool,
     /// All routes are being read again; what differs is counted.
     is_reading: bool,
     /// Searches for stale routes that are left.
@@ -126,6 +128,7 @@ impl LinuxSide {
             mirrored: BTreeMap::new(),
             groups: HashMap::new(),
             targets: HashMap::new(),
+            lacks_link: false,
             is_reading: false,
             sweeps: VecDeque::new(),
             counters: LinuxCounters::default(),
@@ -272,6 +275,12 @@ impl Control {
         if before.iter().any(is_other) {
             // The kernel gave a TAP the index that another one had.
             self.linux.groups.clear();
+        }
+        if is_new
+            && std::mem::take(&mut self.linux.lacks_link)
+            && let Some(fpm) = &self.linux.fpm
+        {
+            fpm.resync();
         }
         match &self.linux.feed {
             Some(feed) if !feed.has_ended() => {
@@ -765,12 +774,11 @@ impl Control {
         let (mut ends, mut places) = (Vec::new(), Vec::new());
         if let Target::Paths(hops) = target {
             for hop in hops {
-                let interface = *self
-                    .linux
-                    .links
-                    .get(&hop.interface)
-                    .ok_or(UpdateError::NoInterface(hop.interface))?;
-                ends.push((interface, hop));
+                let Some(interface) = self.linux.links.get(&hop.interface) else {
+                    self.linux.lacks_link = true;
+                    return Err(UpdateError::NoInterface(hop.interface));
+                };
+                ends.push((*interface, hop));
             }
         }
         let (now, mut actions) = (self.clock.now(), Vec::new());

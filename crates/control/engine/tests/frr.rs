@@ -5,7 +5,9 @@
 
 mod dataplane;
 
-use dataplane::{Daemon, Frr, Trial, config_with, ip_in, pings, start_with, wait_for};
+use dataplane::{
+    Daemon, Frr, Trial, config_with, ip_in, pings, start_with, wait_for, wait_or_explain,
+};
 use weir_api::{LinuxFpm, RouteSource, Router as _};
 use weir_engine::{Options, Router};
 
@@ -216,7 +218,12 @@ fn a_router_that_starts_later_gets_all_routes_of_zebra() {
         ("10.5.0.0/16", "192.0.2.2"),
         ("2001:db8:bb::/48", "2001:db8:1::2 2001:db8:2::2"),
     ] {
-        wait_for(prefix, || trial.leads(prefix, hops));
+        let explain = || {
+            let linux = trial.router.linux().unwrap();
+            let (four, six) = (frr.show("show ip route"), frr.show("show ipv6 route"));
+            format!("{:?}\n{:?}\n{four}\n{six}", linux.fpm, linux.refused)
+        };
+        wait_or_explain(prefix, || trial.leads(prefix, hops), explain);
     }
     trial.router.stop();
 }

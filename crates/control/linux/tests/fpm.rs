@@ -166,6 +166,21 @@ fn what_a_session_does_not_send_again_goes_after_the_hold_time() {
 }
 
 #[test]
+fn a_resync_ends_the_session_and_not_the_routes() {
+    let (fpm, address) = start(Duration::from_secs(3600));
+    let whole = [frame(&[object(7)]), frame(&[route(24, 7)])].concat();
+    let mut zebra = TcpStream::connect(address).unwrap();
+    zebra.write_all(&whole).unwrap();
+    expect_replay(&fpm);
+    fpm.resync();
+    assert_eq!(zebra.read(&mut [0]).unwrap(), 0, "the connection is closed");
+    assert!(fpm.next().is_none());
+    let mut zebra = TcpStream::connect(address).unwrap();
+    zebra.write_all(&whole).unwrap();
+    expect_replay(&fpm);
+}
+
+#[test]
 fn frames_that_lie_and_messages_that_are_cut_harm_nobody() {
     let (fpm, address) = start(Duration::from_secs(3600));
     let inner = [object(7), route(24, 7)].concat();

@@ -174,6 +174,19 @@ impl Frr {
     }
 }
 
+impl Frr {
+    /// What a command of vtysh shows.
+    pub(crate) fn show(&self, command: &str) -> String {
+        let mut vtysh = Command::new("vtysh");
+        vtysh.arg("--vty_socket").arg(&self.folder);
+        let output = vtysh.args(["-c", command]).output();
+        output.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    }
+}
+
 impl Drop for Frr {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -190,10 +203,20 @@ impl Drop for Daemon {
     }
 }
 
-pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, is_so: impl FnMut() -> bool) {
+    wait_or_explain(what, is_so, String::new);
+}
+
+/// The same; what `explain` says is in the message of the failure.
+pub(crate) fn wait_or_explain(
+    what: &str,
+    mut is_so: impl FnMut() -> bool,
+    explain: impl Fn() -> String,
+) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "did not happen: {what}");
+        let is_over = began.elapsed() >= PATIENCE;
+        assert!(!is_over, "did not happen: {what}\n{}", explain());
         std::thread::sleep(Duration::from_millis(50));
     }
 }

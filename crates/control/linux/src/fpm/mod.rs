@@ -94,6 +94,7 @@ impl FpmCounters {
 pub struct Fpm {
     reader: Reader,
     counters: Arc<FpmCounters>,
+    resync: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -119,8 +120,10 @@ impl Fpm {
             .map_err(|source| Error::system(asked(), source))?;
         let (writer, reader) = queue(wake);
         let counters = Arc::new(FpmCounters::default());
+        let resync = Arc::new(AtomicBool::new(false));
         let server = Server {
             listener,
+            resync: resync.clone(),
             settings,
             writer,
             counters: counters.clone(),
@@ -141,6 +144,7 @@ impl Fpm {
         Ok(Fpm {
             reader,
             counters,
+            resync,
             thread: Some(thread),
         })
     }
@@ -154,6 +158,11 @@ impl Fpm {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.reader.waiting()
+    }
+
+    /// Asks zebra for all its routes again: it sends them when it has connected anew, three seconds later.
+    pub fn resync(&self) {
+        self.resync.store(true, Ordering::Release);
     }
 
     /// What it counts.
@@ -195,6 +204,7 @@ struct Session {
 /// The thread's side.
 struct Server {
     listener: TcpListener,
+    resync: Arc<AtomicBool>,
     settings: FpmSettings,
     writer: Writer,
     counters: Arc<FpmCounters>,
@@ -218,6 +228,12 @@ impl Server {
                     waiting.push(PollFd::new(&session.stream, PollFlags::IN));
                 }
                 let _ = poll(&mut waiting, Some(&LOOK));
+            }
+            if self.resync.swap(false, Ordering::AcqRel) && self.session.is_some() {
+                tracing::info!(
+                    "zebra's connection is closed, so that it sends all its routes again"
+                );
+                self.end_session();
             }
             self.accept()?;
             self.read()?;
