@@ -24,7 +24,7 @@ use crate::model::{
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::{MacAddr, decimal};
-use crate::settings::{Api, Buffers, History, Listen, Logging, Metrics, Tls, Token, Workers};
+use crate::settings::{Api, Buffers, History, Ip4, Listen, Logging, Metrics, Tls, Token, Workers};
 use crate::sflow::{Collector, DnsSd, Psample, Sflow, SflowInterface};
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::tree::{Content, Node};
@@ -234,6 +234,11 @@ pub(crate) fn build(root: &Node<'_>) -> Candidate {
     });
     section("linux", &mut |node| {
         config.linux = crate::linux::build(node)
+    });
+    section("ip4", &mut |node| {
+        config.ip4 = Ip4 {
+            source_routes: truth(node, "source-routes").unwrap_or_default(),
+        };
     });
     section("workers", &mut |node| config.workers = workers(node));
     section("buffers", &mut |node| config.buffers = buffers(node));

@@ -96,7 +96,7 @@ pub use scalar::{Host, Ipv4Range, MacAddr, NotAValue, PortRange, Sha256};
 pub use schema::schema;
 pub use semantics::GENERATOR_MTU;
 pub use settings::{
-    Api, Buffers, History, Hugepages, Idle, Listen, LogFormat, LogLevel, Logging, Metrics,
+    Api, Buffers, History, Hugepages, Idle, Ip4, Listen, LogFormat, LogLevel, Logging, Metrics,
     Priority, Role, Tls, Token, Workers,
 };
 pub use sflow::{

@@ -25,7 +25,7 @@ use crate::linux::Linux;
 use crate::mpls::{Mpls, TtlMode};
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, Logging, Workers};
+use crate::settings::{Api, Buffers, History, Ip4, Logging, Workers};
 use crate::sflow::Sflow;
 use crate::sub_interface::SubInterface;
 use crate::vxlan::Vxlan;
@@ -45,6 +45,8 @@ pub struct Config {
     pub ipfix: Ipfix,
     /// The interfaces that Linux has a TAP of.
     pub linux: Linux,
+    /// What is done with IPv4 packets of all interfaces.
+    pub ip4: Ip4,
     /// Routing tables beside the default one, by name.
     pub vrfs: BTreeMap<String, Vrf>,
     /// Static routes by table and prefix; no prefix has host bits.

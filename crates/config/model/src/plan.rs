@@ -687,6 +687,10 @@ impl Planner<'_> {
             );
             self.add(Step::SetLinux { from, to });
         }
+        if self.model.ip4 != self.wanted.ip4 {
+            let (from, to) = (self.model.ip4, self.wanted.ip4);
+            self.add(Step::SetIp4 { from, to });
+        }
         let (from, to) = (self.model.logging.level, self.wanted.logging.level);
         if from != to {
             self.add(Step::SetLogLevel { from, to });

@@ -10,6 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::scalar::Sha256;
 
+/// What is done with IPv4 packets of all interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct Ip4 {
+    /// Whether packets with a source route are forwarded.
+    pub source_routes: bool,
+}
+
+impl Ip4 {
+    /// Whether nothing differs from the defaults.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Worker threads of the packet path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]

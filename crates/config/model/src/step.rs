@@ -27,7 +27,7 @@ use crate::model::{AdminState, Interface, Police, RouteKey, RouterAdvertisements
 use crate::mpls::LabelEntry;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, LogFormat, LogLevel, Workers};
+use crate::settings::{Api, Buffers, History, Ip4, LogFormat, LogLevel, Workers};
 use crate::sflow::Sflow;
 
 /// One change of the running router.
@@ -419,6 +419,13 @@ pub enum Step {
         /// The new ones.
         to: Box<Linux>,
     },
+    /// Change what is done with IPv4 packets.
+    SetIp4 {
+        /// The old settings.
+        from: Ip4,
+        /// The new settings.
+        to: Ip4,
+    },
     /// Change the tokens and certificates that the API lets in.
     SetAccess {
         /// The old settings of the API.
@@ -619,6 +626,7 @@ impl Step {
             Self::SetSflowSettings { .. } => "set-sflow-settings",
             Self::SetIpfix { .. } => "set-ipfix",
             Self::SetLinux { .. } => "set-linux",
+            Self::SetIp4 { .. } => "set-ip4",
             Self::SetAccess { .. } => "set-access",
             Self::SetLogLevel { .. } => "set-log-level",
             Self::NeedsRestart { .. } => "needs-restart",
@@ -687,6 +695,7 @@ impl Step {
             Self::SetSflowSettings { .. } => "section sflow".into(),
             Self::SetIpfix { .. } => "section ipfix".into(),
             Self::SetLinux { .. } => "section linux".into(),
+            Self::SetIp4 { .. } => "section ip4".into(),
             Self::SetAccess { .. } => "section api".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
             Self::NeedsRestart { change } => format!("section {}", change.section()),
@@ -945,6 +954,7 @@ impl Step {
             Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
             Self::SetIpfix { from, to } => Self::SetIpfix { from: to, to: from },
             Self::SetLinux { from, to } => Self::SetLinux { from: to, to: from },
+            Self::SetIp4 { from, to } => Self::SetIp4 { from: to, to: from },
             Self::SetAccess { from, to } => Self::SetAccess { from: to, to: from },
             Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
             Self::NeedsRestart { change } => Self::NeedsRestart {

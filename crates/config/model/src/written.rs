@@ -25,7 +25,7 @@ use crate::model::{
 use crate::mpls::Mpls;
 use crate::pseudowire::Pseudowire;
 use crate::scalar::MacAddr;
-use crate::settings::{Api, Buffers, History, Logging, Workers};
+use crate::settings::{Api, Buffers, History, Ip4, Logging, Workers};
 use crate::sflow::Sflow;
 use crate::sub_interface::{Encapsulation, SubInterface, TagRewrite};
 use crate::vxlan::Vxlan;
@@ -49,6 +49,8 @@ pub(crate) struct Written {
     ipfix: Ipfix,
     #[serde(skip_serializing_if = "Linux::is_empty")]
     linux: Linux,
+    #[serde(skip_serializing_if = "Ip4::is_default")]
+    ip4: Ip4,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     vrfs: BTreeMap<String, Vrf>,
     #[serde(with = "lists::routes")]
@@ -339,6 +341,7 @@ impl From<Config> for Written {
             sflow,
             ipfix,
             linux,
+            ip4,
             vrfs,
             routes,
             mpls,
@@ -367,6 +370,7 @@ impl From<Config> for Written {
             sflow,
             ipfix,
             linux,
+            ip4,
             vrfs,
             routes,
             mpls,
@@ -531,6 +535,7 @@ impl From<Written> for Config {
             sflow,
             ipfix,
             linux,
+            ip4,
             workers,
             buffers,
             api,
@@ -639,6 +644,7 @@ impl From<Written> for Config {
             sflow,
             ipfix,
             linux,
+            ip4,
             vrfs,
             routes,
             mpls,

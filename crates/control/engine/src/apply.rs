@@ -328,6 +328,11 @@ impl Control {
             }
             // The TAPs are interfaces of their own.
             Step::SetLinux { .. } => Ok(()),
+            Step::SetIp4 { to, .. } => {
+                self.tables.source_routes = to.source_routes;
+                self.stale = true;
+                Ok(())
+            }
             Step::SetAccess { to, .. } => match &self.access {
                 Some(access) => access.set(to),
                 None => Ok(()),

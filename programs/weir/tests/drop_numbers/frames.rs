@@ -34,6 +34,10 @@ pub(crate) const CONFIGURATION: &str = "interfaces:
   north:
     device: { driver: pcap, output: north.out.pcap }
     state: down
+  slow:
+    device: { driver: pcap, input: slow.in.pcap, output: slow.out.pcap }
+    addresses: [ 10.0.5.1/24 ]
+    police: { input: { rate: 8000, burst: 128 } }
 loopbacks:
   loop0: { addresses: [ 10.0.9.1/32, '2001:db8:9::1/128' ] }
 neighbors:
@@ -249,11 +253,16 @@ fn at_west() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Writes what comes in at `west`, and at `south` a frame for a port that is down.
+/// Writes what comes in at `west`, at `south` a frame for a port that is down, and at `slow` one that is longer than the
+/// policer's burst.
 pub(crate) fn write(folder: &Folder) {
     for (file, frames) in [
         ("west.in.pcap", at_west()),
         ("south.in.pcap", vec![udp("10.0.2.2")]),
+        (
+            "slow.in.pcap",
+            vec![build::udp4(&ends("10.0.2.2"), &[1; 200])],
+        ),
     ] {
         let mut file = weir_pcap::file::Writer::create(folder.file(file), ETHERNET).unwrap();
         for frame in frames {

@@ -303,6 +303,8 @@ pub(crate) static KEYS: &[Key] = &[
     key("ipfix.collectors[].tls.certificate", File(4095), "", "/etc/weir/weir.pem", "The router's own certificate with its chain, in PEM, for collectors that ask for one."),
     key("ipfix.collectors[].tls.key", File(4095), "", "/etc/weir/weir.key", "Its private key, in PEM."),
 
+    key("ip4", Section, "{}", "{source-routes: true}", "What is done with IPv4 packets of all interfaces."),
+    key("ip4.source-routes", Truth, "false", "true", "Forward packets with a loose or strict source route by their destination address. When false they are dropped as `ip4-source-route`, since they lead around filters (RFC 7126 sections 4.3 and 4.4). The router never acts on the route itself."),
     key("vrfs", Named(Names::Vrf), "{}", "{red: {table: 10}}", "Routing tables beside the default one, each for IPv4 and IPv6, by name: a letter, then up to 31 letters, digits, `.`, `_`, `/` or `-`."),
     key("vrfs.*", Section, "", "{table: 10}", "One table."),
     key("vrfs.*.table", Whole(1, u32::MAX as u64), REQUIRED, "10", "Its number, which no other table has; the default table's is 0."),

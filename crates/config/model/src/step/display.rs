@@ -292,6 +292,11 @@ impl fmt::Display for Step {
                 };
                 write!(f, "set linux: {} -> {}", names(from), names(to))
             }
+            Self::SetIp4 { from, to } => write!(
+                f,
+                "set ip4: source-routes {} -> {}",
+                from.source_routes, to.source_routes
+            ),
             Self::SetAccess { from, to } => {
                 let names = |api: &crate::settings::Api| {
                     let names: Vec<&str> = api.tokens.iter().map(|it| it.name.as_str()).collect();
