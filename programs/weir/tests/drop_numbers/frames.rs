@@ -36,6 +36,7 @@ pub(crate) const CONFIGURATION: &str = "interfaces:
     state: down
   slow:
     device: { driver: pcap, input: slow.in.pcap, output: slow.out.pcap }
+    mac: 02:00:00:00:00:01
     addresses: [ 10.0.5.1/24 ]
     police: { input: { rate: 8000, burst: 128 } }
 loopbacks:
