@@ -21,7 +21,7 @@ help:
 	@echo "make test-long  the long runs: loom models, release-build tests, full benches"
 	@echo "make test-collector  format and tests of the collector (part of make test)"
 	@echo "make demo-collector  three routers, a flood, losses and a crash, and what the collector shows (root)"
-	@echo "make test-kernel  against Debian's kernel in qemu: its tags, bonds and labels"
+	@echo "make test-kernel  against Debian's kernels in qemu: their tags, bonds and labels, AF_XDP zero-copy"
 	@echo "make mutants    changes of the code that no test notices (cargo-mutants; part of test-long)"
 	@echo "make deny       licences, sources and versions of all crates by deny.toml (cargo-deny; part of make test)"
 	@echo "make build      the release binary, target/release/weir"
@@ -106,8 +106,11 @@ demo-collector: setup-demo build
 	  --screenshots $(COLLECTOR_TARGET)/demo $(DEMO_ARGS)
 
 # Says what it needs where something is missing; a quarter of an hour at most.
+# The suites of Debian whose kernels are tried; "own" is the one that this machine has.
+KERNEL_SUITES ?= own trixie trixie-backports
 test-kernel: setup
-	CARGO="$(CARGO)" scripts/test-kernel $(KERNEL_CASES)
+	set -e; for suite in $(KERNEL_SUITES); do \
+	  CARGO="$(CARGO)" WEIR_KERNEL_SUITE="$${suite#own}" scripts/test-kernel $(KERNEL_CASES); done
 
 test-long: test build
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/loom" $(CARGO) test -p weir-ring --release --locked

@@ -108,6 +108,23 @@ impl Bed {
         bed
     }
 
+    /// Moves a device of this namespace to a host, under another name.
+    pub(crate) fn take(&self, host: &str, device: &str, name: &str) {
+        // A process in the namespace names it for `ip`.
+        let holder = self.spawn(host, "sleep 60");
+        let to = holder.id().to_string();
+        let moved = std::process::Command::new("ip")
+            .args(["link", "set", device, "netns", &to, "name", name])
+            .output()
+            .unwrap();
+        assert!(
+            moved.status.success(),
+            "{device} to {host}: {}",
+            String::from_utf8_lossy(&moved.stderr)
+        );
+        holder.stop().unwrap();
+    }
+
     /// Starts the router.
     pub(crate) fn start(&mut self, config: &str) {
         let history = self.folder.join("history").display().to_string();

@@ -12,3 +12,4 @@ mod hsflowd;
 mod labels;
 mod sampling;
 mod tags;
+mod zero_copy;
