@@ -5,11 +5,8 @@
 
 mod dataplane;
 
-use dataplane::{
-    Daemon, Frr, Trial, config_with, ip_in, pings, start_with, wait_for, wait_or_explain,
-};
+use dataplane::{Daemon, Frr, Trial, ip_in, pings, start_with, wait_for, wait_or_explain};
 use weir_api::{LinuxFpm, RouteSource, Router as _};
-use weir_engine::{Options, Router};
 
 const FPM: &str = "fpm: { hold-time: 3600 }";
 
@@ -193,26 +190,7 @@ fn a_router_that_starts_later_gets_all_routes_of_zebra() {
     };
     let (_zebra, _staticd) = (frr.zebra(), frr.start("staticd", STATIC, &[]));
     wait_for("the route", || trial.leads("10.1.0.0/16", "192.0.2.2"));
-    let Trial {
-        router,
-        dataplane,
-        far,
-        near,
-        name,
-    } = trial;
-    router.stop();
-    drop(router);
-    let config = config_with(&name.0, FPM, "");
-    let router = far
-        .run(|| Router::start(&config, &Options::default()).unwrap())
-        .unwrap();
-    let trial = Trial {
-        router,
-        dataplane,
-        far,
-        near,
-        name,
-    };
+    let trial = trial.restart(FPM);
     for (prefix, hops) in [
         ("10.2.0.0/16", "192.0.2.2 198.51.100.2"),
         ("10.5.0.0/16", "192.0.2.2"),

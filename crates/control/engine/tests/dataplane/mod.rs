@@ -302,6 +302,26 @@ pub(crate) fn start_with(linux: &str) -> Option<Trial> {
 }
 
 impl Trial {
+    /// Stops the router and starts another one. Its links are TAPs, which are new then.
+    pub(crate) fn restart(self, linux: &str) -> Trial {
+        self.router.stop();
+        drop(self.router);
+        let config = config_with(&self.name.0, linux, "");
+        let router = self
+            .far
+            .run(|| Router::start(&config, &Options::default()).unwrap())
+            .unwrap();
+        for command in [
+            "link set l0 master br0",
+            "addr add 192.0.2.2/24 dev w0",
+            "link set w0 up",
+            "route add 198.51.100.0/24 via 192.0.2.1",
+        ] {
+            ip_in(&self.far, command);
+        }
+        Trial { router, ..self }
+    }
+
     pub(crate) fn kernel_routes(&self) -> Vec<String> {
         let routes = self.router.routes().unwrap().routes;
         let of_kernel = routes
