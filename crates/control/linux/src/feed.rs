@@ -38,6 +38,9 @@ const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
+/// Pause after routes have been handed over. What comes meanwhile is one batch: a daemon that writes a full table would else
+/// wake this thread and the control side for each few routes. The first change after a silence does not wait.
+const GATHER: Duration = Duration::from_millis(2);
 /// How long the kernel may be silent within a dump.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause before a table is read again that changed meanwhile.
@@ -223,8 +226,10 @@ impl Follower {
         let mut due = Instant::now();
         let mut lost = false;
         while !self.writer.is_stopped() {
+            let before = self.shared.counters.updates.load(Ordering::Relaxed);
             let read = self.read();
             let Ok(overrun) = read else { return };
+            let has_routes = self.shared.counters.updates.load(Ordering::Relaxed) != before;
             lost |= overrun;
             let wanted = self.shared.resync.swap(false, Ordering::AcqRel);
             if lost || wanted || Instant::now() >= due {
@@ -238,6 +243,9 @@ impl Follower {
                     }
                     Err(End) => return,
                 }
+            }
+            if has_routes {
+                std::thread::sleep(GATHER);
             }
             let mut waiting = [PollFd::new(&self.listener, PollFlags::IN)];
             let _ = poll(&mut waiting, Some(&LOOK));
