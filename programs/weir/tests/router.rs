@@ -213,12 +213,9 @@ fn a_packets_way_is_the_one_in_the_architecture_page() {
             .map(|step| step["node"].as_str().unwrap().to_owned())
             .collect()
     };
-    let echo = packets.iter().find(|packet| {
-        packet["steps"][0]["description"]
-            .as_str()
-            .unwrap()
-            .contains("icmp")
-    });
+    let echo = packets
+        .iter()
+        .find(|packet| packet["headers"].as_str().unwrap().contains("icmp"));
     assert_eq!(way(echo.expect("no traced echo request")), told);
 }
 

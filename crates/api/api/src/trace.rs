@@ -1,11 +1,13 @@
-//! Packet trace: which nodes single packets visited, and what each node did
+//! Packet trace: which nodes single packets visited, and what each node decided
 //! (`GET`, `POST` and `DELETE /v1/trace`).
 //!
-//! A trace is armed with a filter and a count; the next that many packets are followed through
-//! the graph. Recorded packets stay until they are cleared; how many are kept is bounded.
+//! A trace is armed with a filter and a count; the next that many packets are recorded. They take the same path as they
+//! would without a trace. Recorded packets stay until they are cleared; how many are kept is bounded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
 
 /// The largest count that one request may ask for.
 const MOST_PACKETS: u32 = 10_000;
@@ -14,8 +16,8 @@ const MOST_PACKETS: u32 = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceRequest {
-    /// Only packets that enter this node, from where on they are followed; absent = any, from
-    /// their reception on.
+    /// Only packets that enter this node, from where on they are recorded; absent = any, from
+    /// their reception on. Packets that an earlier node forwards in one pass do not enter this node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Only packets received on this interface; absent = on any.
@@ -70,12 +72,17 @@ pub struct TracedPacket {
     /// The interface it came in by; absent for packets that the router made itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// When it came, in seconds since the router started.
-    pub at: f64,
+    /// When it came.
+    pub time: Timestamp,
     /// Its length when it came, in bytes without FCS.
     pub length: u32,
-    /// The nodes it visited, in order.
+    /// Its headers when it came, for people; may have several lines.
+    pub headers: String,
+    /// The nodes whose steps were made, in order.
     pub steps: Vec<TraceStep>,
+    /// Why steps or decisions are missing; absent if none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
 }
 
 /// What one node did with a packet.
@@ -83,8 +90,12 @@ pub struct TracedPacket {
 pub struct TraceStep {
     /// The node.
     pub node: String,
-    /// What it saw in the packet, for people; may have several lines.
-    pub description: String,
-    /// What it decided: `to ip4-lookup`, `drop ttl-expired`, `hold arp`.
+    /// The earlier node that made this step in its own pass; absent if the node made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
+    /// Where the packet went: `to ip4-lookup`, `drop ttl-expired`, `hold`.
     pub verdict: String,
+    /// What the node decided by, for people: route and adjacency, term of an access list, label, meaning of a drop reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
 }

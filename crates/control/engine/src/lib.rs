@@ -24,6 +24,7 @@ mod control;
 mod convergence;
 mod cores;
 mod dad;
+mod dry_run;
 mod fib_views;
 mod filters;
 mod flow_views;

@@ -778,6 +778,7 @@ impl Control {
                 self.trace.take(worker, step);
             }
         }
+        self.decide_traces();
     }
 
     /// Lets every flow leave the workers' tables; what the exporter does not take within [`FLUSH`] stays there.

@@ -1,25 +1,38 @@
 //! Traces on the cold side: steps from the workers' rings, put together and described.
+//!
+//! Workers record each packet as it came and each node that took it. A node that forwards packets in one pass is one step
+//! there. Which steps the pass made, and what each was decided by, a dry run of the packet over the same tables says
+//! (`dry_run.rs`); the steps count only if the dry run ends as the packet did.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use weir_api::Timestamp;
 use weir_graph::{NodeSpec, TraceStep, Verdict, VerdictKind};
 use weir_wire::{
-    ArpPacket, EtherType, EthernetHeader, IpProtocol, Ipv4Header, TcpHeader, UdpHeader,
+    ArpPacket, EtherType, EthernetHeader, IpProtocol, Ipv4Header, Ipv6Header, TcpHeader, UdpHeader,
 };
 
 use crate::clock::Clock;
+use crate::control::Control;
+use crate::dry_run::Decided;
 
 /// Packets kept; the oldest go first.
 const MOST_PACKETS: usize = 10_000;
 /// Steps kept of one packet.
 const MOST_STEPS: usize = 64;
+/// Packets that are run again at a time, so that other work of the control thread waits for some milliseconds only.
+const DRY_RUNS: usize = 32;
 
 /// One packet under way.
 #[derive(Debug)]
 struct Followed {
     worker: usize,
     number: u64,
+    /// As it entered its first node.
+    entered: Option<TraceStep>,
     steps: Vec<TraceStep>,
+    /// What a dry run said, when there was one.
+    decided: Option<Vec<Decided>>,
 }
 
 /// What traces recorded.
@@ -30,6 +43,8 @@ pub(crate) struct TraceStore {
     /// Worker and the worker's own number to the store's number.
     open: BTreeMap<(usize, u32), u64>,
     next: u64,
+    /// The packets that are to be run again.
+    waiting: VecDeque<u64>,
 }
 
 impl TraceStore {
@@ -37,14 +52,16 @@ impl TraceStore {
     pub(crate) fn take(&mut self, worker: usize, step: TraceStep) {
         let key = (worker, step.packet);
         let number = match self.open.get(&key) {
-            Some(&number) => number,
-            None => {
+            Some(&number) if !step.entered => number,
+            _ => {
                 self.next += 1;
                 self.open.insert(key, self.next);
                 self.packets.push_back(Followed {
                     worker,
                     number: self.next,
+                    entered: step.entered.then_some(step),
                     steps: Vec::new(),
+                    decided: None,
                 });
                 if let Some(filter) = self.filters.first_mut() {
                     filter.left = filter.left.saturating_sub(1);
@@ -57,15 +74,18 @@ impl TraceStore {
             let oldest = self.packets.front().map_or(0, |packet| packet.number);
             self.open.retain(|_, &mut number| number >= oldest);
         }
-        if let Some(packet) = self
-            .packets
-            .iter_mut()
-            .rev()
-            .find(|packet| packet.number == number)
+        if step.entered {
+            self.waiting.push_back(number);
+        } else if let Some(packet) = self.of(number)
             && packet.steps.len() < MOST_STEPS
         {
             packet.steps.push(step);
         }
+    }
+
+    fn of(&mut self, number: u64) -> Option<&mut Followed> {
+        let oldest = self.packets.front()?.number;
+        self.packets.get_mut(number.checked_sub(oldest)? as usize)
     }
 
     /// Forgets everything.
@@ -73,39 +93,125 @@ impl TraceStore {
         self.filters.clear();
         self.packets.clear();
         self.open.clear();
+        self.waiting.clear();
+    }
+}
+
+impl Control {
+    /// Runs recorded packets again, some at a time, for what the nodes decided by. Tables that change later do not matter then.
+    pub(crate) fn decide_traces(&mut self) {
+        for _ in 0..DRY_RUNS {
+            let Some(number) = self.trace.waiting.pop_front() else {
+                return;
+            };
+            let Some(entered) = self.trace.of(number).and_then(|packet| packet.entered) else {
+                continue;
+            };
+            let decided = self.decide(&entered);
+            if let Some(packet) = self.trace.of(number) {
+                packet.decided = decided;
+            }
+        }
     }
 
     /// Everything that was recorded, for people.
-    pub(crate) fn show<'a>(
-        &self,
-        specs: &[NodeSpec],
-        clock: &Clock,
-        name_of: impl Fn(u32) -> Option<&'a str>,
-    ) -> weir_api::Trace {
-        let packet = |followed: &Followed| {
-            let first = followed.steps.first()?;
-            let step = |step: &TraceStep| weir_api::TraceStep {
-                node: specs
-                    .get(step.node as usize)
-                    .map_or("?", |spec| spec.name)
-                    .to_owned(),
-                description: describe(step),
-                verdict: verdict(specs, step, &name_of),
-            };
-            Some(weir_api::TracedPacket {
-                number: followed.number,
-                worker: followed.worker as u32,
-                interface: name_of(first.interface).map(str::to_owned),
-                at: clock.at(first.tsc) as f64 / 1e9,
-                length: first.len,
-                steps: followed.steps.iter().map(step).collect(),
-            })
-        };
+    pub(crate) fn trace_view(&self) -> weir_api::Trace {
+        let packets = self.trace.packets.iter();
         weir_api::Trace {
-            filters: self.filters.clone(),
-            packets: self.packets.iter().filter_map(packet).collect(),
+            filters: self.trace.filters.clone(),
+            packets: packets.filter_map(|it| self.traced_packet(it)).collect(),
         }
     }
+
+    fn traced_packet(&self, followed: &Followed) -> Option<weir_api::TracedPacket> {
+        let first = followed.entered.as_ref().or(followed.steps.first())?;
+        let recorded = followed
+            .steps
+            .iter()
+            .map(|step| Decided {
+                verdict: Verdict::from_bits(step.verdict),
+                interface: step.aux,
+                view: self.step_view(step),
+            })
+            .collect();
+        let (steps, incomplete) = merge(recorded, followed.decided.as_deref());
+        Some(weir_api::TracedPacket {
+            number: followed.number,
+            worker: followed.worker as u32,
+            interface: self.name_of(first.interface).map(str::to_owned),
+            time: time_of(&self.clock, first.tsc),
+            length: first.len,
+            headers: describe(first),
+            steps,
+            incomplete: incomplete.map(str::to_owned),
+        })
+    }
+
+    /// A step without what it was decided by.
+    pub(crate) fn step_view(&self, step: &TraceStep) -> weir_api::TraceStep {
+        let name = self.specs.get(step.node as usize).map_or("?", |it| it.name);
+        let meaning = match Verdict::from_bits(step.verdict).kind() {
+            VerdictKind::Drop(reason) => Some(reason.sentence().to_owned()),
+            _ => None,
+        };
+        weir_api::TraceStep {
+            node: name.to_owned(),
+            made_by: None,
+            verdict: verdict(&self.specs, step, &|it| self.name_of(it)),
+            decision: meaning,
+        }
+    }
+}
+
+/// The time of day at a value of the counter.
+fn time_of(clock: &Clock, tsc: u64) -> Timestamp {
+    let ago = clock.now().saturating_sub(clock.at(tsc)) / 1_000_000;
+    Timestamp::from_unix_ms(Timestamp::now().unix_ms().saturating_sub(ago))
+}
+
+/// Recorded steps with what a dry run of the same packet said of them, and the steps that it made where the packet was forwarded
+/// in one pass. What was recorded is right: from the first difference on, the dry run says nothing.
+fn merge(
+    recorded: Vec<Decided>,
+    decided: Option<&[Decided]>,
+) -> (Vec<weir_api::TraceStep>, Option<&'static str>) {
+    let mut steps = Vec::with_capacity(recorded.len());
+    let Some(mut decided) = decided else {
+        steps.extend(recorded.into_iter().map(|step| step.view));
+        return (
+            steps,
+            Some("not decided: the packet was not recorded where it was received"),
+        );
+    };
+    let mut incomplete = None;
+    for step in recorded {
+        let [same, rest @ ..] = decided else {
+            steps.push(step.view);
+            continue;
+        };
+        if same.view.node != step.view.node {
+            steps.push(step.view);
+        } else if same.is_as(&step) {
+            decided = rest;
+            steps.push(same.view.clone());
+        } else if step.verdict == Verdict::OUT
+            && decided.last().is_some_and(|last| last.is_as(&step))
+        {
+            decided = &[];
+            steps.push(same.view.clone());
+            steps.extend(rest.iter().map(|it| weir_api::TraceStep {
+                made_by: Some(step.view.node.clone()),
+                ..it.view.clone()
+            }));
+        } else {
+            decided = &[];
+            incomplete = Some(
+                "the packet went another way than it would now: decisions are unknown from there on",
+            );
+            steps.push(step.view);
+        }
+    }
+    (steps, incomplete)
 }
 
 fn verdict<'a>(
@@ -148,6 +254,17 @@ fn describe(step: &TraceStep) -> String {
     {
         text.push('\n');
         text.push_str(&describe_ipv4(header, rest));
+    }
+    if ethernet.ethertype() == EtherType::IPV6
+        && let Some((header, _)) = Ipv6Header::read(rest)
+    {
+        let (source, destination) = (header.source_addr(), header.destination_addr());
+        text.push_str(&format!(
+            "\n{source} -> {destination} {} hop limit {} length {}",
+            header.next_header(),
+            header.hop_limit,
+            header.payload_len()
+        ));
     }
     if ethernet.ethertype() == EtherType::ARP
         && let Some((arp, _)) = ArpPacket::read(rest)

@@ -471,9 +471,7 @@ impl weir_api::Router for Router {
     fn trace(&self) -> Reply<weir_api::Trace> {
         let mut control = self.control();
         control.take_traces();
-        Ok(control.trace.show(&control.specs, &control.clock, |index| {
-            control.name_of(index)
-        }))
+        Ok(control.trace_view())
     }
 
     fn why(&self, request: &weir_api::WhyRequest) -> Reply<weir_api::Why> {

@@ -1,43 +1,21 @@
 //! `weir why`: what the router would do with a packet.
 //!
-//! A packet made to the request runs through a graph of its own, built from the same nodes as those of the workers, over
-//! the tables that the workers read. The calling thread does this under the control lock. Nothing leaves and nothing is
-//! counted or learnt: the graph has no taps, its worker number has no counters, and access lists, TAPs of Linux and
-//! bridge domains are replaced by copies with counters of their own. What the packet met is read off these copies, the
-//! trace, and the frames that would have left.
+//! A packet made to the request is run over the tables that the workers read (`dry_run.rs`). What it met is read off the
+//! steps, and the frames that would have left.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use weir_api::{ApiError, ErrorCode, Why, WhyFrame, WhyOutcome, WhyProtocol, WhyRequest, WhyTerm};
-use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, Vector};
-use weir_graph::{DropReason, Env, TraceRequest, TraceStep, Verdict, VerdictKind};
-use weir_nodes::{Filter, FilterCounters, IcmpLimit, Tables, names};
-use weir_port::host::Host;
+use weir_api::{ApiError, ErrorCode, Why, WhyFrame, WhyProtocol, WhyRequest};
 use weir_port::interface::{Input, Interface, Kind, ReversePath};
-use weir_ring::spsc;
 use weir_wire::{EthernetHeader, MacAddr, build};
 
 use crate::control::Control;
-use crate::trace::TraceStore;
 use weir_control::Table;
 
-/// Buffers of the packet, its fragments and the router's answers.
-const CHUNKS: usize = 512;
-/// Steps that are recorded: more than a packet and its fragments take.
-const STEPS: usize = 1024;
 /// The sender's MAC address, which no device has (locally administered).
 const SENDER: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xfe]);
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = EthernetHeader::LEN;
-
-/// What became of the packet in the graph.
-struct Run {
-    outcome: WhyOutcome,
-    reason: Option<DropReason>,
-    frames: Vec<(u32, Vec<u8>)>,
-    trace: TraceStore,
-}
 
 impl Control {
     /// What would become of a packet.
@@ -54,17 +32,15 @@ impl Control {
             let found = table.longest_match(address)?;
             Some(self.route_view(table, found))
         };
-        let mut steps = run
-            .trace
-            .show(&self.specs, &self.clock, |it| self.name_of(it));
-        let steps = steps.packets.drain(..).next().map(|packet| packet.steps);
+        let acl_terms = self.terms_met(&tables);
+        let steps = self.decisions(&run, &acl_terms);
         let name = self.name_of(index).unwrap_or_default().to_owned();
         let config = self.config.interfaces.get(&name);
         Ok(Why {
             outcome: run.outcome,
             reason: run.reason.map(|reason| reason.name().to_owned()),
             meaning: run.reason.map(|reason| reason.sentence().to_owned()),
-            acl_terms: self.terms_met(&tables),
+            acl_terms,
             urpf: interface.urpf.map(|mode| {
                 let mode = match mode {
                     ReversePath::Loose => "loose",
@@ -83,7 +59,7 @@ impl Control {
                 .filter(|wanted| wanted.sflow)
                 .map(|_| self.sflow.config.rate_of(&name)),
             metered: self.config.ipfix.interfaces.contains_key(&name),
-            steps: steps.unwrap_or_default(),
+            steps: steps.into_iter().map(|step| step.view).collect(),
             interface: name,
             interface_from_route,
         })
@@ -164,139 +140,6 @@ impl Control {
         Ok((port.index, frame))
     }
 
-    /// The tables of the workers with copies of what nodes write to.
-    fn tables_apart(&mut self) -> Tables {
-        let mut tables = self.tables.clone();
-        tables.nexthops = self.nexthops.snapshot();
-        let workers = self.workers.len() + 1;
-        for entry in tables.interfaces.iter_mut().flatten() {
-            let interface = &entry.interface;
-            let is_plain = entry.acl_input.is_none()
-                && entry.acl_output.is_none()
-                && interface.host.is_none()
-                && interface.rx_taps | interface.tx_taps == 0;
-            if is_plain {
-                continue;
-            }
-            let mut copy = weir_nodes::Entry::clone(entry);
-            let filters = [&mut copy.acl_input, &mut copy.acl_output];
-            for filter in filters.into_iter().flatten() {
-                let counters = FilterCounters::new(workers, filter.list.terms());
-                *filter = Filter {
-                    list: filter.list.clone(),
-                    counters: Arc::new(counters),
-                };
-            }
-            let interface = &mut copy.interface;
-            interface.host = interface
-                .host
-                .as_ref()
-                .map(|host| Arc::new(Host::new(host.interface)));
-            (interface.rx_taps, interface.tx_taps) = (0, 0);
-            *entry = Arc::new(copy);
-        }
-        for domain in tables.bridges.iter_mut().flatten() {
-            let mut copy = weir_nodes::BridgeDomain::clone(domain);
-            copy.settings.learn = false;
-            *domain = Arc::new(copy.ready());
-        }
-        tables.drop_taps = 0;
-        tables.inner_taps = false;
-        tables
-    }
-
-    /// Runs the frame through a graph of its own.
-    fn dry_run(&self, tables: &Tables, port: u32, frame: &[u8]) -> Result<Run, ApiError> {
-        let internal = |error: &dyn std::fmt::Display| {
-            ApiError::new(ErrorCode::Internal, error.to_string(), "try again")
-        };
-        let pool = Pool::new(PoolConfig {
-            chunks: CHUNKS,
-            hugepages: Hugepages::Off,
-        })
-        .map_err(|error| internal(&error))?;
-        let mut cache = PktCache::new(&pool);
-        let (steps_in, mut steps) = spsc::ring(STEPS);
-        let (mut events, _unread) = spsc::ring(64);
-        let mut graph = weir_nodes::graph(IcmpLimit::default())
-            .build(self.workers.len(), steps_in)
-            .map_err(|error| internal(&error))?;
-        let entry = graph.find(names::ETH_INPUT).unwrap_or(0);
-        graph.trace(Some(TraceRequest {
-            node: None,
-            interface: None,
-            count: 1,
-        }));
-        let mut packet = cache.alloc().ok_or_else(|| internal(&"no buffer"))?;
-        if !packet.fill(frame) {
-            return Err(bad(
-                "the packet does not fit a buffer",
-                "ask for a shorter one",
-            ));
-        }
-        let mut vector = Vector::with_capacity(1);
-        vector.push(packet);
-        let mut env = Env {
-            world: tables,
-            now: self.clock.now(),
-            cache: &mut cache,
-            events: &mut events,
-            event_sent: false,
-        };
-        graph.inhale(&mut env, entry, port, &mut vector);
-        graph.run(&mut env);
-        let mut frames = Vec::new();
-        while let Some((interface, mut packets)) = graph.next_leaving() {
-            frames.extend(packets.drain().map(|packet| (interface, bytes(&packet))));
-        }
-        let mut run = Run {
-            outcome: WhyOutcome::Received,
-            reason: None,
-            frames,
-            trace: TraceStore::default(),
-        };
-        while let Some(step) = steps.pop() {
-            run.take(tables, step);
-        }
-        Ok(run)
-    }
-
-    /// The terms of access lists that counted the packet.
-    fn terms_met(&self, tables: &Tables) -> Vec<WhyTerm> {
-        let mut met = Vec::new();
-        for (name, attached) in &self.interfaces {
-            let Some(entry) = tables.entry(attached.index) else {
-                continue;
-            };
-            let directions = [
-                ("input", &entry.acl_input, &attached.bindings.input),
-                ("output", &entry.acl_output, &attached.bindings.output),
-            ];
-            for (direction, filter, binding) in directions {
-                let (Some(filter), Some(binding)) = (filter, binding) else {
-                    continue;
-                };
-                for (number, (acl, place, term)) in binding.wording.terms().enumerate() {
-                    if filter.counters.of(number).0 > 0 {
-                        met.push(WhyTerm {
-                            interface: name.clone(),
-                            direction: direction.to_owned(),
-                            acl: acl.to_owned(),
-                            term: place as u32 + 1,
-                            action: match term.action {
-                                weir_config::TermAction::Permit => "permit".to_owned(),
-                                weir_config::TermAction::Deny => "deny".to_owned(),
-                            },
-                        });
-                    }
-                }
-            }
-        }
-        // What is received comes before what leaves.
-        met.sort_by_key(|term| term.direction == "output");
-        met
-    }
-
     fn frame_view(&self, index: u32, frame: &[u8], request: &WhyRequest) -> Option<WhyFrame> {
         let (header, _) = EthernetHeader::read(frame)?;
         let (mut vlans, mut labels, mut at) = (Vec::new(), Vec::new(), ETHERNET - 2);
@@ -334,43 +177,6 @@ impl Control {
             originated: source != request.source,
         })
     }
-}
-
-impl Run {
-    /// Takes in a step of the packet; the last one decides.
-    fn take(&mut self, tables: &Tables, step: TraceStep) {
-        self.reason = None;
-        self.outcome = match Verdict::from_bits(step.verdict).kind() {
-            VerdictKind::Drop(reason) => {
-                self.reason = Some(reason);
-                WhyOutcome::Dropped
-            }
-            VerdictKind::Hold(_) => WhyOutcome::Held,
-            VerdictKind::Consume => WhyOutcome::Received,
-            // A TAP of Linux is where the router's host takes it.
-            VerdictKind::Out if is_host(tables, step.aux) => WhyOutcome::Received,
-            VerdictKind::Out | VerdictKind::To(_) | VerdictKind::Replicate(_) => {
-                WhyOutcome::Forwarded
-            }
-        };
-        self.trace.take(0, step);
-    }
-}
-
-/// Whether an interface is the TAP by which Linux gets packets.
-fn is_host(tables: &Tables, interface: u32) -> bool {
-    let mut entries = tables.interfaces.iter().flatten();
-    entries.any(|entry| {
-        let host = entry.interface.host.as_ref();
-        host.is_some_and(|host| host.interface == interface)
-    })
-}
-
-/// The whole frame.
-fn bytes(packet: &Pkt) -> Vec<u8> {
-    let mut whole = vec![0; packet.total_len()];
-    packet.copy_out(0, &mut whole);
-    whole
 }
 
 /// An untagged frame to the interface.

@@ -120,6 +120,7 @@ pub struct Graph<W: World> {
     gates: [Gate; MOST_TAPS],
     taps: looks::Taps<W>,
     tracer: Tracer,
+    one_step: bool,
     worker: usize,
 }
 
@@ -146,6 +147,11 @@ impl<W: World> Graph<W> {
     #[must_use]
     pub fn drop_map(&self) -> Arc<DropMap> {
         self.map.clone()
+    }
+
+    /// From now on, nodes do nothing but their own step: no node forwards packets in one pass.
+    pub fn set_one_step(&mut self) {
+        self.one_step = true;
     }
 
     /// Starts following packets, or stops with `None`.
@@ -247,7 +253,8 @@ impl<W: World> Graph<W> {
     /// Hands one node all it has, up to 256 packets at a time, and moves them on.
     fn step(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector) {
         if self.tracer.is_active() {
-            self.tracer.choose(node as u16, packets);
+            let lost = self.tracer.choose(node as u16, packets);
+            self.counters.trace_lost.add(lost);
         }
         while !packets.is_empty() {
             let count = packets.len().min(VECTOR);
@@ -272,10 +279,7 @@ impl<W: World> Graph<W> {
                 counters: &self.counters,
                 scratch: &mut self.scratch,
                 nexts: &slot.nexts,
-                traced: self.tracer.is_active()
-                    && packets[..count]
-                        .iter()
-                        .any(|packet| packet.flags().any(Flags::TRACED)),
+                one_step: self.one_step,
             };
             let outcome = step.step(&mut cx, &mut packets[..count], &mut self.verdicts[..count]);
             if let Some(counters) = self.counters.nodes.get(node) {
@@ -299,9 +303,9 @@ impl<W: World> Graph<W> {
         let lost = self
             .tracer
             .record(node as u16, packets, |place| match outcome {
-                Outcome::All(verdict) => verdict,
-                Outcome::AllOut(_) => Verdict::OUT,
-                Outcome::Each => verdicts[place],
+                Outcome::All(verdict) => (verdict, packets[place].aux()),
+                Outcome::AllOut(interface) => (Verdict::OUT, interface),
+                Outcome::Each => (verdicts[place], packets[place].aux()),
             });
         self.counters.trace_lost.add(lost);
     }

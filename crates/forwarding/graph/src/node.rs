@@ -85,7 +85,7 @@ pub struct Cx<'a, W: World> {
     pub(crate) scratch: &'a mut Scratch,
     /// The numbers of the node's own next nodes.
     pub(crate) nexts: &'a [u8],
-    pub(crate) traced: bool,
+    pub(crate) one_step: bool,
 }
 
 /// What nodes leave for the graph beside verdicts; emptied after each node.
@@ -141,12 +141,11 @@ impl<W: World> Cx<'_, W> {
         Verdict::replicate(place)
     }
 
-    /// Whether any packet of this vector is traced. A node that does the work of the next ones in its own pass must not
-    /// do so then: a trace shows each. Other vectors, and so other interfaces, keep their fast paths.
+    /// Whether nodes do nothing but their own step, so that each of the next nodes is seen at work.
     #[inline(always)]
     #[must_use]
-    pub fn is_traced(&self) -> bool {
-        self.traced
+    pub fn is_one_step(&self) -> bool {
+        self.one_step
     }
 
     /// Notes that this node did the work of a next one for so many packets, in its own pass over them. They are

@@ -471,15 +471,20 @@ fn a_trace_follows_packets_from_node_to_node() {
     }));
     bench.run(0, &[0, 1, 0]);
     let steps: Vec<_> = std::iter::from_fn(|| bench.trace.pop())
-        .map(|s| (s.packet, s.node, Verdict::from_bits(s.verdict).kind()))
+        .map(|s| {
+            let verdict = Verdict::from_bits(s.verdict).kind();
+            (s.packet, s.node, (!s.entered).then_some(verdict))
+        })
         .collect();
     let to_end = VerdictKind::To(Next(0));
     assert_eq!(
         steps,
         [
-            (0, 0, to_end),
-            (1, 0, VerdictKind::Out),
-            (0, 1, VerdictKind::Out)
+            (0, 0, None),
+            (1, 0, None),
+            (0, 0, Some(to_end)),
+            (1, 0, Some(VerdictKind::Out)),
+            (0, 1, Some(VerdictKind::Out))
         ]
     );
     // Following ends some time after the last packet was seen.

@@ -1,16 +1,17 @@
 //! Following single packets through the graph.
 //!
-//! A worker that was asked to trace marks the next packets that enter at the named node and, for
-//! each node they pass, pushes one [`TraceStep`] into a bounded ring. Formatting happens on the cold
-//! side. While nobody traces this costs one comparison a node.
+//! A worker that was asked to trace marks the next packets that enter the named node. It records each as it came, and pushes one
+//! [`TraceStep`] for each node that the packet passes into a bounded ring. A traced packet takes the path that it would take
+//! untraced: a node that forwards packets in one pass is one step. What the pass did is found out and described on the cold side.
+//! While nobody traces this costs one comparison a node.
 
 use weir_buf::{Flags, Pkt};
 use weir_ring::spsc::Producer;
 
 use crate::Verdict;
 
-/// How many bytes of the packet a step keeps.
-pub const TRACE_BYTES: usize = 64;
+/// How many bytes of the packet a step keeps: the headers of a tunnelled packet.
+pub const TRACE_BYTES: usize = 128;
 
 /// What to trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct TraceStep {
     pub packet: u32,
     /// Number of the node.
     pub node: u16,
+    /// Whether this is the packet as it entered the first node: there is no verdict yet.
+    pub entered: bool,
     /// The verdict's bits.
     pub verdict: u32,
     /// Interface of arrival.
@@ -53,6 +56,7 @@ impl Default for TraceStep {
         TraceStep {
             packet: 0,
             node: 0,
+            entered: false,
             verdict: 0,
             interface: 0,
             aux: 0,
@@ -111,19 +115,20 @@ impl Tracer {
         self.active
     }
 
-    /// Marks packets that are about to enter `node`.
+    /// Marks packets that are about to enter `node`, and records them; returns how many did not fit the ring.
     #[cold]
-    pub(crate) fn choose(&mut self, node: u16, packets: &mut [Pkt]) {
+    pub(crate) fn choose(&mut self, node: u16, packets: &mut [Pkt]) -> u64 {
+        let mut lost = 0;
         let Some(wanted) = &mut self.wanted else {
-            return;
+            return lost;
         };
         if wanted.node.is_some_and(|asked| asked != node) {
-            return;
+            return lost;
         }
         for packet in packets {
             if wanted.count == 0 {
                 self.wanted = None;
-                return;
+                return lost;
             }
             let other = wanted
                 .interface
@@ -135,7 +140,13 @@ impl Tracer {
             packet.meta_mut().trace = self.next;
             self.next = self.next.wrapping_add(1);
             wanted.count -= 1;
+            let entered = TraceStep {
+                entered: true,
+                ..step(node, packet)
+            };
+            lost += u64::from(self.ring.push(entered).is_err());
         }
+        lost
     }
 
     /// Records a step for each traced packet; returns how many did not fit the ring.
@@ -144,7 +155,7 @@ impl Tracer {
         &mut self,
         node: u16,
         packets: &[Pkt],
-        verdict: impl Fn(usize) -> Verdict,
+        verdict: impl Fn(usize) -> (Verdict, u32),
     ) -> u64 {
         let mut lost = 0;
         for (place, packet) in packets
@@ -152,23 +163,33 @@ impl Tracer {
             .enumerate()
             .filter(|(_, packet)| packet.flags().any(Flags::TRACED))
         {
-            let kept = packet.len().min(TRACE_BYTES);
-            let mut step = TraceStep {
-                packet: packet.meta().trace,
-                node,
-                verdict: verdict(place).bits(),
-                interface: packet.interface(),
-                aux: packet.aux(),
-                tsc: weir_cpu::tsc(),
-                len: packet.total_len() as u32,
-                l3: packet.l3_offset() as u16,
-                kept: kept as u16,
-                ..TraceStep::default()
+            let (verdict, aux) = verdict(place);
+            let step = TraceStep {
+                verdict: verdict.bits(),
+                aux,
+                ..step(node, packet)
             };
             self.seen.0 = true;
-            step.bytes[..kept].copy_from_slice(&packet.data()[..kept]);
             lost += u64::from(self.ring.push(step).is_err());
         }
         lost
     }
+}
+
+/// A packet as it is at a node.
+fn step(node: u16, packet: &Pkt) -> TraceStep {
+    let kept = packet.len().min(TRACE_BYTES);
+    let mut step = TraceStep {
+        packet: packet.meta().trace,
+        node,
+        interface: packet.interface(),
+        aux: packet.aux(),
+        tsc: weir_cpu::tsc(),
+        len: packet.total_len() as u32,
+        l3: packet.l3_offset() as u16,
+        kept: kept as u16,
+        ..TraceStep::default()
+    };
+    step.bytes[..kept].copy_from_slice(&packet.data()[..kept]);
+    step
 }

@@ -122,7 +122,7 @@ impl<'a> Known<'a> {
         domain: u16,
         number: u16,
     ) -> Option<Known<'a>> {
-        if cx.is_traced() || !features::is_open(FeatureArc::Bridge, interface, Features::EMPTY) {
+        if cx.is_one_step() || !features::is_open(FeatureArc::Bridge, interface, Features::EMPTY) {
             return None;
         }
         let domain = cx.world.bridge(domain)?;

@@ -13,7 +13,7 @@
 //! (`cross_connect_path.rs`) leave from here, too. Other frames of an interface that has sub-interfaces are inspected one by one
 //! (`sub_interfaces.rs`): what carries their tags is theirs from here on, loses the tags and is taken in as interface-input would.
 //!
-//! Packets that leave from here are counted at the nodes whose steps were made. Vectors with traced packets go through the nodes.
+//! Packets that leave from here are counted at the nodes whose steps were made.
 
 mod acl_path;
 mod bridge_path;
@@ -173,8 +173,8 @@ impl Paths {
         verdicts: &mut [Verdict],
     ) -> (Outcome, Census) {
         let own = Own::of(interface);
-        let (table, tables, traced) = (interface.table as usize, cx.world, cx.is_traced());
-        let is_open = |arc, except| !traced && features::is_open(arc, interface, except);
+        let (table, tables, one_step) = (interface.table as usize, cx.world, cx.is_one_step());
+        let is_open = |arc, except| !one_step && features::is_open(arc, interface, except);
         match class {
             Class::Ip4 => match tables.fib4.get(table) {
                 Some(fib) if is_open(FeatureArc::Ip4, Features::EMPTY) => {

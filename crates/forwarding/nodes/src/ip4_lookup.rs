@@ -54,6 +54,12 @@ impl Node<Tables> for Ip4Lookup {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
+        if cx.is_one_step() {
+            // Rewriting is left to ip4-rewrite then.
+            for packet in &mut *packets {
+                packet.clear_flags(Flags::PLAIN_IP4);
+            }
+        }
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
         let mut exits = Egress::default();

@@ -55,6 +55,12 @@ impl Node<Tables> for Ip6Lookup {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
+        if cx.is_one_step() {
+            // Rewriting is left to ip6-rewrite then.
+            for packet in &mut *packets {
+                packet.clear_flags(Flags::PLAIN_IP6);
+            }
+        }
         let nexthops = cx.world.nexthops.view();
         verdicts.fill(Verdict::OUT);
         let mut exits = Egress::default();

@@ -893,22 +893,34 @@ Group         Flows  Bit/s  Packets/s  Packets  Octets
 
 #[test]
 fn traces_are_paragraphs() {
-    let step = |node: &str, description: &str, verdict: &str| TraceStep {
+    let step = |node: &str, verdict: &str| TraceStep {
         node: node.to_owned(),
-        description: description.to_owned(),
+        made_by: None,
         verdict: verdict.to_owned(),
+        decision: None,
     };
     let steps = vec![
-        step("eth-input", "IP4", "to ip4-input"),
-        step("ip4-input", "ttl 1\nchecksum right", "drop ttl-expired"),
+        step("eth-input", "to acl-input"),
+        TraceStep {
+            made_by: Some("eth-input".to_owned()),
+            decision: Some("term 2 of list edge permits".to_owned()),
+            ..step("acl-input", "to ip4-lookup")
+        },
+        TraceStep {
+            decision: Some("time to live is over".to_owned()),
+            ..step("ip4-input", "drop ttl-expired")
+        },
     ];
     let packet = TracedPacket {
         number: 1,
         worker: 0,
         interface: Some("wan".to_owned()),
-        at: 1.25,
+        time: "2026-11-21T10:15:33.250Z".parse().unwrap(),
         length: 64,
+        headers: "02:00:00:00:00:01 -> 02:00:00:00:00:02 IP4 64 bytes\n192.0.2.1 -> 192.0.2.9"
+            .to_owned(),
         steps,
+        incomplete: Some("the tables have changed since".to_owned()),
     };
     let request = TraceRequest {
         node: Some("ip4-input".to_owned()),
@@ -920,12 +932,13 @@ fn traces_are_paragraphs() {
         packets: vec![packet],
     };
     let expected = "\
-Packet 1 from wan, 64 bytes, worker 0, at 1.250000 s
-  eth-input  -> to ip4-input
-      IP4
-  ip4-input  -> drop ttl-expired
-      ttl 1
-      checksum right
+Packet 1 from wan, 64 bytes, worker 0, 2026-11-21T10:15:33.250Z
+    02:00:00:00:00:01 -> 02:00:00:00:00:02 IP4 64 bytes
+    192.0.2.1 -> 192.0.2.9
+  eth-input  -> to acl-input
+  acl-input (in eth-input)  -> to ip4-lookup: term 2 of list edge permits
+  ip4-input  -> drop ttl-expired: time to live is over
+  (the tables have changed since)
 
 recording 5 packets received on wan from node ip4-input on: 4 still to come
 ";

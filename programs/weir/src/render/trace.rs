@@ -1,6 +1,6 @@
 //! Traced packets: a paragraph each, a line a node.
 
-use weir_api::{Trace, TraceRequest, TracedPacket};
+use weir_api::{Trace, TraceRequest, TraceStep, TracedPacket};
 
 use super::{Screen, Style, harmless, units};
 
@@ -52,27 +52,41 @@ fn one(packet: &TracedPacket, screen: &Screen) -> String {
     let title = format!("Packet {}", packet.number);
     let length = units::count(packet.length.into(), "byte", "bytes");
     let mut text = format!(
-        "{} {from}, {length}, worker {}, at {:.6} s\n",
+        "{} {from}, {length}, worker {}, {}\n",
         screen.styled(&title, Style::Heading),
         packet.worker,
-        packet.at
+        packet.time
     );
+    for line in packet.headers.lines() {
+        text += &format!("    {}\n", harmless(line));
+    }
     for step in &packet.steps {
-        let style = if step.verdict.starts_with("drop") {
-            Style::Bad
-        } else {
-            Style::Plain
-        };
-        text += &format!(
-            "  {}  {}\n",
-            harmless(&step.node),
-            screen.styled(&format!("-> {}", harmless(&step.verdict)), style)
-        );
-        text += &step
-            .description
-            .lines()
-            .map(|line| format!("      {}\n", harmless(line)))
-            .collect::<String>();
+        text += &one_step(step, screen);
+    }
+    if let Some(why) = &packet.incomplete {
+        text += &format!("  ({})\n", harmless(why));
     }
     text
+}
+
+/// A node in a line: where the packet went, and what the node decided by.
+fn one_step(step: &TraceStep, screen: &Screen) -> String {
+    let style = if step.verdict.starts_with("drop") {
+        Style::Bad
+    } else {
+        Style::Plain
+    };
+    let made_by = step
+        .made_by
+        .as_ref()
+        .map_or_else(String::new, |node| format!(" (in {})", harmless(node)));
+    let decision = step
+        .decision
+        .as_ref()
+        .map_or_else(String::new, |text| format!(": {}", harmless(text)));
+    format!(
+        "  {}{made_by}  {}{decision}\n",
+        harmless(&step.node),
+        screen.styled(&format!("-> {}", harmless(&step.verdict)), style)
+    )
 }

@@ -300,16 +300,19 @@ pub(crate) fn trace() -> Trace {
     };
     let step = TraceStep {
         node: "ip4-input".to_owned(),
-        description: "IP4 192.0.2.9 -> 198.51.100.1 ttl 1".to_owned(),
+        made_by: Some("eth-input".to_owned()),
         verdict: "drop ttl-expired".to_owned(),
+        decision: Some("the packet's time to live is over".to_owned()),
     };
     let packet = TracedPacket {
         number: 1,
         worker: 0,
         interface: Some("wan".to_owned()),
-        at: 1.25,
+        time: Timestamp::from_unix_ms(1_700_000_000_000),
         length: 64,
+        headers: "192.0.2.9 -> 198.51.100.1 ttl 1".to_owned(),
         steps: vec![step],
+        incomplete: Some("the tables have changed since".to_owned()),
     };
     Trace {
         filters: vec![TraceFilter { request, left: 4 }],

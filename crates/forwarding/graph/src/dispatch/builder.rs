@@ -211,6 +211,7 @@ impl<W: World> GraphBuilder<W> {
             gates: Default::default(),
             taps: looks::Taps::new(self.taps),
             tracer: Tracer::new(trace),
+            one_step: false,
             worker,
         })
     }

@@ -157,7 +157,7 @@ impl<'a> Crossings<'a> {
         sorter: &Sorter<'_>,
         packets: &[Pkt],
     ) -> Option<Crossings<'a>> {
-        if cx.is_traced() || cx.world.inner_taps {
+        if cx.is_one_step() || cx.world.inner_taps {
             return None;
         }
         let mut crossings = Crossings {

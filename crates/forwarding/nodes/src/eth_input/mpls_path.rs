@@ -1,5 +1,5 @@
 //! The fast path of labelled packets: the steps of `mpls/steps.rs`. All else goes to mpls-lookup or, when it is not whole, to
-//! mpls-input. While packets are traced everything does.
+//! mpls-input. Where nodes do their own step only, everything does.
 
 use std::hint::cold_path;
 
@@ -26,7 +26,7 @@ pub(super) fn labelled(
 ) -> (Outcome, Census) {
     let mut others = Census::default();
     let own = OwnMac::new(interface.mac);
-    if cx.is_traced() {
+    if cx.is_one_step() {
         packets
             .iter_mut()
             .zip(verdicts)

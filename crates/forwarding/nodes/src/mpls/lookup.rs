@@ -75,7 +75,7 @@ impl Node<Tables> for MplsLookup {
     ) -> Outcome {
         let (tables, nexthops) = (cx.world, cx.world.nexthops.view());
         let mut steps = MplsSteps::of_labels(tables);
-        let fib = if cx.is_traced() {
+        let fib = if cx.is_one_step() {
             None
         } else {
             tables.fib4.first().and_then(|fib| fib.small())

@@ -4,7 +4,6 @@
 use ipnet::Ipv4Net;
 use weir_acl::Action;
 use weir_fib::Fib4Writer;
-use weir_graph::TraceRequest;
 use weir_port::interface::{Feature, Input};
 use weir_port::sub_interface::SubInterface;
 use weir_ring::qsbr::Domain;
@@ -23,11 +22,7 @@ use crate::vlan::{AD, Q, dot1q, double, loose, tagged};
 /// would be in another order.
 fn alike(make: impl Fn() -> Router, port: u32, usual: &[Vec<u8>], seeds: &[Vec<u8>]) {
     let [mut straight, mut followed] = [make(), make()];
-    followed.graph.trace(Some(TraceRequest {
-        node: None,
-        interface: None,
-        count: u32::MAX,
-    }));
+    followed.graph.set_one_step();
     // The same once more, when flows are known.
     for frames in [&usual[..1], usual, usual] {
         let mut both = [&mut straight, &mut followed].map(|router| router.send_all(port, frames));

@@ -2,7 +2,7 @@
 
 use ipnet::Ipv4Net;
 use weir_acl::Action;
-use weir_graph::{DropReason, TraceRequest};
+use weir_graph::DropReason;
 use weir_port::interface::{Feature, ReversePath};
 use weir_port::own_addresses::OwnAddresses;
 use weir_wire::build::{self, Ends, Ends6};
@@ -45,13 +45,9 @@ fn with_large_table() -> Router {
     router
 }
 
-fn traced() -> Router {
+fn one_step() -> Router {
     let mut router = Router::default();
-    router.graph.trace(Some(TraceRequest {
-        node: None,
-        interface: None,
-        count: u32::MAX,
-    }));
+    router.graph.set_one_step();
     router
 }
 
@@ -69,7 +65,7 @@ fn listed() -> Router {
 const PATHS: [Make; 5] = [
     ("fast path", Router::default),
     ("large table", with_large_table),
-    ("nodes", traced),
+    ("nodes", one_step),
     ("access list", listed),
     ("reverse path", || urpf::looking(ReversePath::Loose)),
 ];
