@@ -146,9 +146,11 @@ impl Router for OneInterface {
             number,
             worker: 0,
             interface: None,
-            at: 0.0,
+            time: weir_api::Timestamp::from_unix_ms(1_700_000_000_000),
             length: 64,
+            headers: String::new(),
             steps: vec![],
+            incomplete: None,
         };
         Ok(Trace {
             filters: vec![],

@@ -3041,8 +3041,8 @@ class TraceFilter:
     """Only packets received on this interface; absent = on any."""
 
     node: str | None = None
-    """Only packets that enter this node, from where on they are followed; absent = any, from their reception
-    on.
+    """Only packets that enter this node, from where on they are recorded; absent = any, from their reception
+    on. Packets that an earlier node forwards in one pass do not enter this node.
     """
 
 
@@ -3057,8 +3057,8 @@ class TraceRequest:
     """Only packets received on this interface; absent = on any."""
 
     node: str | None = None
-    """Only packets that enter this node, from where on they are followed; absent = any, from their reception
-    on.
+    """Only packets that enter this node, from where on they are recorded; absent = any, from their reception
+    on. Packets that an earlier node forwards in one pass do not enter this node.
     """
 
 
@@ -3069,11 +3069,16 @@ class TraceStep:
     node: str
     """The node."""
 
-    description: str
-    """What it saw in the packet, for people; may have several lines."""
-
     verdict: str
-    """What it decided: `to ip4-lookup`, `drop ttl-expired`, `hold arp`."""
+    """Where the packet went: `to ip4-lookup`, `drop ttl-expired`, `hold`."""
+
+    decision: str | None = None
+    """What the node decided by, for people: route and adjacency, term of an access list, label, meaning of a
+    drop reason.
+    """
+
+    made_by: str | None = None
+    """The earlier node that made this step in its own pass; absent if the node made it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -3086,14 +3091,20 @@ class TracedPacket:
     worker: int
     """The worker that forwarded it."""
 
-    at: float
-    """When it came, in seconds since the router started."""
+    time: Timestamp
+    """When it came."""
 
     length: int
     """Its length when it came, in bytes without FCS."""
 
+    headers: str
+    """Its headers when it came, for people; may have several lines."""
+
     steps: list[TraceStep]
-    """The nodes it visited, in order."""
+    """The nodes whose steps were made, in order."""
+
+    incomplete: str | None = None
+    """Why steps or decisions are missing; absent if none are."""
 
     interface: str | None = None
     """The interface it came in by; absent for packets that the router made itself."""
@@ -3534,6 +3545,6 @@ class TraceRequestBody(TypedDict):
     """Only packets received on this interface; absent = on any."""
 
     node: NotRequired[str | None]
-    """Only packets that enter this node, from where on they are followed; absent = any, from their reception
-    on.
+    """Only packets that enter this node, from where on they are recorded; absent = any, from their reception
+    on. Packets that an earlier node forwards in one pass do not enter this node.
     """

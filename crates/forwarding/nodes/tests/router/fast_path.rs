@@ -96,7 +96,8 @@ pub(crate) fn counted_alike(straight: &Router, followed: &Router) {
     assert_eq!(terms(straight), terms(followed));
 }
 
-/// The same number of packets at each node, whether it did the work itself or an earlier one did.
+/// The same number of packets at each node, whether it did the work itself or an earlier one did. Rewriting belongs to what the
+/// lookup nodes count, unless they leave it to the node of that name.
 fn nodes_alike(straight: &Router, followed: &Router) {
     let packets = |router: &Router| {
         router
@@ -114,7 +115,9 @@ fn nodes_alike(straight: &Router, followed: &Router) {
         .zip(packets(straight))
         .zip(packets(followed))
     {
-        assert_eq!(one, other, "{}", spec.name);
+        if !spec.name.ends_with("-rewrite") {
+            assert_eq!(one, other, "{}", spec.name);
+        }
     }
 }
 

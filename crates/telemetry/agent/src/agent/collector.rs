@@ -74,7 +74,8 @@ pub(super) struct Collector {
     unfollowed: bool,
     sent: u64,
     errors: u64,
-    /// Datagrams that the kernel took since `sent_at`, of which no refusal came back.
+    /// Datagrams that the kernel took since `sent_at`, of which no refusal came back. That is the time of the oldest one, so that
+    /// they are counted in time however often more are sent.
     unconfirmed: u64,
     sent_at: Instant,
     /// Refusals of datagrams that count as sent already.
@@ -158,7 +159,9 @@ impl Collector {
         now: Instant,
     ) -> Result<(), Option<Error>> {
         let mut opened = self.opened(now)?;
-        self.sent_at = now;
+        if self.unconfirmed == 0 {
+            self.sent_at = now;
+        }
         let mut outcome = self.pass_on(&mut opened, rest, length);
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
@@ -442,16 +445,25 @@ mod tests {
         now += CONFIRM;
         collector.listen(now);
         assert_eq!(counts(&collector), (1, 0));
+        // The next ones are sent before that time is over, again and again.
+        for _ in 0..4 {
+            now += CONFIRM * 2 / 3;
+            collector.send(&outbox, now);
+        }
+        assert_eq!(counts(&collector), (5 - 2, 0));
+        now += CONFIRM;
+        collector.listen(now);
+        assert_eq!(counts(&collector), (5, 0));
         // A refusal in time, and one that comes when all were counted: the next datagram pays for it.
         collector.send(&outbox, now);
         collector.refused(&refused, now);
-        assert_eq!(counts(&collector), (1, 1));
+        assert_eq!(counts(&collector), (5, 1));
         collector.refused(&refused, now);
-        assert_eq!(counts(&collector), (1, 1));
+        assert_eq!(counts(&collector), (5, 1));
         collector.send(&outbox, now);
         now += CONFIRM;
         collector.listen(now);
-        assert_eq!(counts(&collector), (1, 2));
+        assert_eq!(counts(&collector), (5, 2));
         drop(socket);
     }
 }
