@@ -20,7 +20,6 @@ pub struct Linux {
     /// How the routes here compare with the kernel's.
     pub audit: LinuxAudit,
     /// How long changes of routes took, by source.
-    #[serde(default)]
     pub convergence: Vec<LinuxConvergence>,
     /// The last updates that were refused, the newest last.
     pub refused: Vec<LinuxRefused>,
