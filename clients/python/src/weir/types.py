@@ -1923,11 +1923,11 @@ class Linux:
     audit: LinuxAudit
     """How the routes here compare with the kernel's."""
 
+    convergence: list[LinuxConvergence]
+    """How long changes of routes took, by source."""
+
     refused: list[LinuxRefused]
     """The last updates that were refused, the newest last."""
-
-    convergence: list[LinuxConvergence] = []
-    """How long changes of routes took, by source."""
 
     feed: LinuxFeed | None = None
     """How the kernel's routes are read; absent while they are not."""
