@@ -404,6 +404,12 @@ fn what_makes_no_sense_never_reaches_the_router() {
             String::new(),
             "limit cannot be 0",
         ),
+        (
+            "GET",
+            "/v1/mpls-fib?label=1048576",
+            String::new(),
+            "label cannot be 1048576",
+        ),
     ] {
         let (status, reply, _) = plain(&place.socket(), method, path, &body);
         assert_eq!(

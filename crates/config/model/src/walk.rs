@@ -102,9 +102,12 @@ impl<'n> Walker<'n, '_, '_> {
             if node.is_empty() && least == 0 {
                 return;
             }
+            // A list of sections is shown by its example: the value alone would be refused as an item, too.
+            let item = below(row.path).first();
+            let holds_values = item.is_none_or(|item| !matches!(item.kind, Kind::Section));
             let written = node
                 .text()
-                .filter(|text| !text.is_empty() && !node.is_empty());
+                .filter(|text| holds_values && !text.is_empty() && !node.is_empty());
             let help = written.map(|text| {
                 format!(
                     "write it as a list of one: `[{}]`",

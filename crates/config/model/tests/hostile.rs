@@ -284,3 +284,16 @@ proptest! {
         let _ = check("signs", &text);
     }
 }
+
+#[test]
+fn what_the_help_proposes_for_a_list_is_accepted() {
+    for value in ["127.0.0.1", "collector.example.net"] {
+        let found = only(
+            &format!("sflow: {{collectors: {value}}}"),
+            &Limits::default(),
+        );
+        let proposed = found.help.split('`').nth(1).unwrap_or_default();
+        let text = format!("sflow: {{{proposed}}}");
+        assert!(check("weir.yaml", &text).is_ok(), "{text}");
+    }
+}

@@ -359,7 +359,7 @@ pub(super) fn mpls_fib(router: &dyn Router, request: &Request) -> Text {
     let asked: MplsFibQuery = query(request)?;
     let limit = asked.limit()?;
     let after = place::<u32>(asked.after.as_deref())?;
-    let mut part = router.mpls_fib(asked.label, after, limit + 1)?;
+    let mut part = router.mpls_fib(asked.label()?, after, limit + 1)?;
     let next = cut(&mut part.labels, limit, |entry| entry.label);
     json(&Page { part, next })
 }

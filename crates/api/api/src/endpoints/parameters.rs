@@ -449,12 +449,21 @@ pub(super) struct RoutesQuery {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MplsFibQuery {
-    pub(super) label: Option<u32>,
+    label: Option<u32>,
     limit: Option<u32>,
     pub(super) after: Option<String>,
 }
 
+/// The greatest label: it has 20 bits (RFC 3032 section 2.1).
+const LAST_LABEL: u32 = (1 << 20) - 1;
+
 impl MplsFibQuery {
+    pub(super) fn label(&self) -> Result<Option<u32>, ApiError> {
+        self.label
+            .map(|label| bounded("label", label, (0, LAST_LABEL)))
+            .transpose()
+    }
+
     pub(super) fn limit(&self) -> Result<usize, ApiError> {
         bounded("limit", self.limit.unwrap_or(PAGE), (1, LARGEST_PAGE)).map(|limit| limit as usize)
     }
