@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, PoolError, VECTOR, Vector};
-use weir_graph::{Env, Graph, WorkerCounters};
+use weir_graph::{Env, Graph, TraceRequest, WorkerCounters};
 use weir_nodes::{Entry, Event, IcmpLimit, PortTx, Tables, names, transmit};
 use weir_port::TxQueue;
 use weir_port::interface::Kind;
@@ -89,9 +89,17 @@ impl Rig {
         let builder = weir_nodes::graph(IcmpLimit::default())
             .tap(Box::new(sampler))
             .tap(Box::new(meter));
-        let graph = builder
+        let mut graph = builder
             .build(worker, spsc::ring(64).0)
             .map_err(|_| PoolError::Size { chunks: 0 })?;
+        if scene.traced.is_some() {
+            graph.trace(Some(TraceRequest {
+                node: None,
+                interface: scene.traced,
+                received: true,
+                count: u32::MAX,
+            }));
+        }
         let [off, on] = scene.tables();
         let mut ring = VecDeque::with_capacity(circulating + VECTOR);
         let mut all: Vec<Pkt> = (0..circulating).filter_map(|_| cache.alloc()).collect();

@@ -156,6 +156,8 @@ pub(crate) struct Scene {
     pub(crate) check: Check,
     /// The interface that sFlow looks at.
     pub(crate) sampled: u32,
+    /// A port whose packets a trace waits for.
+    pub(crate) traced: Option<u32>,
     /// IPv4 routes of table 0.
     pub(crate) fib4: Fib4Writer,
     /// IPv6 routes of table 0.
@@ -193,6 +195,7 @@ impl Scene {
             frames: Frames::default(),
             check: Box::new(|_, _| Err("the case has no check".into())),
             sampled: IN,
+            traced: None,
             vector: weir_buf::VECTOR,
             inputs: vec![IN],
             egress: None,

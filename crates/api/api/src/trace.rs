@@ -20,7 +20,8 @@ pub struct TraceRequest {
     /// their reception on. Packets that an earlier node forwards in one pass do not enter this node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Only packets received on this interface; absent = on any.
+    /// Only packets received on this interface; absent = on any. Of a sub-interface or a bond, only packets that are not
+    /// forwarded in one pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// How many packets, 1 to 10,000.

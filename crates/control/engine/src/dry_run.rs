@@ -119,6 +119,7 @@ impl Control {
         graph.trace(Some(TraceRequest {
             node: None,
             interface: None,
+            received: true,
             count: 1,
         }));
         let packet = packet(&mut cache, frame).ok_or_else(|| internal(&"no buffers"))?;

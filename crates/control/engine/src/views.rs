@@ -503,9 +503,14 @@ impl weir_api::Router for Router {
             request: request.clone(),
             left: request.count,
         });
+        let is_port = |index| {
+            let interface = control.tables.interface(index);
+            interface.is_some_and(|interface| interface.kind == weir_port::interface::Kind::Port)
+        };
         let wanted = weir_graph::TraceRequest {
             node,
             interface,
+            received: node.is_none() && interface.is_none_or(is_port),
             count: request.count,
         };
         control

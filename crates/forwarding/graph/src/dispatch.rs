@@ -187,6 +187,9 @@ impl<W: World> Graph<W> {
             interface,
             vector,
         );
+        if self.tracer.wants_received(interface) {
+            self.choose(entry, vector);
+        }
         self.enqueue(entry, vector);
     }
 
@@ -252,9 +255,8 @@ impl<W: World> Graph<W> {
 
     /// Hands one node all it has, up to 256 packets at a time, and moves them on.
     fn step(&mut self, env: &mut Env<'_, W>, node: usize, packets: &mut Vector) {
-        if self.tracer.is_active() {
-            let lost = self.tracer.choose(node as u16, packets);
-            self.counters.trace_lost.add(lost);
+        if self.tracer.wants_at(node as u16) {
+            self.choose(node, packets);
         }
         while !packets.is_empty() {
             let count = packets.len().min(VECTOR);
@@ -295,6 +297,12 @@ impl<W: World> Graph<W> {
             self.carry_out(env, node, packets, count, outcome);
             self.launch(env, node);
         }
+    }
+
+    #[cold]
+    fn choose(&mut self, node: usize, packets: &mut Vector) {
+        let lost = self.tracer.choose(node as u16, packets);
+        self.counters.trace_lost.add(lost);
     }
 
     #[cold]
@@ -743,7 +751,7 @@ impl<W: World> Graph<W> {
         self.counters.totals.output.add(packets as u64);
     }
 
-    /// Whether a trace is under way, so that stages of the engine should report too.
+    /// Whether traced packets may be inside, so that stages of the engine should report too.
     #[must_use]
     pub fn is_tracing(&self) -> bool {
         self.tracer.is_active()

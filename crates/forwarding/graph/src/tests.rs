@@ -467,6 +467,7 @@ fn a_trace_follows_packets_from_node_to_node() {
     bench.graph.trace(Some(TraceRequest {
         node: None,
         interface: Some(1),
+        received: true,
         count: 2,
     }));
     bench.run(0, &[0, 1, 0]);

@@ -20,6 +20,9 @@ pub struct TraceRequest {
     pub node: Option<u16>,
     /// Only packets that came in on this interface.
     pub interface: Option<u32>,
+    /// Whether they are chosen where ports receive them. Else the interface has no frames of its own, and they are chosen at
+    /// the first node that has them as its packets.
+    pub received: bool,
     /// How many packets.
     pub count: u32,
 }
@@ -74,7 +77,7 @@ pub(crate) struct Tracer {
     ring: Producer<TraceStep>,
     wanted: Option<TraceRequest>,
     next: u32,
-    /// Whether traced packets may be inside: while false, nobody looks for them.
+    /// Whether marked packets may be inside: while false, nobody looks for them.
     active: bool,
     /// Whether one was seen since the last rest, and when that was.
     seen: (bool, u64),
@@ -95,15 +98,13 @@ impl Tracer {
     }
 
     pub(crate) fn request(&mut self, request: Option<TraceRequest>) {
-        self.active |= request.is_some();
-        self.seen.0 |= request.is_some();
         self.wanted = request;
     }
 
-    /// Once a turn while active: ends that when nothing is wanted and nothing was seen for long.
+    /// Once a turn while active: ends that when nothing was seen for long.
     #[cold]
     pub(crate) fn rest(&mut self, now: u64) {
-        if self.wanted.is_some() || std::mem::take(&mut self.seen.0) {
+        if std::mem::take(&mut self.seen.0) {
             self.seen.1 = now;
         } else if now.saturating_sub(self.seen.1) > REST {
             self.active = false;
@@ -115,6 +116,21 @@ impl Tracer {
         self.active
     }
 
+    /// Whether packets are wanted that an interface receives.
+    #[inline(always)]
+    pub(crate) fn wants_received(&self, interface: u32) -> bool {
+        self.wanted.is_some_and(|wanted| {
+            wanted.received && wanted.interface.is_none_or(|asked| asked == interface)
+        })
+    }
+
+    /// Whether packets are wanted that enter a node.
+    #[inline(always)]
+    pub(crate) fn wants_at(&self, node: u16) -> bool {
+        self.wanted
+            .is_some_and(|wanted| !wanted.received && wanted.node.is_none_or(|asked| asked == node))
+    }
+
     /// Marks packets that are about to enter `node`, and records them; returns how many did not fit the ring.
     #[cold]
     pub(crate) fn choose(&mut self, node: u16, packets: &mut [Pkt]) -> u64 {
@@ -122,9 +138,6 @@ impl Tracer {
         let Some(wanted) = &mut self.wanted else {
             return lost;
         };
-        if wanted.node.is_some_and(|asked| asked != node) {
-            return lost;
-        }
         for packet in packets {
             if wanted.count == 0 {
                 self.wanted = None;
@@ -136,6 +149,8 @@ impl Tracer {
             if other || packet.flags().any(Flags::TRACED) {
                 continue;
             }
+            self.active = true;
+            self.seen.0 = true;
             packet.set_flags(Flags::TRACED);
             packet.meta_mut().trace = self.next;
             self.next = self.next.wrapping_add(1);

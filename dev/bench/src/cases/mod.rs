@@ -17,6 +17,7 @@ mod l2xc_beside;
 mod mix;
 mod mpls;
 mod police;
+mod trace;
 mod vectors;
 mod vlan;
 
@@ -51,6 +52,7 @@ pub(crate) const ALL: &[Case] = &[
     acl::THOUSAND,
     acl::TEN_THOUSAND,
     police::CASE,
+    trace::CASE,
     mpls::SWAP,
     mpls::PUSH,
     mpls::POP,
