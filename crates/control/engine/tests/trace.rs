@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir_api::{Router as _, TraceRequest, TracedPacket};
+use weir_api::{Router as _, TraceRequest, TraceStep, TracedPacket};
 use weir_config::check;
 use weir_engine::{Options, Router};
 
@@ -63,13 +63,19 @@ fn traced(router: &Router, interface: &str) -> Vec<TracedPacket> {
         let mut packets = router.trace().unwrap().packets;
         let all = packets.len();
         packets.retain(|packet| packet.headers.contains(":1024 -> "));
-        if all == 20 && packets.iter().all(|it| it.incomplete.is_none()) {
+        if all == 20 && packets.iter().all(has_ended) {
             router.trace_clear().unwrap();
             return packets;
         }
         assert!(Instant::now() < until, "{packets:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Whether all of a packet was recorded and decided.
+fn has_ended(packet: &TracedPacket) -> bool {
+    let ends = |step: &TraceStep| step.node == "port-tx" || step.verdict.starts_with("drop");
+    packet.incomplete.is_none() && packet.steps.last().is_some_and(ends)
 }
 
 /// The steps of a packet, a line each.
@@ -98,10 +104,10 @@ fn is_for<'a>(address: &'a str, port: &'a str) -> impl Fn(&&TracedPacket) -> boo
 #[test]
 fn a_packet_forwarded_in_one_pass_shows_each_step_and_its_route() {
     let router = start();
-    let packets = traced(&router, "gen0");
     // The first packets to a neighbour go through the nodes, which note that it is in use.
-    let on = packets.iter().rfind(is_for("198.51.100.7", "9"));
-    let on = on.unwrap();
+    traced(&router, "gen0");
+    let packets = traced(&router, "gen0");
+    let on = packets.iter().find(is_for("198.51.100.7", "9")).unwrap();
     let steps = lines(on);
     let route = "to ip4-rewrite: route 198.51.100.0/24, adjacency ";
     assert_eq!(steps[0], "eth-input -> to ip4-lookup");
