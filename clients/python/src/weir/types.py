@@ -3038,7 +3038,9 @@ class TraceFilter:
     """How many packets, 1 to 10,000."""
 
     interface: str | None = None
-    """Only packets received on this interface; absent = on any."""
+    """Only packets received on this interface; absent = on any. Of a sub-interface or a bond, only packets
+    that are not forwarded in one pass.
+    """
 
     node: str | None = None
     """Only packets that enter this node, from where on they are recorded; absent = any, from their reception
@@ -3054,7 +3056,9 @@ class TraceRequest:
     """How many packets, 1 to 10,000."""
 
     interface: str | None = None
-    """Only packets received on this interface; absent = on any."""
+    """Only packets received on this interface; absent = on any. Of a sub-interface or a bond, only packets
+    that are not forwarded in one pass.
+    """
 
     node: str | None = None
     """Only packets that enter this node, from where on they are recorded; absent = any, from their reception
@@ -3542,7 +3546,9 @@ class TraceRequestBody(TypedDict):
     """How many packets, 1 to 10,000."""
 
     interface: NotRequired[str | None]
-    """Only packets received on this interface; absent = on any."""
+    """Only packets received on this interface; absent = on any. Of a sub-interface or a bond, only packets
+    that are not forwarded in one pass.
+    """
 
     node: NotRequired[str | None]
     """Only packets that enter this node, from where on they are recorded; absent = any, from their reception
