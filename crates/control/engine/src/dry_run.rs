@@ -2,8 +2,8 @@
 //! the workers read.
 //!
 //! The calling thread does this under the control lock, for `weir why` and for traces. Nothing leaves and nothing is
-//! counted or learnt: the graph has no taps, its worker number has no counters, and access lists, TAPs of Linux and
-//! bridge domains are replaced by copies with counters of their own. Each node does its own step only, so that each is seen.
+//! counted or learnt: the graph has no taps, its worker number has no counters, and access lists, policers, TAPs of Linux and
+//! bridge domains are replaced by copies with counters of their own. Only a neighbor is noted as in use, as by any packet. Each node does its own step only, so that each is seen.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -61,6 +61,7 @@ impl Control {
             let interface = &entry.interface;
             let is_plain = entry.acl_input.is_none()
                 && entry.acl_output.is_none()
+                && entry.policers.is_empty()
                 && interface.host.is_none()
                 && interface.rx_taps | interface.tx_taps == 0;
             if is_plain {
@@ -75,6 +76,7 @@ impl Control {
                     counters: Arc::new(counters),
                 };
             }
+            copy.policers = copy.policers.copies();
             let interface = &mut copy.interface;
             interface.host = interface
                 .host

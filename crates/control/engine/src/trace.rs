@@ -1,8 +1,9 @@
-//! Traces on the cold side: steps from the workers' rings, put together and described.
+//! Traces on the control side: collects the steps that workers recorded, and describes them.
 //!
-//! Workers record each packet as it came and each node that took it. A node that forwards packets in one pass is one step
-//! there. Which steps the pass made, and what each was decided by, a dry run of the packet over the same tables says
-//! (`dry_run.rs`); the steps count only if the dry run ends as the packet did.
+//! A worker records each traced packet as it was received, and each node that processed it. A node with a fast path is one
+//! recorded step, though it made the steps of several nodes. The control thread therefore runs the packet again through
+//! all nodes over the same tables (`dry_run.rs`). The dry run names the steps of the fast path, and the route, adjacency,
+//! access-list term or label that each node used. They are shown only where the dry run has the recorded outcome.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,8 +21,8 @@ use crate::dry_run::Decided;
 const MOST_PACKETS: usize = 10_000;
 /// Steps kept of one packet.
 const MOST_STEPS: usize = 64;
-/// Packets that are run again at a time, so that other work of the control thread waits for some milliseconds only.
-const DRY_RUNS: usize = 32;
+/// Dry runs in a row, before the control thread does its other work.
+const DRY_RUNS: usize = 16;
 
 /// One packet under way.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl TraceStore {
 }
 
 impl Control {
-    /// Runs recorded packets again, some at a time, for what the nodes decided by. Tables that change later do not matter then.
+    /// Runs up to [`DRY_RUNS`] recorded packets again, soon after they were recorded, since tables change.
     pub(crate) fn decide_traces(&mut self) {
         for _ in 0..DRY_RUNS {
             let Some(number) = self.trace.waiting.pop_front() else {
@@ -134,7 +135,11 @@ impl Control {
                 view: self.step_view(step),
             })
             .collect();
-        let (steps, incomplete) = merge(recorded, followed.decided.as_deref());
+        let (steps, mut incomplete) = merge(recorded, followed.decided.as_deref());
+        let is_waiting = |first: &u64| *first <= followed.number;
+        if followed.entered.is_some() && self.trace.waiting.front().is_some_and(is_waiting) {
+            incomplete = Some("the decisions are not known yet: ask again");
+        }
         Some(weir_api::TracedPacket {
             number: followed.number,
             worker: followed.worker as u32,
@@ -169,8 +174,8 @@ fn time_of(clock: &Clock, tsc: u64) -> Timestamp {
     Timestamp::from_unix_ms(Timestamp::now().unix_ms().saturating_sub(ago))
 }
 
-/// Recorded steps with what a dry run of the same packet said of them, and the steps that it made where the packet was forwarded
-/// in one pass. What was recorded is right: from the first difference on, the dry run says nothing.
+/// Adds the decisions of a dry run to the recorded steps, and the steps of a fast path. From the first step on that differs from
+/// the recorded one, the dry run is ignored.
 fn merge(
     recorded: Vec<Decided>,
     decided: Option<&[Decided]>,
@@ -180,7 +185,9 @@ fn merge(
         steps.extend(recorded.into_iter().map(|step| step.view));
         return (
             steps,
-            Some("not decided: the packet was not recorded where it was received"),
+            Some(
+                "the decisions are not known: the packet was not recorded where a port received it",
+            ),
         );
     };
     let mut incomplete = None;
@@ -206,7 +213,7 @@ fn merge(
         } else {
             decided = &[];
             incomplete = Some(
-                "the packet went another way than it would now: decisions are unknown from there on",
+                "the packet took another path than a dry run of it: the decisions from there on are not known",
             );
             steps.push(step.view);
         }

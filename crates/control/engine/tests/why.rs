@@ -253,3 +253,34 @@ acls:
         "{expected_drops:?}"
     );
 }
+
+/// A policer's bucket has room for one of the packets: each of them would be dropped if the one before had taken it.
+#[test]
+fn what_why_runs_takes_nothing_from_a_policer() {
+    let text = "interfaces:
+  in: { device: { driver: 'null' }, addresses: [ 10.0.0.1/24 ], police: { input: { rate: 8000, burst: 128 } } }
+  out: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ] }
+neighbors: [ { interface: out, address: 192.0.2.9, mac: '02:00:00:00:00:09' } ]
+";
+    let router = Router::start(&check("weir.yaml", text).unwrap().0, &Options::default()).unwrap();
+    let request = WhyRequest {
+        interface: Some("in".to_owned()),
+        length: 100,
+        ..WhyRequest::new("10.0.0.2".parse().unwrap(), "192.0.2.9".parse().unwrap())
+    };
+    let long = WhyRequest {
+        length: 129,
+        ..request.clone()
+    };
+    for _ in 0..20 {
+        let why = router.why(&request).unwrap();
+        assert_eq!(why.outcome, WhyOutcome::Forwarded, "{why:?}");
+        let why = router.why(&long).unwrap();
+        assert_eq!(why.reason.as_deref(), Some("policed"), "{why:?}");
+    }
+    let features = router.features().unwrap();
+    let mut interfaces = features.interfaces.iter();
+    let policer = &interfaces.find(|it| it.interface == "in").unwrap().policers[0];
+    assert_eq!((policer.conformed_packets, policer.dropped_packets), (0, 0));
+    router.stop();
+}

@@ -102,6 +102,17 @@ impl Policer {
         }
     }
 
+    /// A policer with the same bucket as it is now, and without counters: for packets that are not forwarded.
+    #[must_use]
+    pub fn copy(&self) -> Policer {
+        Policer {
+            price: self.price,
+            full: self.full,
+            full_at: AtomicU64::new(self.full_at.load(Relaxed)),
+            counters: Arc::new(PolicerCounters::new(0)),
+        }
+    }
+
     /// Time units that `bytes` take, at most 2^16.
     #[inline(always)]
     fn time_of(&self, bytes: usize) -> u64 {
@@ -171,6 +182,24 @@ pub struct Policers {
     pub input: Option<Arc<Policer>>,
     /// Of what goes out ([`Feature::PoliceOut`]).
     pub output: Option<Arc<Policer>>,
+}
+
+impl Policers {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.input.is_none() && self.output.is_none()
+    }
+
+    /// Copies with buckets of their own ([`Policer::copy`]).
+    #[must_use]
+    pub fn copies(&self) -> Policers {
+        let copy = |policer: &Arc<Policer>| Arc::new(policer.copy());
+        Policers {
+            input: self.input.as_ref().map(copy),
+            output: self.output.as_ref().map(copy),
+        }
+    }
 }
 
 pub(crate) const INPUT: FeatureSpec = FeatureSpec {
