@@ -34,7 +34,7 @@ use crate::queue::{Reader, Stopped, Writer, queue};
 use framing::Framer;
 use objects::Objects;
 
-/// Updates of a batch; a frame is never split.
+/// Changes of a batch; a frame is never split.
 const BATCH: usize = 1024;
 /// Bytes of one read.
 const READ: usize = 1 << 16;
@@ -133,7 +133,7 @@ impl Fpm {
             ended: None,
             routes: Vec::new(),
             received: None,
-            changed: Vec::new(),
+            changed: Changed::new(),
         };
         let thread = std::thread::Builder::new()
             .name("weir-fpm".into())
@@ -216,8 +216,11 @@ struct Server {
     routes: Vec<RouteUpdate>,
     /// When the first of `routes` was read.
     received: Option<Instant>,
-    changed: Vec<(u32, Option<Arc<Target>>)>,
+    changed: Changed,
 }
+
+/// Objects that changed since they were handed over last, each once, with where they lead; nowhere when they are gone.
+type Changed = BTreeMap<u32, Option<Arc<Target>>>;
 
 impl Server {
     fn run(mut self) -> Result<(), Stopped> {
@@ -345,7 +348,7 @@ impl Server {
                         match object {
                             None => {
                                 self.objects.remove(id);
-                                self.changed.push((id, None));
+                                self.changed.insert(id, None);
                             }
                             Some(object) => match self.objects.set(id, object) {
                                 Some(all) => self
@@ -367,7 +370,7 @@ impl Server {
                     break;
                 }
             }
-            if self.routes.len() >= BATCH {
+            if self.routes.len() + self.changed.len() >= BATCH {
                 self.hand_over()?;
             }
         }
@@ -411,12 +414,13 @@ impl Server {
 fn flush(
     writer: &Writer,
     counters: &FpmCounters,
-    changed: &mut Vec<(u32, Option<Arc<Target>>)>,
+    changed: &mut Changed,
     routes: &mut Vec<RouteUpdate>,
     received: &mut Option<Instant>,
 ) -> Result<(), Stopped> {
     if !changed.is_empty() {
-        writer.send(FeedMessage::Objects(std::mem::take(changed)))?;
+        let changed = std::mem::take(changed);
+        writer.send(FeedMessage::Objects(changed.into_iter().collect()))?;
     }
     if !routes.is_empty() {
         counters

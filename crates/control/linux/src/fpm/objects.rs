@@ -14,6 +14,9 @@ use weir_control::{NextHop, Target};
 const MOST_OBJECTS: usize = 1 << 16;
 /// Members of a group, at most; more than any of Weir's groups can have.
 const MOST_MEMBERS: usize = 256;
+/// Members of all groups together, at most. An object that changes has all groups resolved that it is a member of, so this also
+/// bounds what one message leads to.
+const MOST_MEMBERSHIPS: usize = 1 << 16;
 
 /// What an object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,11 @@ impl Objects {
     /// there is no room.
     pub fn set(&mut self, id: u32, object: Object) -> Option<Vec<(u32, Arc<Target>)>> {
         if !self.objects.contains_key(&id) && self.objects.len() >= MOST_OBJECTS {
+            return None;
+        }
+        if let Object::Group(members) = &object
+            && self.users.len() + members.len().min(MOST_MEMBERS) > MOST_MEMBERSHIPS
+        {
             return None;
         }
         self.forget_members(id);
@@ -182,5 +190,20 @@ mod tests {
         }
         assert_eq!(objects.set(u32::MAX, single(1)), None);
         assert!(objects.set(0, single(2)).is_some());
+    }
+
+    /// A change of one object would else resolve all groups of all objects.
+    #[test]
+    fn there_is_a_limit_of_members_in_all_groups() {
+        let mut objects = Objects::default();
+        let members: Vec<_> = (0..MOST_MEMBERS as u32).map(|id| (id, 1)).collect();
+        let groups = (MOST_MEMBERSHIPS / MOST_MEMBERS) as u32;
+        for id in 1000..1000 + groups {
+            assert!(objects.set(id, Object::Group(members.clone())).is_some());
+        }
+        assert_eq!(objects.set(1, Object::Group(vec![(2, 1)])), None);
+        assert_eq!(plain(objects.set(0, single(1))).len(), 1 + groups as usize);
+        objects.remove(1000);
+        assert!(objects.set(1, Object::Group(vec![(2, 1)])).is_some());
     }
 }
