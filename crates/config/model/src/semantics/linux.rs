@@ -11,6 +11,16 @@ const LONGEST_NAME: usize = 15;
 impl Rules<'_, '_> {
     pub(super) fn linux(&mut self) {
         let config = &self.candidate.config;
+        if let Some(fpm) = config.linux.fpm.as_ref()
+            && !fpm.address.is_loopback()
+        {
+            self.warning(
+                at!["linux", "fpm", "address"],
+                format!("every host that reaches {} can set routes", fpm.address),
+                "FPM has no authentication",
+                "use 127.0.0.1 or ::1, or limit by a firewall which hosts reach the port".into(),
+            );
+        }
         let mut names: BTreeMap<&str, &str> = BTreeMap::new();
         for interface in config.linux.interfaces.keys() {
             let at = at!["linux", "interfaces", interface.as_str()];
