@@ -49,8 +49,8 @@ pub(crate) fn each_run(
     }
 }
 
-/// What a fast path does to each packet of a vector, in two steps between which memory has time to answer. It is told for which
-/// instructions it is compiled. To be marked `#[inline(always)]`, all of it.
+/// The two steps of a fast path for each packet of a vector. What the first step prefetches arrives before the second step. `C` is
+/// the instruction set that the path is compiled for. All methods are to be marked `#[inline(always)]`.
 pub(crate) trait Path {
     /// Packets that take the first step before one takes the second, less than [`WAITING`]. With 0, a packet takes both at once.
     const EARLY: usize;

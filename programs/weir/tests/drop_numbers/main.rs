@@ -1,4 +1,4 @@
-//! Numbers agree: whoever reports a dropped packet reports the same reason and the same count.
+//! All channels report the same reason and the same count of a dropped packet.
 //!
 //! A running router gets frames that it drops: those of scenarios, and [`frames`]. Afterwards are compared, by interface, node
 //! and reason: `weir show errors`, the API, the metrics, `weir show sflow drops`, the notifications that an sFlow

@@ -1,4 +1,4 @@
-//! The names under which fields are printed, for whoever chooses some of them.
+//! The names of the fields that are printed: `-L` selects columns by them, and unknown ones are refused.
 //!
 //! Fields of records have their names from the tables of [`records`]; those that the printers write themselves stand here, which a
 //! test compares with all that is printed.
