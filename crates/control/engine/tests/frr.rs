@@ -165,7 +165,8 @@ fn routes_stay_while_frr_is_away_and_stale_ones_go_by_protocol() {
             && trial.leads("203.0.113.0/24", "192.0.2.2")
     });
     assert!(pings(&trial.near, "203.0.113.1"));
-    drop((bgpd, staticd, zebra));
+    // Zebra first: it withdraws the routes of a daemon that it sees go.
+    drop((zebra, staticd, bgpd));
     wait_for("the session ends", || !trial.fpm().connected);
     let all_stay = |prefixes: &[&str]| {
         for prefix in prefixes {
@@ -174,12 +175,19 @@ fn routes_stay_while_frr_is_away_and_stale_ones_go_by_protocol() {
     };
     all_stay(&["10.1.0.0/16", "10.5.0.0/16", "10.98.0.0/16", "10.99.0.0/16"]);
     assert!(pings(&trial.near, "203.0.113.1"), "while FRR is away");
-    // Zebra and staticd come back with a route less. Of BGP they know nothing yet.
+    // Zebra and staticd come back with a route less. Of BGP they know nothing yet. The kernel loses the route first: zebra
+    // keeps what it finds there now and then.
+    ip_in(&trial.dataplane, "route del 10.5.0.0/16");
     let fewer = STATIC.replace("ip route 10.5.0.0/16 192.0.2.2\n", "");
     let (_zebra, _staticd) = (frr.zebra(), frr.start("staticd", &fewer, &[]));
-    wait_for("the stale static route goes", || {
+    let is_gone = || {
         all_stay(&["10.1.0.0/16", "10.98.0.0/16", "10.99.0.0/16"]);
         !trial.has_fpm("10.5.0.0/16")
+    };
+    wait_or_explain("the stale static route goes", is_gone, || {
+        let kernel = trial.kernel_hops("10.5.0.0/16");
+        let zebra = frr.show("show ip route");
+        format!("{:?}\nkernel: {kernel:?}\nzebra: {zebra}", trial.fpm())
     });
     // Bgpd learns one of the two again; the other one has been withdrawn meanwhile.
     far.configure(&[
