@@ -65,6 +65,44 @@ impl Sorter {
     }
 }
 
+impl Sorter {
+    /// Moves the packets of each group together, in their order; the groups come by their numbers. `numbers` has the
+    /// group of each packet. Returns where each group ends, or `None`, and nothing has moved, when there are more than 256 packets
+    /// or fewer numbers than packets.
+    #[inline]
+    #[expect(unsafe_code, reason = "handles are moved without a walk for each")]
+    pub fn group(&mut self, packets: &mut [Pkt], numbers: &[u8]) -> Option<[u16; VECTOR]> {
+        let numbers = numbers
+            .get(..packets.len())
+            .filter(|numbers| numbers.len() <= VECTOR)?;
+        let mut places = [0u16; VECTOR];
+        for &number in numbers {
+            places[usize::from(number)] += 1;
+        }
+        let mut before = 0;
+        for place in &mut places {
+            before += std::mem::replace(place, before);
+        }
+        let (base, aside) = (packets.as_mut_ptr(), self.aside.as_mut_ptr());
+        for (from, &number) in numbers.iter().enumerate() {
+            let place = &mut places[usize::from(number)];
+            // SAFETY: `from` is below `packets.len()`. Each group begins behind all packets of those before it, and grows by one for
+            // each of its own packets, so every place is below `packets.len()`, at most VECTOR, and written once. Nothing
+            // can unwind until the handles are back.
+            unsafe {
+                aside
+                    .add(usize::from(*place))
+                    .cast::<Pkt>()
+                    .write(base.add(from).read())
+            };
+            *place += 1;
+        }
+        // SAFETY: as many handles as `packets` has were written to `aside`, each of them once; so each has one owner again.
+        unsafe { std::ptr::copy_nonoverlapping(aside.cast::<Pkt>(), base, numbers.len()) };
+        Some(places)
+    }
+}
+
 /// How many packets each class has, if each of `len` packets is in exactly one.
 #[inline(always)]
 fn partition<const CLASSES: usize>(

@@ -10,8 +10,9 @@
 //! * all that is not plain goes to the node of its ethertype, one by one, which finds the reason.
 //!
 //! Frames between known hosts of a bridge domain (`bridge_path.rs`) and those of cross-connected sub-interfaces
-//! (`cross_connect_path.rs`) leave from here, too. Other frames of an interface that has sub-interfaces are inspected one by one
-//! (`sub_interfaces.rs`): what carries their tags is theirs from here on, loses the tags and is taken in as interface-input would.
+//! (`cross_connect_path.rs`) leave from here, too. A vector of an interface that has sub-interfaces is sorted by them
+//! (`sub_interfaces.rs`): the frames of each lose their tags and are taken in as those of any interface.
+//! Nodes that find frames inside of packets (interface-input, pseudowire-input) take them in by the same [`Intake`].
 //!
 //! Packets that leave from here are counted at the nodes whose steps were made.
 
@@ -20,6 +21,7 @@ mod bridge_path;
 mod classes;
 mod cross_connect_path;
 mod forwarded;
+mod groups;
 mod ip_path;
 mod mpls_path;
 mod sub_interfaces;
@@ -34,10 +36,10 @@ use weir_wire::{EtherType, EthernetHeader};
 use self::acl_path::listed;
 use self::bridge_path::bridged;
 use self::classes::{Class, Classifier};
+pub(crate) use self::groups::Groups;
+use self::groups::each_group;
 use self::ip_path::{forward4, forward6};
 use self::mpls_path::labelled;
-pub(crate) use self::sub_interfaces::share_of;
-use self::sub_interfaces::shared;
 use crate::bridge::Known;
 use crate::classify::Flows;
 use crate::features::{self, BRIDGE, FeatureArc, IP4_LOOKUP, IP6_LOOKUP, into_arc};
@@ -48,8 +50,7 @@ use crate::{Tables, ip4_steps, ip6_steps, vector_loops};
 
 #[derive(Default)]
 pub(crate) struct EthInput {
-    classifier: Classifier,
-    paths: Paths,
+    intake: Intake,
 }
 
 impl Node<Tables> for EthInput {
@@ -87,31 +88,7 @@ impl Node<Tables> for EthInput {
         let Some(interface) = cx.world.interface(first) else {
             return Outcome::All(Verdict::drop(DropReason::InterfaceDown));
         };
-        let (outcome, census) = match (interface.input, &interface.sub_interfaces) {
-            (Input::Closed, _) => (
-                Outcome::All(Verdict::drop(DropReason::InterfaceDown)),
-                Census::of(packets),
-            ),
-            (Input::Member { .. }, _) => {
-                (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets))
-            }
-            (_, Some(shares)) => shared(cx, interface, shares, packets, verdicts),
-            (Input::Routed, None) => self.routed(cx, interface, packets, verdicts),
-            (Input::Bridge { domain, member }, None)
-                if let Some(known) = Known::of(cx, interface, domain, member) =>
-            {
-                bridged(cx, interface, known, packets, verdicts)
-            }
-            (Input::Bridge { .. }, None) => (
-                Outcome::All(into_arc(interface, Verdict::to(BRIDGE))),
-                Census::of(packets),
-            ),
-            (Input::CrossConnect(out), None) => across(cx, interface, out, packets, verdicts),
-            (Input::Unused, None) => (
-                Outcome::All(Verdict::drop(DropReason::NotRouted)),
-                Census::of(packets),
-            ),
-        };
+        let (outcome, census) = self.intake.take(cx, interface, packets, verdicts);
         if let Some(counters) = interface.counters.of(cx.worker) {
             counters.rx.add(
                 packets.len() as u64,
@@ -124,7 +101,124 @@ impl Node<Tables> for EthInput {
     }
 }
 
-impl EthInput {
+/// Takes in the frames of interfaces: finds where each goes, and forwards what a fast path can forward.
+#[derive(Default)]
+pub(crate) struct Intake {
+    /// The frames of each sub-interface.
+    groups: Groups,
+    paths: Paths,
+}
+
+impl Intake {
+    /// Takes in a vector of frames of one interface. The caller counts them on it.
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        match (interface.input, &interface.sub_interfaces) {
+            (Input::Closed | Input::Member { .. }, _) | (_, None) => {
+                self.paths.take(cx, interface, packets, verdicts)
+            }
+            (_, Some(shares)) => self.shared(cx, interface, shares, packets, verdicts),
+        }
+    }
+
+    /// Takes in frames that another node has found inside of packets, each on the interface that `interface_of` says, and counts
+    /// them there.
+    #[inline(always)]
+    pub(crate) fn take_found(
+        &mut self,
+        groups: &mut Groups,
+        cx: &mut Cx<'_, Tables>,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+        interface_of: impl FnMut(&mut Pkt) -> Result<u32, DropReason>,
+    ) -> Outcome {
+        let count = groups.sort(packets, interface_of);
+        each_group(
+            groups,
+            count,
+            packets,
+            verdicts,
+            |group, packets, verdicts| {
+                let Some(index) = group.interface else {
+                    return groups.refuse(verdicts);
+                };
+                let Some(interface) = cx.world.interface(index) else {
+                    return Outcome::All(Verdict::drop(DropReason::InterfaceDown));
+                };
+                let (outcome, census) = self.take(cx, interface, packets, verdicts);
+                if let Some(counters) = interface.counters.of(cx.worker) {
+                    let (multicast, broadcast) = (census.multicast, census.broadcast);
+                    let packets = packets.len() as u64;
+                    counters.rx.add(packets, group.bytes, multicast, broadcast);
+                }
+                outcome
+            },
+        )
+    }
+}
+
+/// The paths of frames, with what they remember.
+#[derive(Default)]
+struct Paths {
+    classifier: Classifier,
+    /// Of interfaces with access lists.
+    flows: Option<Flows>,
+    /// Taps look at these packets as they came in, so they are left as they are.
+    is_watched: bool,
+}
+
+impl Paths {
+    /// Frames of an interface, whose sub-interfaces have got theirs.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        match interface.input {
+            Input::Closed => (
+                Outcome::All(Verdict::drop(DropReason::InterfaceDown)),
+                Census::of(packets),
+            ),
+            Input::Member { .. } => (Outcome::All(Verdict::to(BOND_INPUT)), Census::of(packets)),
+            Input::Routed => self.routed(cx, interface, packets, verdicts),
+            Input::Bridge { domain, member }
+                if let Some(known) = Known::of(cx, interface, domain, member) =>
+            {
+                bridged(cx, interface, known, packets, verdicts)
+            }
+            Input::Bridge { .. } => (
+                Outcome::All(into_arc(interface, Verdict::to(BRIDGE))),
+                Census::of(packets),
+            ),
+            Input::CrossConnect(out) => across(cx, interface, out, packets, verdicts),
+            Input::Unused => (
+                Outcome::All(Verdict::drop(DropReason::NotRouted)),
+                Census::of(packets),
+            ),
+        }
+    }
+
+    /// The same, as a function of its own.
+    #[inline(never)]
+    fn take_whole(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        self.take(cx, interface, packets, verdicts)
+    }
+
     /// A routed interface: each class of packets goes its own path.
     #[inline(always)]
     fn routed(
@@ -141,7 +235,7 @@ impl EthInput {
             let (Some(packets @ [_, ..]), Some(verdicts)) = part else {
                 continue;
             };
-            let (outcome, part) = self.paths.take(cx, interface, class, packets, verdicts);
+            let (outcome, part) = self.class(cx, interface, class, packets, verdicts);
             census += part;
             whole = Some(match whole {
                 None => outcome,
@@ -151,20 +245,11 @@ impl EthInput {
         }
         (whole.unwrap_or(Outcome::Each), census)
     }
-}
 
-/// The paths of the classes, with what they remember.
-#[derive(Default)]
-struct Paths {
-    /// Of interfaces with access lists.
-    flows: Option<Flows>,
-}
-
-impl Paths {
     /// Packets of one class take the fastest path that the interface's features leave open. The verdicts are written
     /// whatever the outcome is, since other classes of the vector may have another one.
     #[inline(never)]
-    fn take(
+    fn class(
         &mut self,
         cx: &mut Cx<'_, Tables>,
         interface: &Interface,
@@ -173,8 +258,9 @@ impl Paths {
         verdicts: &mut [Verdict],
     ) -> (Outcome, Census) {
         let own = Own::of(interface);
-        let (table, tables, one_step) = (interface.table as usize, cx.world, cx.is_one_step());
-        let is_open = |arc, except| !one_step && features::is_open(arc, interface, except);
+        let (table, tables) = (interface.table as usize, cx.world);
+        let leaves = !(cx.is_one_step() || self.is_watched);
+        let is_open = |arc, except| leaves && features::is_open(arc, interface, except);
         match class {
             Class::Ip4 => match tables.fib4.get(table) {
                 Some(fib) if is_open(FeatureArc::Ip4, Features::EMPTY) => {
@@ -206,6 +292,7 @@ impl Paths {
             },
             Class::Mpls
                 if interface.mpls
+                    && !self.is_watched
                     && features::is_open(FeatureArc::Mpls, interface, Features::EMPTY) =>
             {
                 labelled(cx, interface, packets, verdicts)

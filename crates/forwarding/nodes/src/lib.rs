@@ -167,7 +167,7 @@ const EXITS: &[&str] = &[
 pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
     GraphBuilder::default()
         .node(eth_input::EthInput::default())
-        .node(interface_input::InterfaceInput)
+        .node(interface_input::InterfaceInput::default())
         .node(bvi_input::BviInput)
         .node(bond_input::BondInput)
         .node(lacp_input::LacpInput::default())
@@ -179,7 +179,7 @@ pub fn graph(icmp: IcmpLimit) -> GraphBuilder<Tables> {
         .node(mpls::MplsGlean::default())
         .node(mpls::MplsError::new(icmp))
         .node(mpls::MplsFragment::default())
-        .node(pseudowire_input::PseudowireInput)
+        .node(pseudowire_input::PseudowireInput::default())
         .node(policer::PolicerInput)
         .node(acl_input::AclInput::default())
         .node(ip4_urpf::Ip4Urpf::default())

@@ -11,14 +11,18 @@ use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Features, Input, Interface};
 
-use crate::eth_input::Census;
+use crate::Tables;
+use crate::eth_input::{Groups, Intake};
 use crate::features::{self, FeatureArc};
-use crate::frame::{ETHERNET, Egress};
-use crate::interface_input::{Intake, NEXTS, STALE};
+use crate::frame::ETHERNET;
+use crate::interface_input::{NEXTS, STALE};
 use crate::tagging::{change_tags, note_priority};
-use crate::{Tables, vector_loops};
 
-pub(crate) struct PseudowireInput;
+#[derive(Default)]
+pub(crate) struct PseudowireInput {
+    groups: Groups,
+    intake: Intake,
+}
 
 /// Bytes of a control word.
 pub(crate) const CONTROL_WORD: usize = 4;
@@ -50,28 +54,13 @@ impl Node<Tables> for PseudowireInput {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> Outcome {
-        let (mut intake, mut exits) = (Intake::new(cx), Egress::default());
+        let PseudowireInput { groups, intake } = self;
         let tables = cx.world;
-        vector_loops::each_packet(packets, |place, packet| {
+        intake.take_found(groups, cx, packets, verdicts, |packet| {
             packet.clear_flags(STALE);
-            let verdict = match open(tables, packet) {
-                Ok(()) => {
-                    if packet.data().first().is_some_and(|first| first & 1 != 0) {
-                        Census::default().take(packet);
-                    }
-                    intake.take(packet.interface(), packet)
-                }
-                Err(reason) => Verdict::drop(reason),
-            };
-            if verdict == Verdict::OUT {
-                exits.note(packet.aux());
-            } else {
-                exits.incomplete = true;
-            }
-            verdicts[place] = verdict;
-        });
-        intake.finish();
-        exits.outcome()
+            open(tables, packet)?;
+            Ok(packet.interface())
+        })
     }
 }
 

@@ -2,21 +2,23 @@
 //! the far side's takes its place, and the frame leaves by the far side's parent. Nothing of it moves.
 //!
 //! Only what is usual on both sides: each has one tag that its frames lose on the way in and get on the way out, and
-//! nothing lies in between. All else goes the way of other sub-interfaces (`sub_interfaces.rs`). A trunk has many of them, so
+//! nothing lies in between. All else takes the path of other sub-interfaces (`sub_interfaces.rs`). A trunk has many of them, so
 //! what is known of a few is kept for the frames of the vector that follow.
 
 use std::hint::cold_path;
 
-use weir_buf::Pkt;
+use weir_buf::sort::Places;
+use weir_buf::{Pkt, VECTOR};
 use weir_cpu::Code;
 use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::{Features, Input, Interface, Output};
-use weir_port::sub_interface::{SubInterface, TagStack};
+use weir_port::sub_interface::{SubInterface, SubInterfaces, TagStack};
 use weir_wire::EtherType;
 use weir_wire::vlan::{TAG_AT, TAG_LEN};
 
 use super::Census;
-use super::sub_interfaces::{Sorter, TAGGED, share_of};
+use super::groups::write;
+use super::sub_interfaces::{TAGGED, share_of};
 use crate::features::{self, FeatureArc};
 use crate::frame::{ETHERNET, Egress};
 use crate::interface_input::SUB_INTERFACE_OUTPUT;
@@ -154,7 +156,7 @@ impl<'a> Crossings<'a> {
     #[inline(always)]
     pub(super) fn of(
         cx: &Cx<'a, Tables>,
-        sorter: &Sorter<'_>,
+        shares: &SubInterfaces,
         packets: &[Pkt],
     ) -> Option<Crossings<'a>> {
         if cx.is_one_step() || cx.world.inner_taps {
@@ -167,7 +169,7 @@ impl<'a> Crossings<'a> {
             worker: cx.worker,
         };
         crossings
-            .learn(sorter, packets.first()?)
+            .learn(shares, packets.first()?)
             .then_some(crossings)
     }
 
@@ -179,8 +181,8 @@ impl<'a> Crossings<'a> {
     }
 
     /// Keeps the crossing of a frame in the place of another, if it has one.
-    fn learn(&mut self, sorter: &Sorter<'_>, packet: &Pkt) -> bool {
-        let Ok(Some(index)) = share_of(sorter.shares, packet) else {
+    fn learn(&mut self, shares: &SubInterfaces, packet: &Pkt) -> bool {
+        let Ok(Some(index)) = share_of(shares, packet) else {
             return false;
         };
         let Some(crossing) = Crossing::of(self.tables, index, packet) else {
@@ -208,8 +210,8 @@ impl<'a> Crossings<'a> {
     }
 
     /// Takes the first frame of a crossing, in its order with those that follow.
-    fn take_new(&mut self, sorter: &Sorter<'_>, packet: &mut Pkt) -> Option<u32> {
-        if self.learn(sorter, packet) {
+    fn take_new(&mut self, shares: &SubInterfaces, packet: &mut Pkt) -> Option<u32> {
+        if self.learn(shares, packet) {
             self.take(packet)
         } else {
             None
@@ -217,44 +219,51 @@ impl<'a> Crossings<'a> {
     }
 }
 
-/// Takes a vector across.
+/// Takes a vector across. `odd` takes in the frames that do not go across here, some at a time.
 #[inline(never)]
-pub(super) fn crossed(
-    cx: &mut Cx<'_, Tables>,
+pub(super) fn crossed<'a>(
+    cx: &mut Cx<'a, Tables>,
     crossings: Crossings<'_>,
-    sorter: Sorter<'_>,
+    shares: &SubInterfaces,
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
+    mut odd: impl FnMut(&mut Cx<'a, Tables>, &mut [Pkt], &mut [Verdict]) -> (Outcome, Census),
 ) -> (Outcome, Census) {
     verdicts.fill(Verdict::OUT);
-    let path = vector_loops::run(
+    let mut path = vector_loops::run(
         packets,
         Crossed {
             crossings,
-            sorter,
+            shares,
             egress: Egress::default(),
+            odd: [0; VECTOR / 64],
             others: 0,
-            verdicts,
         },
     );
     cx.did_for(SUB_INTERFACE_OUTPUT, packets.len() - path.others);
-    let (census, bytes) = (path.sorter.finish(), path.crossings.finish());
-    (
-        path.egress.outcome(),
-        Census {
-            bytes: census.bytes + bytes,
-            ..census
-        },
-    )
+    let mut census = Census::default();
+    if path.others > 0 {
+        path.egress.incomplete = true;
+        for place in
+            (0..packets.len()).filter(|place| path.odd[place / 64 % 4] >> (place % 64) & 1 == 1)
+        {
+            let (packet, verdict) = (&mut packets[place..=place], &mut verdicts[place..=place]);
+            let (outcome, part) = odd(cx, packet, verdict);
+            write(outcome, packet, verdict);
+            census += part;
+        }
+    }
+    census.bytes += path.crossings.finish();
+    (path.egress.outcome(), census)
 }
 
 struct Crossed<'a> {
     crossings: Crossings<'a>,
-    sorter: Sorter<'a>,
+    shares: &'a SubInterfaces,
     egress: Egress,
     /// Frames that do not go across here.
+    odd: Places,
     others: usize,
-    verdicts: &'a mut [Verdict],
 }
 
 impl vector_loops::Path for Crossed<'_> {
@@ -270,20 +279,17 @@ impl vector_loops::Path for Crossed<'_> {
             return self.egress.note(out);
         }
         cold_path();
-        self.odd(place, packet);
+        self.take_new(place, packet);
     }
 }
 
 impl Crossed<'_> {
     #[inline(never)]
-    fn odd(&mut self, place: usize, packet: &mut Pkt) {
-        if let Some(out) = self.crossings.take_new(&self.sorter, packet) {
+    fn take_new(&mut self, place: usize, packet: &mut Pkt) {
+        if let Some(out) = self.crossings.take_new(self.shares, packet) {
             return self.egress.note(out);
         }
         self.others += 1;
-        let verdict = self.sorter.sort(packet);
-        self.egress.incomplete |= verdict != Verdict::OUT;
-        self.egress.note(packet.aux());
-        self.verdicts[place] = verdict;
+        self.odd[place / 64 % 4] |= 1 << (place % 64);
     }
 }

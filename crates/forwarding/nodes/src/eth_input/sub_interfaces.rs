@@ -1,71 +1,158 @@
 //! An interface that has sub-interfaces: each frame is theirs, by its tags, or the interface's own.
+//!
+//! A vector is sorted by sub-interfaces (`groups.rs`). The frames of each are counted on it, lose their tags, and are taken in
+//! as those of any interface.
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Outcome, Verdict};
-use weir_port::interface::Interface;
+use weir_port::interface::{Input, Interface};
 use weir_port::sub_interface::SubInterfaces;
 use weir_wire::EtherType;
 use weir_wire::vlan::{Outer, TAG_LEN};
 
-use super::Census;
 use super::cross_connect_path::{Crossings, crossed};
+use super::groups::{each_group, write};
+use super::{Census, Intake, Paths};
+use crate::Tables;
 use crate::frame::ETHERNET;
-use crate::interface_input::Intake;
-use crate::{Tables, vector_loops};
+use crate::tagging::{change_tags, note_priority};
 
-/// The pass over a vector.
-#[inline(always)]
-pub(super) fn shared(
-    cx: &mut Cx<'_, Tables>,
-    interface: &Interface,
-    shares: &SubInterfaces,
-    packets: &mut [Pkt],
-    verdicts: &mut [Verdict],
-) -> (Outcome, Census) {
-    let mut sorter = Sorter {
-        shares,
-        own: Intake::of(cx, interface),
-        theirs: Intake::new(cx),
-        census: Census::default(),
-    };
-    if let Some(crossings) = Crossings::of(cx, &sorter, packets) {
-        return crossed(cx, crossings, sorter, packets, verdicts);
-    }
-    vector_loops::each_packet(packets, |place, packet| {
-        verdicts[place] = sorter.sort(packet)
-    });
-    (Outcome::Each, sorter.finish())
-}
-
-/// Takes frames in one by one, where they belong.
-pub(super) struct Sorter<'a> {
-    pub(super) shares: &'a SubInterfaces,
-    own: Intake<'a>,
-    theirs: Intake<'a>,
-    census: Census,
-}
-
-impl Sorter<'_> {
-    /// Counts a frame and says where it goes.
+impl Intake {
+    /// Takes in a vector that may have frames of sub-interfaces.
     #[inline(always)]
-    pub(super) fn sort(&mut self, packet: &mut Pkt) -> Verdict {
-        if packet.data().first().is_some_and(|first| first & 1 != 0) || packet.is_chained() {
-            self.census.take(packet);
-        } else {
-            self.census.bytes += packet.len() as u64;
-        }
-        match share_of(self.shares, packet) {
-            Ok(Some(index)) => self.theirs.take_tagged(index, packet),
-            Ok(None) => self.own.decide(packet),
-            Err(reason) => Verdict::drop(reason),
+    pub(super) fn shared(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        shares: &SubInterfaces,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        match Crossings::of(cx, shares, packets) {
+            Some(crossings) => {
+                let odd =
+                    |cx: &mut Cx<'_, Tables>, packets: &mut [Pkt], verdicts: &mut [Verdict]| {
+                        self.sorted(cx, interface, shares, packets, verdicts)
+                    };
+                crossed(cx, crossings, shares, packets, verdicts, odd)
+            }
+            None => self.sorted(cx, interface, shares, packets, verdicts),
         }
     }
 
-    /// The end of a vector: what the frames were.
-    pub(super) fn finish(mut self) -> Census {
-        self.theirs.finish();
-        self.census
+    /// The same, sorted by sub-interfaces.
+    #[inline(never)]
+    fn sorted(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        shares: &SubInterfaces,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        let Intake { groups, paths } = self;
+        let own = interface.index;
+        let count = groups.sort(packets, |packet| {
+            Ok(share_of(shares, packet)?.unwrap_or(own))
+        });
+        let mut whole = Census::default();
+        paths.is_watched = cx.world.inner_taps;
+        let outcome = each_group(
+            groups,
+            count,
+            packets,
+            verdicts,
+            |group, packets, verdicts| {
+                let (outcome, mut census) = match group.interface {
+                    None => (groups.refuse(verdicts), Census::of(packets)),
+                    Some(index) if index == own => {
+                        paths.take_whole(cx, interface, packets, verdicts)
+                    }
+                    Some(index) => paths.tagged(cx, index, group.bytes, packets, verdicts),
+                };
+                census.bytes = group.bytes;
+                whole += census;
+                outcome
+            },
+        );
+        paths.is_watched = false;
+        (outcome, whole)
     }
+}
+
+impl Paths {
+    /// Frames with the tags of one sub-interface, whose they are from here on.
+    #[inline(always)]
+    fn tagged(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        index: u32,
+        bytes: u64,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        let Some(interface) = cx.world.interface(index) else {
+            let down = Verdict::drop(DropReason::InterfaceDown);
+            return (Outcome::All(down), Census::of(packets));
+        };
+        let (outcome, census) = if untag(interface, packets, verdicts) {
+            self.take_whole(cx, interface, packets, verdicts)
+        } else {
+            self.partly_tagged(cx, interface, packets, verdicts)
+        };
+        if let Some(counters) = interface.counters.of(cx.worker) {
+            let (multicast, broadcast) = (census.multicast, census.broadcast);
+            let packets = packets.len() as u64;
+            counters.rx.add(packets, bytes, multicast, broadcast);
+        }
+        (outcome, census)
+    }
+
+    /// The same where the tags of some frame could not be changed. Their verdicts are written; others' are [`Verdict::OUT`].
+    #[cold]
+    #[inline(never)]
+    fn partly_tagged(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
+        let mut whole = Census::default();
+        for (packet, verdict) in packets.chunks_mut(1).zip(verdicts.chunks_mut(1)) {
+            if verdict == [Verdict::OUT] {
+                let (outcome, census) = self.take_whole(cx, interface, packet, verdict);
+                write(outcome, packet, verdict);
+                whole += census;
+            } else {
+                whole += Census::of(packet);
+            }
+        }
+        (Outcome::Each, whole)
+    }
+}
+
+/// Gives frames to a sub-interface and takes their tags off. Whether all of that could be done; else verdicts are written.
+#[inline(always)]
+fn untag(interface: &Interface, packets: &mut [Pkt], verdicts: &mut [Verdict]) -> bool {
+    let change = interface.sub_interface.as_ref().map(|it| it.input);
+    let change = change.unwrap_or_default();
+    let keeps_priority = !matches!(interface.input, Input::Routed);
+    let mut is_done = true;
+    for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+        packet.set_interface(interface.index);
+        if keeps_priority {
+            note_priority(packet);
+        }
+        *verdict = match change_tags(packet, &change) {
+            Ok(()) => Verdict::OUT,
+            Err(reason) => {
+                is_done = false;
+                Verdict::drop(reason)
+            }
+        };
+    }
+    is_done
 }
 
 /// The sub-interface that a frame's tags say; `None` when it has none, or one that says a priority only.
