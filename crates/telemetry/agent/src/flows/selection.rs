@@ -1,7 +1,7 @@
 //! From frames to observations: what a record set selects tells flows apart, the rest stays out of the key.
 //!
 //! A record set is worked out once into masks over the key's words, one for each kind of flow. Most frames are plain
-//! (Ethernet, IPv4 without options or IPv6 without extension headers, whole TCP or UDP): their keys are put together from
+//! (Ethernet with at most one tag, IPv4 without options or IPv6 without extension headers, whole TCP or UDP): their keys are put together from
 //! a few loads at fixed places, in `Sight::read`. Everything else takes the long way by [`super::observe`], which
 //! says the same of plain frames, as a test holds.
 //!
@@ -9,9 +9,10 @@
 
 use weir_cpu::{Lane, Lanes};
 
-use super::index::TAGGED;
+use super::index::{NONE, TAGGED};
 use super::key::{
-    Addresses, Begun, BegunWide, Extra, Kind, PROTOCOL_AT, Parts, Secret, Short, TOS_AT, ground,
+    Addresses, Begun, BegunWide, Extra, ForwardingOutcome, Kind, PROTOCOL_AT, Parts, Secret, Short,
+    TOS_AT, ground,
 };
 use super::observe::{self, Depth};
 use super::record::{FACTS, MPLS, Reading, Share, Slip, TURNED, WIDE, marks_of, sizes_of};
@@ -298,6 +299,18 @@ impl Read for Glass {
             *any = 1;
             return TAGGED;
         };
+        let (slip, odd) = self.slip(head);
+        *to = slip;
+        *any |= odd;
+        // From what is in registers: the words in memory would be read at once before they are there.
+        self.begun.hash(slip.key)
+    }
+}
+
+impl Glass {
+    /// What a frame tells if it is plain, and 0 if it is.
+    #[inline(always)]
+    fn slip(self, head: &[u8; SHORT]) -> (Slip, u32) {
         // Type, version, type of service; TTL, protocol, checksum, source; fragment word.
         let (kind, own, fragment) = (half(head, 12), quad(head, 22), u32::from(pair(head, 20)));
         let (length, flags) = (
@@ -308,17 +321,14 @@ impl Read for Glass {
             own & self.own[0] | self.ground | u64::from(kind & self.tos),
             quad(head, 30) & self.own[1],
         ];
-        to.key = key;
         let marks = marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0);
-        to.told = [u64::from(marks) << 32, sizes_of(length, own as u8)];
+        let told = [u64::from(marks) << 32, sizes_of(length, own as u8)];
         // Whole, TCP or UDP, with all of the header that is looked at.
         let odd = (kind ^ self.plain4) << 8
             | fragment & 0xff3f
             | u32::from(length < LEAST)
             | flags & NEITHER;
-        *any |= odd;
-        // From what is in registers: the words in memory would be read at once before they are there.
-        self.begun.hash(key)
+        (Slip { key, told }, odd)
     }
 }
 
@@ -480,17 +490,35 @@ impl<'a> Sight<'a> {
         )
     }
 
-    /// Reads any other frame; `None` for what the long way is for.
+    /// Reads a frame of plain IPv6, or of plain IPv4 or IPv6 behind one VLAN tag; `None` for what the long way is for.
     #[inline(always)]
-    pub(crate) fn read_other(
-        &self,
-        frame: &[u8],
-        to: &mut Reading,
-        addresses: &mut Addresses,
-    ) -> Option<()> {
-        let head = frame.first_chunk::<SHORT>()?;
-        let is_ip6 = quad(head, 12) & 0xf0_ffff == 0x60_dd86 && self.selection.is_short6;
-        (is_ip6 && self.plain6(frame, to, addresses)).then_some(())
+    pub(crate) fn read_other(&self, frame: &[u8]) -> Option<(Reading, Addresses)> {
+        let (tag, untagged) = match pair(frame.first_chunk::<SHORT>()?, 12) {
+            IP6 => (0, frame),
+            VLAN | QINQ | QINQ_OLD => (
+                u64::from(word(frame.first_chunk::<SHORT>()?, 14) & 0xfff) << 48,
+                frame.get(4..)?,
+            ),
+            _ => return None,
+        };
+        match pair(untagged.first_chunk::<SHORT>()?, 12) {
+            IP6 if self.selection.is_short6 => self.plain6(untagged, tag),
+            IP4 => self.plain4(untagged, tag),
+            _ => None,
+        }
+    }
+
+    /// Plain IPv4 behind a tag.
+    #[inline(always)]
+    fn plain4(&self, untagged: &[u8], tag: u64) -> Option<(Reading, Addresses)> {
+        let (slip, odd) = self.glass().slip(untagged.first_chunk()?);
+        if odd != 0 {
+            return None;
+        }
+        let mut reading = self.share.reading(&slip, ForwardingOutcome::default(), 0);
+        reading.short.0[3] = tag & self.selection.ip4[6];
+        reading.hash = self.secret.hash(&reading.short);
+        Some((reading, Addresses::default()))
     }
 
     /// Whether record sets want what only a flow's first packet tells.
@@ -500,17 +528,15 @@ impl<'a> Sight<'a> {
     }
 
     #[inline(always)]
-    fn plain6(&self, frame: &[u8], to: &mut Reading, addresses: &mut Addresses) -> bool {
-        let Some(head) = frame.first_chunk::<SHORT6>() else {
-            return false;
-        };
+    fn plain6(&self, untagged: &[u8], tag: u64) -> Option<(Reading, Addresses)> {
+        let head = untagged.first_chunk::<SHORT6>()?;
         let (length, protocol) = (word(head, 18), head[20]);
         let (flags, mask) = (FLAGS[usize::from(protocol)], &self.selection.ip6);
-        if flags & NEITHER != 0 || length < LEAST - 20 {
-            return false;
+        if head[14] & 0xf0 != 0x60 || flags & NEITHER != 0 || length < LEAST - 20 {
+            return None;
         }
         let first = u32::from_be_bytes([head[14], head[15], head[16], head[17]]);
-        *addresses = [
+        let addresses = [
             quad(head, 22) & mask[0],
             quad(head, 30) & mask[1],
             quad(head, 38) & mask[2],
@@ -525,21 +551,31 @@ impl<'a> Sight<'a> {
         } else {
             0
         };
-        to.short = Short::new(
-            self.secret.digest(addresses),
+        let short = Short::new(
+            self.secret.digest(&addresses),
             middle,
             self.interfaces6,
-            flow_label.into(),
+            tag & mask[6] | u64::from(flow_label),
         );
-        to.hash = self.secret.hash(&to.short);
-        to.octets = 40 + u32::from(length);
-        to.sizes = sizes_of(length.saturating_add(40), head[21]);
-        to.marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0)
-            | WIDE
-            | self.share.facts;
-        true
+        let marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0);
+        let reading = Reading {
+            hash: self.secret.hash(&short),
+            short,
+            octets: 40 + u32::from(length),
+            sizes: sizes_of(length.saturating_add(40), head[21]),
+            marks: marks | WIDE | self.share.facts,
+            place: NONE,
+        };
+        Some((reading, addresses))
     }
 }
+
+/// Ethertypes as they lie in memory.
+const IP4: u16 = u16::from_ne_bytes([0x08, 0x00]);
+const IP6: u16 = u16::from_ne_bytes([0x86, 0xdd]);
+const VLAN: u16 = u16::from_ne_bytes([0x81, 0x00]);
+const QINQ: u16 = u16::from_ne_bytes([0x88, 0xa8]);
+const QINQ_OLD: u16 = u16::from_ne_bytes([0x91, 0x00]);
 
 /// The bits that are flags of TCP, behind its ports, by protocol; as they are on the wire.
 static FLAGS: [u32; 256] = {
@@ -589,7 +625,6 @@ fn quad<const N: usize>(head: &[u8; N], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::ForwardingOutcome;
     use super::*;
     use crate::exporter::RecordSet;
     use crate::random::Random;
@@ -615,7 +650,8 @@ mod tests {
         input: u32,
         frame: &[u8],
     ) -> Option<(Reading, Addresses, Beside)> {
-        let (mut slip, mut reading, mut addresses, mut beside) = Default::default();
+        let (mut slip, mut beside) = (Slip::default(), Beside::default());
+        let (mut reading, addresses);
         let sight = Sight::new(selection, secret, input);
         let (odd, hash) = match Lanes::new() {
             Some(lanes) => {
@@ -635,11 +671,12 @@ mod tests {
             reading = sight
                 .share
                 .reading(&slip, ForwardingOutcome::default(), hash);
+            addresses = Addresses::default();
             true
         } else {
-            sight
-                .read_other(frame, &mut reading, &mut addresses)
-                .is_some()
+            let other = sight.read_other(frame);
+            (reading, addresses) = other.unwrap_or_default();
+            other.is_some()
         };
         reading.forget_place();
         if plain && sight.wants_facts() {
@@ -689,6 +726,10 @@ mod tests {
                     } else {
                         (frame[20] & 0xc0, 0)
                     };
+                }
+                if random.bits() & 1 == 0 {
+                    let tag = [0x81, 0, random.bits() as u8, random.bits() as u8];
+                    frame.splice(12..12, tag);
                 }
                 let (any, far, facts) = selection.read_any(&secret, 7, &frame, frame.len() as u32);
                 let Some((quick, addresses, beside)) = read(&selection, &secret, 7, &frame) else {

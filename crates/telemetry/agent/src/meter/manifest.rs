@@ -24,7 +24,7 @@ use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwardi
 /// Readings that may wait for their packets.
 const MOST_WAITING: usize = 8192;
 /// So far ahead of where the last packet was found the next one is looked for before anything else.
-const NEAR: usize = 8;
+const NEAR: usize = 16;
 /// Packets that are compared with those that leave before anything is decided.
 const BLOCK: usize = 16;
 /// Packets that are read in one go; and so far ahead of that each is asked for.
@@ -77,6 +77,8 @@ pub(super) struct Manifest {
     gone: usize,
     /// Where the next packet that leaves is expected.
     cursor: usize,
+    /// All before this place are gone.
+    left: usize,
     runs: Vec<Run>,
     directory: Directory,
     secret: Secret,
@@ -96,17 +98,10 @@ struct Others {
 
 impl Others {
     #[inline(always)]
-    fn put(
-        &mut self,
-        place: usize,
-        reading: Reading,
-        addresses: Addresses,
-    ) -> (&mut Reading, &mut Addresses) {
+    fn put(&mut self, place: usize, reading: Reading, addresses: Addresses) {
         self.places.push((place as u32, self.readings.len() as u32));
-        (
-            self.readings.push_mut(reading),
-            self.addresses.push_mut(addresses),
-        )
+        self.readings.push(reading);
+        self.addresses.push(addresses);
     }
 
     fn clear(&mut self) {
@@ -142,6 +137,7 @@ impl Manifest {
             count: 0,
             gone: 0,
             cursor: 0,
+            left: 0,
             runs: Vec::new(),
             directory: Directory::default(),
             secret,
@@ -281,8 +277,21 @@ impl Manifest {
             if let Some(outcomes) = self.outcomes.get_mut(self.cursor..self.cursor + same) {
                 outcomes.fill(ForwardingOutcome::out(interface & lens.output));
             }
+            let (left, passed) = leave_apart(
+                (
+                    self.packets
+                        .get_mut(self.cursor + same..end)
+                        .unwrap_or(&mut []),
+                    self.outcomes
+                        .get_mut(self.cursor + same..end)
+                        .unwrap_or(&mut []),
+                ),
+                interface & lens.output,
+                packets.get(same..).unwrap_or(&[]),
+            );
+            let same = same + left;
             self.gone += same;
-            self.cursor += same;
+            self.cursor += same + passed;
             packets = packets.get(same..).unwrap_or(&[]);
             if same > 0 && self.cursor == end {
                 continue;
@@ -441,6 +450,16 @@ impl Manifest {
             .unwrap_or(&[]);
         if let Some(place) = near.iter().position(is_it) {
             return Some(self.cursor + place);
+        }
+        // Vectors are sorted by classes on their way: those of the next class begin where the last ones began.
+        let left = self.packets.get(self.left..self.count).unwrap_or(&[]);
+        self.left += left
+            .iter()
+            .take_while(|packet| **packet & GONE != 0)
+            .count();
+        let left = self.packets.get(self.left..self.count).unwrap_or(&[]);
+        if let Some(place) = left.iter().take(NEAR).position(is_it) {
+            return Some(self.left + place);
         }
         self.directory.note(&self.packets[..self.count]);
         let place = self.directory.find(packet.identity())?;
@@ -640,17 +659,19 @@ impl Manifest {
 
     /// Empty again.
     pub(super) fn clear(&mut self) {
-        (self.count, self.gone, self.cursor) = (0, 0, 0);
+        (self.count, self.gone, self.cursor, self.left) = (0, 0, 0, 0);
         self.runs.clear();
         self.others.clear();
         self.directory.clear();
     }
 }
 
+/// Packets that are not what they were when they were read.
+const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
+
 /// Takes note of the packets that are next in order and leave, until one is not that leaves; how many they were.
 #[inline(always)]
 fn leave_in_order(expected: &mut [usize], flags: Flags, packets: &[Pkt]) -> usize {
-    const NOT_PLAIN: Flags = Flags::ORIGINATED.with(Flags::HELD);
     let is_next =
         |(one, packet): (&usize, &Pkt)| *one == packet.identity() && !packet.flags().any(NOT_PLAIN);
     let mut same = 0;
@@ -687,6 +708,31 @@ fn leave_in_order(expected: &mut [usize], flags: Flags, packets: &[Pkt]) -> usiz
         }
     }
     same
+}
+
+/// The same of packets that left others behind between them. Returns how many packets leave, and how many others were passed.
+#[inline(always)]
+fn leave_apart(
+    (expected, outcomes): (&mut [usize], &mut [ForwardingOutcome]),
+    output: u32,
+    packets: &[Pkt],
+) -> (usize, usize) {
+    let mut at = 0;
+    for (taken, packet) in packets.iter().enumerate() {
+        let near = expected.get(at..).unwrap_or(&[]).iter().take(NEAR);
+        let wanted = packet.identity();
+        let Some(passed) = near.clone().position(|one| *one == wanted) else {
+            return (taken, at - taken);
+        };
+        if packet.flags().any(NOT_PLAIN) {
+            return (taken, at - taken);
+        }
+        at += passed;
+        expected[at] |= GONE;
+        outcomes[at] = outcomes[at].with_output(output);
+        at += 1;
+    }
+    (packets.len(), at - packets.len())
 }
 
 /// Reading a vector.
@@ -894,24 +940,21 @@ impl<G: Read> Task for ReadOthers<'_, G> {
         for (place, (packet, (slip, hash))) in
             (from..).zip(packets.iter().zip(slips.iter_mut().zip(hashes)))
         {
+            if let Some((reading, addresses)) = sight.read_other(packet.data()) {
+                *hash = reading.hash;
+                others.put(place, reading, addresses);
+                continue;
+            }
             let mut any = glass.none();
             glass.read(packet.data(), slip, &mut any);
             if !glass.is_any(any) {
                 continue;
             }
-            let (reading, addresses) = others.put(place, Reading::default(), Addresses::default());
-            let mut more = None;
-            if sight
-                .read_other(packet.data(), reading, addresses)
-                .is_none()
-            {
-                let facts;
-                (*reading, *addresses, facts) =
-                    selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
-                more = Some((place, facts));
-            }
+            let (reading, addresses, facts) =
+                selection.read_any(secret, interface, packet.data(), packet.total_len() as u32);
             *hash = reading.hash;
-            others.facts.extend(more);
+            others.put(place, reading, addresses);
+            others.facts.push((place, facts));
         }
     }
 }
