@@ -33,6 +33,7 @@ const FLOORS: [&[&str]; 6] = [
         "weir-nodes",
         "weir-control",
         "weir-linux",
+        "weir-bmp",
         "weir-afxdp",
         "weir-tap",
         "weir-pcap",

@@ -1,0 +1,296 @@
+//! From BMP's messages to changes of routes. Formats are read by `bgpkit-parser`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bgpkit_parser::models::{
+    AsPathSegment, Attributes as Read, BgpMessage, BgpUpdateMessage, Community, MetaCommunity, Safi,
+};
+use bgpkit_parser::parser::bmp::messages::{
+    BmpMessage, BmpMessageBody, BmpPeerType, BmpPerPeerHeader, PeerFlags, PerPeerFlags,
+};
+use bgpkit_parser::parser::bmp::parse_bmp_msg;
+use bytes::Bytes;
+use ipnet::IpNet;
+
+use crate::routes::{Attributes, Monitored, Peer, Routes, Segment};
+
+/// Bytes of the common header (RFC 7854 4.1).
+const HEADER: usize = 6;
+const VERSION: u8 = 3;
+/// The longest message that is read. A message has one BGP message (at most 65,535 bytes, RFC 8654) or two of OPEN.
+const LONGEST: usize = 1 << 18;
+/// The TLV with the daemon's name (RFC 7854 4.4).
+const SYS_NAME: u16 = 2;
+/// Peers of a session, at most.
+const MOST_PEERS: usize = 4096;
+
+/// Why a stream cannot be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Another version than 3.
+    Version(u8),
+    /// A length that no message has.
+    Length(u32),
+    /// The daemon ends the session (RFC 7854 4.5).
+    Terminated,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Broken::Version(version) => {
+                write!(f, "message of BMP version {version}; only 3 is known")
+            }
+            Broken::Length(length) => write!(f, "message of {length} bytes"),
+            Broken::Terminated => f.write_str("the daemon has ended the session"),
+        }
+    }
+}
+
+/// The length of the message at the start of `bytes`, when its header has come.
+///
+/// # Errors
+/// When there is none; the session has to end then.
+pub fn length_of(bytes: &[u8]) -> Result<Option<usize>, Broken> {
+    let Some(&[version, a, b, c, d, _]) = bytes.first_chunk::<HEADER>() else {
+        return Ok(None);
+    };
+    if version != VERSION {
+        return Err(Broken::Version(version));
+    }
+    let length = u32::from_be_bytes([a, b, c, d]);
+    match length as usize {
+        HEADER..=LONGEST => Ok(Some(length as usize)),
+        _ => Err(Broken::Length(length)),
+    }
+}
+
+/// What tells a peer from another in one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PeerKey {
+    distinguisher: u64,
+    address: IpAddr,
+    table: Monitored,
+}
+
+/// What a session has told so far.
+#[derive(Debug, Default)]
+pub(crate) struct Monitor {
+    /// The name that the daemon gives itself.
+    pub(crate) name: String,
+    peers: BTreeMap<PeerKey, u32>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// So many routes were announced, and so many withdrawn.
+    Routes(usize, usize),
+    /// It is known and changes no route.
+    Known,
+    /// It cannot be used, for this reason.
+    Refused(&'static str),
+    /// The session ends.
+    Ended,
+}
+
+impl Monitor {
+    /// Takes one whole message. `next_peer` is the number of a peer that comes up.
+    pub(crate) fn take(&mut self, message: Bytes, routes: &Routes, next_peer: &mut u32) -> Taken {
+        let mut message = message;
+        // The parser is not ours, and what it reads comes from outside.
+        let parsed = catch_unwind(AssertUnwindSafe(|| parse_bmp_msg(&mut message)));
+        let Ok(Ok(message)) = parsed else {
+            return Taken::Refused("malformed");
+        };
+        let BmpMessage {
+            per_peer_header,
+            message_body,
+            ..
+        } = message;
+        let header = per_peer_header.as_ref();
+        match (message_body, header) {
+            (BmpMessageBody::InitiationMessage(initiation), _) => {
+                let name = initiation
+                    .tlvs
+                    .iter()
+                    .find(|tlv| u16::from(tlv.info_type) == SYS_NAME);
+                if let Some(name) = name {
+                    self.name = name
+                        .info
+                        .chars()
+                        .filter(|it| !it.is_control())
+                        .take(255)
+                        .collect();
+                }
+                Taken::Known
+            }
+            (BmpMessageBody::TerminationMessage(_), _) => Taken::Ended,
+            (BmpMessageBody::PeerUpNotification(up), Some(header)) => {
+                let local = match &up.sent_open {
+                    BgpMessage::Open(open) => open.asn.into(),
+                    _ => 0,
+                };
+                self.peer_up(header, local, routes, next_peer)
+            }
+            (BmpMessageBody::PeerDownNotification(_), Some(header)) => {
+                if let Some(number) = key_of(header).and_then(|key| self.peers.remove(&key)) {
+                    routes.remove_peer(number);
+                }
+                Taken::Known
+            }
+            (BmpMessageBody::RouteMonitoring(monitoring), Some(header)) => {
+                match monitoring.bgp_message {
+                    BgpMessage::Update(update) => self.update(header, &update, routes),
+                    _ => Taken::Refused("no-update"),
+                }
+            }
+            _ => Taken::Known,
+        }
+    }
+
+    fn peer_up(
+        &mut self,
+        header: &BmpPerPeerHeader,
+        local: u32,
+        routes: &Routes,
+        next_peer: &mut u32,
+    ) -> Taken {
+        let Some(key) = key_of(header) else {
+            return Taken::Refused("adj-rib-out");
+        };
+        if header.peer_type == BmpPeerType::RD {
+            return Taken::Refused("vrf");
+        }
+        if self.peers.len() >= MOST_PEERS && !self.peers.contains_key(&key) {
+            return Taken::Refused("too-many-peers");
+        }
+        // A peer that comes up again sends all its routes again.
+        if let Some(before) = self.peers.remove(&key) {
+            routes.remove_peer(before);
+        }
+        let number: u32 = header.peer_asn.into();
+        let peer = Peer {
+            address: header.peer_ip,
+            number,
+            local: if key.table == Monitored::LocRib {
+                number
+            } else {
+                local
+            },
+            table: key.table,
+        };
+        routes.set_peer(*next_peer, peer);
+        self.peers.insert(key, *next_peer);
+        *next_peer += 1;
+        Taken::Known
+    }
+
+    fn update(
+        &mut self,
+        header: &BmpPerPeerHeader,
+        update: &BgpUpdateMessage,
+        routes: &Routes,
+    ) -> Taken {
+        let Some(key) = key_of(header) else {
+            return Taken::Refused("adj-rib-out");
+        };
+        let Some(&peer) = self.peers.get(&key) else {
+            return Taken::Refused("unknown-peer");
+        };
+        let unicast = |nlri: &&bgpkit_parser::models::Nlri| nlri.safi == Safi::Unicast;
+        let mut withdrawn: Vec<IpNet> = update
+            .withdrawn_prefixes
+            .iter()
+            .map(|it| it.prefix)
+            .collect();
+        if let Some(nlri) = update.attributes.get_unreachable_nlri().filter(unicast) {
+            withdrawn.extend(nlri.prefixes.iter().map(|it| it.prefix));
+        }
+        routes.withdraw(peer, &withdrawn);
+        let mut refused = 0;
+        let mut announced: Vec<IpNet> = update
+            .announced_prefixes
+            .iter()
+            .map(|it| it.prefix)
+            .collect();
+        refused += routes.announce(
+            peer,
+            attributes_of(&update.attributes, update.attributes.next_hop()),
+            &announced,
+        );
+        if let Some(nlri) = update.attributes.get_reachable_nlri().filter(unicast) {
+            let prefixes: Vec<IpNet> = nlri.prefixes.iter().map(|it| it.prefix).collect();
+            let next_hop = nlri.next_hop.map(|hop| hop.addr());
+            refused +=
+                routes.announce(peer, attributes_of(&update.attributes, next_hop), &prefixes);
+            announced.extend(prefixes);
+        }
+        if refused > 0 {
+            return Taken::Refused("too-many-routes");
+        }
+        Taken::Routes(announced.len(), withdrawn.len())
+    }
+
+    /// The session has ended: its peers go with their routes.
+    pub(crate) fn end(self, routes: &Routes) {
+        for number in self.peers.into_values() {
+            routes.remove_peer(number);
+        }
+    }
+
+    pub(crate) fn peers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.peers.values().copied()
+    }
+}
+
+/// `None` of what a daemon sends to peers, which says nothing about how packets are forwarded.
+fn key_of(header: &BmpPerPeerHeader) -> Option<PeerKey> {
+    let table = match header.peer_flags {
+        PerPeerFlags::LocalRibPeerFlags(_) => Monitored::LocRib,
+        PerPeerFlags::PeerFlags(flags) if flags.contains(PeerFlags::IS_ADJ_RIB_OUT) => return None,
+        PerPeerFlags::PeerFlags(flags) if flags.is_post_policy() => Monitored::PostPolicy,
+        PerPeerFlags::PeerFlags(_) => Monitored::PrePolicy,
+    };
+    Some(PeerKey {
+        distinguisher: header.peer_distinguisher,
+        address: header.peer_ip,
+        table,
+    })
+}
+
+fn attributes_of(read: &Read, next_hop: Option<IpAddr>) -> Attributes {
+    let numbers =
+        |all: &[bgpkit_parser::models::Asn]| all.iter().map(|&number| number.into()).collect();
+    let path = read.effective_as_path();
+    let segments = path.iter().flat_map(|path| path.iter_segments());
+    let as_path = segments.filter_map(|segment| match segment {
+        AsPathSegment::AsSequence(all) => Some(Segment::Sequence(numbers(all))),
+        AsPathSegment::AsSet(all) => Some(Segment::Set(numbers(all))),
+        AsPathSegment::ConfedSequence(_) | AsPathSegment::ConfedSet(_) => None,
+    });
+    let communities = read
+        .iter_communities()
+        .filter_map(|community| match community {
+            MetaCommunity::Plain(plain) => Some(number_of(plain)),
+            _ => None,
+        });
+    Attributes {
+        next_hop,
+        as_path: as_path.collect(),
+        communities: communities.collect(),
+        local_pref: read.local_preference(),
+    }
+}
+
+/// RFC 1997.
+fn number_of(community: Community) -> u32 {
+    match community {
+        Community::NoExport => 0xffff_ff01,
+        Community::NoAdvertise => 0xffff_ff02,
+        Community::NoExportSubConfed => 0xffff_ff03,
+        Community::Custom(number, value) => u32::from(number) << 16 | u32::from(value),
+    }
+}

@@ -1,0 +1,397 @@
+//! Routes as BGP peers announced them, by prefix.
+//!
+//! Attributes that are equal are kept once, however many routes have them. Readers hold the lock for one search;
+//! the writer never holds it for more than [`STEP`] prefixes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ipnet::IpNet;
+
+/// Prefixes that are changed with the lock held once.
+const STEP: usize = 4096;
+/// Changes after which attributes that no route has are forgotten.
+const TIDY: usize = 1 << 16;
+
+/// A part of an AS path (RFC 4271 4.3, RFC 5065).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
+    /// AS numbers in the order in which the route came through them, the nearest first.
+    Sequence(Vec<u32>),
+    /// AS numbers without an order.
+    Set(Vec<u32>),
+}
+
+impl Segment {
+    /// The AS numbers.
+    #[must_use]
+    pub fn numbers(&self) -> &[u32] {
+        match self {
+            Segment::Sequence(numbers) | Segment::Set(numbers) => numbers,
+        }
+    }
+}
+
+/// What a route carries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attributes {
+    /// NEXT_HOP, or that of MP_REACH_NLRI.
+    pub next_hop: Option<IpAddr>,
+    /// AS_PATH without confederations' segments.
+    pub as_path: Vec<Segment>,
+    /// COMMUNITIES (RFC 1997).
+    pub communities: Vec<u32>,
+    /// LOCAL_PREF, if the route has it.
+    pub local_pref: Option<u32>,
+}
+
+impl Attributes {
+    fn length(&self) -> usize {
+        let of = |segment: &Segment| match segment {
+            Segment::Sequence(numbers) => numbers.len(),
+            Segment::Set(_) => 1,
+        };
+        self.as_path.iter().map(of).sum()
+    }
+}
+
+/// Who announced a route: a peer, and which of its tables is monitored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address; unspecified for the daemon's own table (RFC 9069).
+    pub address: IpAddr,
+    /// Its AS number.
+    pub number: u32,
+    /// The AS number of the daemon itself; 0 while it is not known.
+    pub local: u32,
+    /// Which table.
+    pub table: Monitored,
+}
+
+/// The tables that a daemon can send, those that decide about forwarding last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Monitored {
+    /// Adj-RIB-In before the policy.
+    PrePolicy,
+    /// Adj-RIB-In behind the policy.
+    PostPolicy,
+    /// The table with the best routes.
+    LocRib,
+}
+
+/// A route of a prefix.
+#[derive(Clone, Debug)]
+struct Entry {
+    peer: u32,
+    attributes: Arc<Attributes>,
+}
+
+/// What is known of the route that a packet took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BgpPath {
+    /// Its attributes.
+    pub attributes: Arc<Attributes>,
+    /// The AS number of the peer that announced it.
+    pub peer: u32,
+    /// The AS number of this router's BGP daemon; 0 when it is not known.
+    pub local: u32,
+}
+
+impl BgpPath {
+    /// The AS number that the route begins in; 0 of routes that begin in this AS, and where it is not one number.
+    #[must_use]
+    pub fn origin(&self) -> u32 {
+        match self.attributes.as_path.last() {
+            Some(Segment::Sequence(numbers)) => numbers.last().copied().unwrap_or(0),
+            Some(Segment::Set(numbers)) if numbers.len() == 1 => numbers[0],
+            _ => 0,
+        }
+    }
+
+    /// The AS number next to this one on the path; 0 of routes that begin in this AS.
+    #[must_use]
+    pub fn neighbor(&self) -> u32 {
+        match self.attributes.as_path.first() {
+            Some(Segment::Sequence(numbers)) => numbers.first().copied().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    routes: BTreeMap<IpNet, Vec<Entry>>,
+    peers: BTreeMap<u32, Peer>,
+    attributes: BTreeSet<Arc<Attributes>>,
+    paths: usize,
+    changes: usize,
+}
+
+/// The routes of all peers.
+#[derive(Debug)]
+pub struct Routes {
+    inner: RwLock<Inner>,
+    most: usize,
+}
+
+impl Routes {
+    /// None yet, and at most so many paths.
+    #[must_use]
+    pub fn new(most: usize) -> Routes {
+        Routes {
+            inner: RwLock::default(),
+            most,
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Paths and prefixes.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let inner = self.read();
+        (inner.paths, inner.routes.len())
+    }
+
+    /// The path of the route of exactly this prefix. Of several, the one that leads to `next_hop`; else the one that BGP would
+    /// choose by local preference and length.
+    #[must_use]
+    pub fn find(&self, prefix: IpNet, next_hop: Option<IpAddr>) -> Option<BgpPath> {
+        let inner = self.read();
+        let entries = inner.routes.get(&prefix)?;
+        let rank = |entry: &&Entry| {
+            let peer = inner.peers.get(&entry.peer);
+            let leads = next_hop.is_some()
+                && (entry.attributes.next_hop == next_hop
+                    || peer.is_some_and(|peer| Some(peer.address) == next_hop));
+            (
+                leads,
+                peer.map(|peer| peer.table),
+                entry.attributes.local_pref.unwrap_or(100),
+                std::cmp::Reverse(entry.attributes.length()),
+                std::cmp::Reverse(entry.peer),
+            )
+        };
+        let entry = entries.iter().max_by_key(rank)?;
+        let peer = inner.peers.get(&entry.peer);
+        // The daemon's own table names no peer but itself.
+        let own = peer.is_none_or(|peer| peer.table == Monitored::LocRib);
+        let mut path = BgpPath {
+            attributes: entry.attributes.clone(),
+            peer: peer.map_or(0, |peer| peer.number),
+            local: peer.map_or(0, |peer| peer.local),
+        };
+        if own {
+            path.peer = path.neighbor();
+        }
+        Some(path)
+    }
+
+    /// A peer whose routes follow.
+    pub(crate) fn set_peer(&self, number: u32, peer: Peer) {
+        self.write().peers.insert(number, peer);
+    }
+
+    /// Adds routes of a peer, or replaces them. Returns how many found no room.
+    pub(crate) fn announce(&self, peer: u32, attributes: Attributes, prefixes: &[IpNet]) -> usize {
+        if prefixes.is_empty() {
+            return 0;
+        }
+        let mut refused = 0;
+        let mut inner = self.write();
+        let attributes = match inner.attributes.get(&attributes) {
+            Some(known) => known.clone(),
+            None => {
+                let new = Arc::new(attributes);
+                inner.attributes.insert(new.clone());
+                new
+            }
+        };
+        let room = self.most.saturating_sub(inner.paths);
+        let mut added = 0;
+        for prefix in prefixes {
+            let known = inner.routes.get_mut(prefix);
+            let own = known.and_then(|all| all.iter_mut().find(|entry| entry.peer == peer));
+            if let Some(entry) = own {
+                entry.attributes = attributes.clone();
+            } else if added == room {
+                refused += 1;
+            } else {
+                added += 1;
+                let entry = Entry {
+                    peer,
+                    attributes: attributes.clone(),
+                };
+                match inner.routes.get_mut(prefix) {
+                    Some(all) => all.push(entry),
+                    None => drop(inner.routes.insert(*prefix, vec![entry])),
+                }
+            }
+        }
+        inner.paths += added;
+        inner.changed(prefixes.len());
+        refused
+    }
+
+    /// Removes routes of a peer.
+    pub(crate) fn withdraw(&self, peer: u32, prefixes: &[IpNet]) {
+        let mut inner = self.write();
+        for prefix in prefixes {
+            inner.remove(*prefix, peer);
+        }
+        inner.changed(prefixes.len());
+    }
+
+    /// Removes a peer with all its routes, some at a time.
+    pub(crate) fn remove_peer(&self, peer: u32) {
+        let mut from = Bound::Unbounded;
+        loop {
+            let mut inner = self.write();
+            let mut some = inner.routes.range((from, Bound::Unbounded)).take(STEP);
+            let mut last = None;
+            let mut its = Vec::new();
+            for (prefix, entries) in &mut some {
+                last = Some(*prefix);
+                if entries.iter().any(|entry| entry.peer == peer) {
+                    its.push(*prefix);
+                }
+            }
+            for prefix in its {
+                inner.remove(prefix, peer);
+            }
+            match last {
+                Some(last) => from = Bound::Excluded(last),
+                None => {
+                    inner.peers.remove(&peer);
+                    inner.tidy();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Each peer with its number.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(u32, Peer)> {
+        let inner = self.read();
+        inner
+            .peers
+            .iter()
+            .map(|(number, peer)| (*number, peer.clone()))
+            .collect()
+    }
+}
+
+impl Inner {
+    fn remove(&mut self, prefix: IpNet, peer: u32) {
+        let Some(entries) = self.routes.get_mut(&prefix) else {
+            return;
+        };
+        let before = entries.len();
+        entries.retain(|entry| entry.peer != peer);
+        self.paths -= before - entries.len();
+        if entries.is_empty() {
+            self.routes.remove(&prefix);
+        }
+    }
+
+    fn changed(&mut self, count: usize) {
+        self.changes += count;
+        if self.changes >= TIDY {
+            self.tidy();
+        }
+    }
+
+    /// Forgets attributes that no route has.
+    fn tidy(&mut self) {
+        self.changes = 0;
+        self.attributes
+            .retain(|attributes| Arc::strong_count(attributes) > 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attributes(next_hop: &str, path: &[u32]) -> Attributes {
+        Attributes {
+            next_hop: Some(next_hop.parse().unwrap()),
+            as_path: vec![Segment::Sequence(path.to_vec())],
+            ..Attributes::default()
+        }
+    }
+
+    fn peer(address: &str, number: u32) -> Peer {
+        Peer {
+            address: address.parse().unwrap(),
+            number,
+            local: 65_000,
+            table: Monitored::PostPolicy,
+        }
+    }
+
+    fn net(text: &str) -> IpNet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_path_to_the_next_hop_of_the_forwarding_table_is_told() {
+        let routes = Routes::new(10);
+        routes.set_peer(1, peer("192.0.2.1", 65_001));
+        routes.set_peer(2, peer("192.0.2.2", 65_002));
+        let all = [net("10.0.0.0/8")];
+        routes.announce(1, attributes("192.0.2.1", &[65_001, 65_009]), &all);
+        routes.announce(2, attributes("192.0.2.2", &[65_002, 65_003, 65_009]), &all);
+        let by = |hop: &str| routes.find(all[0], Some(hop.parse().unwrap())).unwrap();
+        assert_eq!(
+            (by("192.0.2.2").peer, by("192.0.2.2").neighbor()),
+            (65_002, 65_002)
+        );
+        assert_eq!(
+            (by("192.0.2.1").peer, by("192.0.2.1").origin()),
+            (65_001, 65_009)
+        );
+        // By no next hop that is known: the shorter path.
+        assert_eq!(by("192.0.2.9").peer, 65_001);
+        assert_eq!(by("192.0.2.9").local, 65_000);
+        routes.withdraw(1, &all);
+        assert_eq!(by("192.0.2.9").peer, 65_002);
+        routes.remove_peer(2);
+        assert_eq!(routes.find(all[0], None), None);
+        assert_eq!(routes.counts(), (0, 0));
+        assert!(routes.read().attributes.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_what_is_there_can_change() {
+        let routes = Routes::new(2);
+        routes.set_peer(1, peer("192.0.2.1", 65_001));
+        let all = [net("10.0.0.0/8"), net("2001:db8::/32"), net("10.1.0.0/16")];
+        assert_eq!(routes.announce(1, attributes("192.0.2.1", &[1]), &all), 1);
+        assert_eq!(routes.announce(1, attributes("192.0.2.1", &[2]), &all), 1);
+        assert_eq!(routes.counts(), (2, 2));
+        assert_eq!(routes.find(all[1], None).unwrap().origin(), 2);
+        assert_eq!(routes.read().attributes.len(), 2);
+    }
+
+    #[test]
+    fn a_peer_goes_with_all_its_routes_and_others_stay() {
+        let routes = Routes::new(1 << 20);
+        let all: Vec<IpNet> = (0..10_000u32)
+            .map(|n| IpNet::new(IpAddr::from((n << 12).to_be_bytes()), 20).unwrap())
+            .collect();
+        routes.announce(1, attributes("192.0.2.1", &[1]), &all);
+        routes.announce(2, attributes("192.0.2.2", &[2]), &all[..5000]);
+        routes.remove_peer(1);
+        assert_eq!(routes.counts(), (5000, 5000));
+    }
+}
