@@ -103,8 +103,8 @@ pub use interface::{
     Encapsulation, Interface, InterfaceDrop, InterfaceKind, Interfaces, Traffic, UpDown,
 };
 pub use linux::{
-    Linux, LinuxAudit, LinuxConvergence, LinuxCount, LinuxDelay, LinuxFeed, LinuxFpm,
-    LinuxInterface, LinuxPunt, LinuxRefused,
+    Linux, LinuxAudit, LinuxBmp, LinuxBmpPeer, LinuxBmpSession, LinuxConvergence, LinuxCount,
+    LinuxDelay, LinuxFeed, LinuxFpm, LinuxInterface, LinuxPunt, LinuxRefused,
 };
 pub use memif::{Memif, MemifDisconnects, MemifRole, Memifs};
 pub use mpls::{LabelMeaning, LabelMode, LabelReply, LabelSource, MplsFib};

@@ -17,6 +17,9 @@ pub struct Linux {
     /// How FRR's zebra sends its routes; absent when the configuration has no `linux.fpm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fpm: Option<LinuxFpm>,
+    /// What BGP daemons tell by BMP; absent when the configuration has no `linux.bmp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bmp: Option<LinuxBmp>,
     /// How the routes here compare with the kernel's.
     pub audit: LinuxAudit,
     /// How long changes of routes took, by source.
@@ -101,6 +104,55 @@ pub struct LinuxFpm {
     pub parked: u64,
     /// Messages that could not be carried out, by reason.
     pub refused: Vec<LinuxCount>,
+}
+
+/// What BGP daemons tell by the BGP Monitoring Protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxBmp {
+    /// The own address and port.
+    pub address: String,
+    /// Daemons that are connected.
+    pub sessions: Vec<LinuxBmpSession>,
+    /// Connections that began.
+    pub begun: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Routes that were announced.
+    pub announced: u64,
+    /// Routes that were withdrawn.
+    pub withdrawn: u64,
+    /// Paths that are kept, of all peers together.
+    pub paths: u64,
+    /// Paths that are kept at most.
+    pub most_paths: u64,
+    /// Prefixes of these paths.
+    pub prefixes: u64,
+    /// Messages that could not be used, by reason.
+    pub refused: Vec<LinuxCount>,
+}
+
+/// A BGP daemon that is connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxBmpSession {
+    /// Its address and port.
+    pub address: String,
+    /// The name that it gives itself.
+    pub name: String,
+    /// Messages.
+    pub messages: u64,
+    /// Its peers.
+    pub peers: Vec<LinuxBmpPeer>,
+}
+
+/// A peer of a BGP daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinuxBmpPeer {
+    /// Its address; unspecified for the daemon's own table.
+    pub address: std::net::IpAddr,
+    /// Its AS number.
+    pub as_number: u32,
+    /// Which routes are sent: `pre-policy`, `post-policy` or `loc-rib`.
+    pub table: String,
 }
 
 /// How long changes of routes took, from the first message of their batch being read until all workers forward by them. Changes

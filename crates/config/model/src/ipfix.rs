@@ -278,6 +278,8 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("destinationIPv4PrefixLength", 1, V4),
     ("egressInterface", 4, ALL),
     ("ipNextHopIPv4Address", 4, V4),
+    ("bgpSourceAsNumber", 4, IP),
+    ("bgpDestinationAsNumber", 4, IP),
     ("bgpNextHopIPv4Address", 4, V4),
     ("flowEndSysUpTime", 4, ALL),
     ("flowStartSysUpTime", 4, ALL),
@@ -305,6 +307,8 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("mplsLabelStackSection5", 3, ALL),
     ("destinationMacAddress", 6, ALL),
     ("forwardingStatus", 1, ALL),
+    ("bgpNextAdjacentAsNumber", 4, IP),
+    ("bgpPrevAdjacentAsNumber", 4, IP),
     ("flowEndReason", 1, ALL),
     ("icmpTypeCodeIPv6", 2, V6),
     ("flowStartMilliseconds", 8, ALL),
@@ -496,7 +500,9 @@ impl Ipfix {
     /// Whether any record tells lengths of prefixes.
     #[must_use]
     pub fn needs_prefixes(&self) -> bool {
-        let tells = |part: &String| part == "router" || part.ends_with("PrefixLength");
+        let tells = |part: &String| {
+            part == "router" || part.ends_with("PrefixLength") || part.ends_with("AsNumber")
+        };
         self.sets_in_use()
             .iter()
             .any(|set| self.parts_of(set).iter().any(tells))

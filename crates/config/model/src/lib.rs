@@ -82,7 +82,7 @@ pub use ipfix::{
     IpfixTransport, IpfixVersion, MeterDirection, RECORD_SETS, SET_ELEMENTS,
 };
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-pub use linux::{Linux, LinuxFpm, LinuxInterface, LinuxTap};
+pub use linux::{Linux, LinuxBmp, LinuxFpm, LinuxInterface, LinuxTap};
 pub use memory::BufferPlan;
 pub use model::{
     AdminState, Config, Interface, NeighborKey, Path, Police, Policer, RouteKey,

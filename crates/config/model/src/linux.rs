@@ -27,6 +27,31 @@ pub struct Linux {
     /// Where FRR's zebra connects to, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fpm: Option<LinuxFpm>,
+    /// Where BGP daemons send their routes by BMP, if they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bmp: Option<LinuxBmp>,
+}
+
+/// Where BGP daemons connect to for the BGP Monitoring Protocol (RFC 7854), in the namespace of the TAPs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct LinuxBmp {
+    /// The own address.
+    pub address: IpAddr,
+    /// The TCP port.
+    pub port: u16,
+    /// Paths that are kept at most.
+    pub paths: u32,
+}
+
+impl Default for LinuxBmp {
+    fn default() -> Self {
+        Self {
+            address: IpAddr::from([127, 0, 0, 1]),
+            port: 11_019,
+            paths: 4_000_000,
+        }
+    }
 }
 
 /// Where FRR's zebra connects to (`dplane_fpm_nl`), in the namespace of the TAPs.
@@ -133,6 +158,16 @@ pub(crate) fn build(node: &Node<'_>) -> Linux {
             name: text(node, "name"),
         }),
         fpm: node.value("fpm").map(fpm),
+        bmp: node.value("bmp").map(bmp),
+    }
+}
+
+fn bmp(node: &Node<'_>) -> LinuxBmp {
+    let default = LinuxBmp::default();
+    LinuxBmp {
+        address: parsed(node, "address").unwrap_or(default.address),
+        port: number(node, "port").unwrap_or(default.port),
+        paths: number(node, "paths").unwrap_or(default.paths),
     }
 }
 

@@ -70,9 +70,17 @@ pub fn length_of(bytes: &[u8]) -> Result<Option<usize>, Broken> {
 /// What tells a peer from another in one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PeerKey {
+    is_own: bool,
     distinguisher: u64,
     address: IpAddr,
-    table: Monitored,
+}
+
+/// A peer that is up, and the numbers under which each of its tables is kept. It comes up once, whichever tables follow.
+#[derive(Debug)]
+struct Up {
+    number: u32,
+    local: u32,
+    tables: BTreeMap<Monitored, u32>,
 }
 
 /// What a session has told so far.
@@ -80,7 +88,7 @@ struct PeerKey {
 pub(crate) struct Monitor {
     /// The name that the daemon gives itself.
     pub(crate) name: String,
-    peers: BTreeMap<PeerKey, u32>,
+    peers: BTreeMap<PeerKey, Up>,
 }
 
 /// What became of a message.
@@ -133,17 +141,15 @@ impl Monitor {
                     BgpMessage::Open(open) => open.asn.into(),
                     _ => 0,
                 };
-                self.peer_up(header, local, routes, next_peer)
+                self.peer_up(header, local, routes)
             }
             (BmpMessageBody::PeerDownNotification(_), Some(header)) => {
-                if let Some(number) = key_of(header).and_then(|key| self.peers.remove(&key)) {
-                    routes.remove_peer(number);
-                }
+                self.remove(&key_of(header), routes);
                 Taken::Known
             }
             (BmpMessageBody::RouteMonitoring(monitoring), Some(header)) => {
                 match monitoring.bgp_message {
-                    BgpMessage::Update(update) => self.update(header, &update, routes),
+                    BgpMessage::Update(update) => self.update(header, &update, routes, next_peer),
                     _ => Taken::Refused("no-update"),
                 }
             }
@@ -151,41 +157,36 @@ impl Monitor {
         }
     }
 
-    fn peer_up(
-        &mut self,
-        header: &BmpPerPeerHeader,
-        local: u32,
-        routes: &Routes,
-        next_peer: &mut u32,
-    ) -> Taken {
-        let Some(key) = key_of(header) else {
-            return Taken::Refused("adj-rib-out");
-        };
+    fn peer_up(&mut self, header: &BmpPerPeerHeader, local: u32, routes: &Routes) -> Taken {
         if header.peer_type == BmpPeerType::RD {
             return Taken::Refused("vrf");
         }
-        if self.peers.len() >= MOST_PEERS && !self.peers.contains_key(&key) {
+        let key = key_of(header);
+        // A peer that comes up again sends all its routes again.
+        self.remove(&key, routes);
+        if self.peers.len() >= MOST_PEERS {
             return Taken::Refused("too-many-peers");
         }
-        // A peer that comes up again sends all its routes again.
-        if let Some(before) = self.peers.remove(&key) {
-            routes.remove_peer(before);
-        }
         let number: u32 = header.peer_asn.into();
-        let peer = Peer {
-            address: header.peer_ip,
-            number,
-            local: if key.table == Monitored::LocRib {
-                number
-            } else {
-                local
+        let local = if key.is_own { number } else { local };
+        let tables = BTreeMap::new();
+        self.peers.insert(
+            key,
+            Up {
+                number,
+                local,
+                tables,
             },
-            table: key.table,
-        };
-        routes.set_peer(*next_peer, peer);
-        self.peers.insert(key, *next_peer);
-        *next_peer += 1;
+        );
         Taken::Known
+    }
+
+    fn remove(&mut self, key: &PeerKey, routes: &Routes) {
+        if let Some(up) = self.peers.remove(key) {
+            up.tables
+                .into_values()
+                .for_each(|number| routes.remove_peer(number));
+        }
     }
 
     fn update(
@@ -193,13 +194,29 @@ impl Monitor {
         header: &BmpPerPeerHeader,
         update: &BgpUpdateMessage,
         routes: &Routes,
+        next_peer: &mut u32,
     ) -> Taken {
-        let Some(key) = key_of(header) else {
+        let Some(table) = table_of(header) else {
             return Taken::Refused("adj-rib-out");
         };
-        let Some(&peer) = self.peers.get(&key) else {
+        let Some(up) = self.peers.get_mut(&key_of(header)) else {
             return Taken::Refused("unknown-peer");
         };
+        let (number, local) = (up.number, up.local);
+        let peer = *up.tables.entry(table).or_insert_with(|| {
+            let (address, new) = (header.peer_ip, *next_peer);
+            *next_peer += 1;
+            routes.set_peer(
+                new,
+                Peer {
+                    address,
+                    number,
+                    local,
+                    table,
+                },
+            );
+            new
+        });
         let unicast = |nlri: &&bgpkit_parser::models::Nlri| nlri.safi == Safi::Unicast;
         let mut withdrawn: Vec<IpNet> = update
             .withdrawn_prefixes
@@ -210,22 +227,22 @@ impl Monitor {
             withdrawn.extend(nlri.prefixes.iter().map(|it| it.prefix));
         }
         routes.withdraw(peer, &withdrawn);
+        let read = |next_hop| {
+            let mut attributes = attributes_of(&update.attributes, next_hop);
+            attributes.drop_leading(local);
+            attributes
+        };
         let mut refused = 0;
         let mut announced: Vec<IpNet> = update
             .announced_prefixes
             .iter()
             .map(|it| it.prefix)
             .collect();
-        refused += routes.announce(
-            peer,
-            attributes_of(&update.attributes, update.attributes.next_hop()),
-            &announced,
-        );
+        refused += routes.announce(peer, read(update.attributes.next_hop()), &announced);
         if let Some(nlri) = update.attributes.get_reachable_nlri().filter(unicast) {
             let prefixes: Vec<IpNet> = nlri.prefixes.iter().map(|it| it.prefix).collect();
             let next_hop = nlri.next_hop.map(|hop| hop.addr());
-            refused +=
-                routes.announce(peer, attributes_of(&update.attributes, next_hop), &prefixes);
+            refused += routes.announce(peer, read(next_hop), &prefixes);
             announced.extend(prefixes);
         }
         if refused > 0 {
@@ -235,30 +252,37 @@ impl Monitor {
     }
 
     /// The session has ended: its peers go with their routes.
-    pub(crate) fn end(self, routes: &Routes) {
-        for number in self.peers.into_values() {
-            routes.remove_peer(number);
+    pub(crate) fn end(mut self, routes: &Routes) {
+        while let Some((_, up)) = self.peers.pop_first() {
+            up.tables
+                .into_values()
+                .for_each(|number| routes.remove_peer(number));
         }
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = u32> + '_ {
-        self.peers.values().copied()
+        self.peers
+            .values()
+            .flat_map(|up| up.tables.values().copied())
     }
 }
 
-/// `None` of what a daemon sends to peers, which says nothing about how packets are forwarded.
-fn key_of(header: &BmpPerPeerHeader) -> Option<PeerKey> {
-    let table = match header.peer_flags {
-        PerPeerFlags::LocalRibPeerFlags(_) => Monitored::LocRib,
-        PerPeerFlags::PeerFlags(flags) if flags.contains(PeerFlags::IS_ADJ_RIB_OUT) => return None,
-        PerPeerFlags::PeerFlags(flags) if flags.is_post_policy() => Monitored::PostPolicy,
-        PerPeerFlags::PeerFlags(_) => Monitored::PrePolicy,
-    };
-    Some(PeerKey {
+fn key_of(header: &BmpPerPeerHeader) -> PeerKey {
+    PeerKey {
+        is_own: header.peer_type == BmpPeerType::LocalRib,
         distinguisher: header.peer_distinguisher,
         address: header.peer_ip,
-        table,
-    })
+    }
+}
+
+/// The table that a route is of. `None` of what a daemon sends to peers, which says nothing about how packets are forwarded.
+fn table_of(header: &BmpPerPeerHeader) -> Option<Monitored> {
+    match header.peer_flags {
+        PerPeerFlags::LocalRibPeerFlags(_) => Some(Monitored::LocRib),
+        PerPeerFlags::PeerFlags(flags) if flags.contains(PeerFlags::IS_ADJ_RIB_OUT) => None,
+        PerPeerFlags::PeerFlags(flags) if flags.is_post_policy() => Some(Monitored::PostPolicy),
+        PerPeerFlags::PeerFlags(_) => Some(Monitored::PrePolicy),
+    }
 }
 
 fn attributes_of(read: &Read, next_hop: Option<IpAddr>) -> Attributes {

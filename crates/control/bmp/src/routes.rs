@@ -48,6 +48,20 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// Takes this AS number off the beginning of the path. A path that was received never begins with the own one, but FRR
+    /// 8.4 puts it there when it sends the path by BMP.
+    pub(crate) fn drop_leading(&mut self, number: u32) {
+        if let Some(Segment::Sequence(numbers)) = self.as_path.first_mut()
+            && number != 0
+        {
+            let own = numbers.iter().take_while(|it| **it == number).count();
+            numbers.drain(..own);
+            if numbers.is_empty() {
+                self.as_path.remove(0);
+            }
+        }
+    }
+
     fn length(&self) -> usize {
         let of = |segment: &Segment| match segment {
             Segment::Sequence(numbers) => numbers.len(),

@@ -255,9 +255,11 @@ impl Server {
                 return Ok(());
             };
             let message = session.bytes.split_to(length).freeze();
+            let before = self.next_peer;
             let taken = session
                 .monitor
                 .take(message, &self.routes, &mut self.next_peer);
+            let is_changed = self.next_peer != before || !matches!(taken, Taken::Routes(..));
             let monitor = &session.monitor;
             self.with(|status| {
                 status.messages += 1;
@@ -271,8 +273,10 @@ impl Server {
                 }
                 let shown = status.sessions.entry(session.from).or_default();
                 shown.messages += 1;
-                if !matches!(taken, Taken::Routes(..)) {
+                if shown.name != monitor.name {
                     shown.name.clone_from(&monitor.name);
+                }
+                if is_changed {
                     shown.peers = monitor.peers().collect();
                 }
             });

@@ -40,15 +40,20 @@ fn bmp(kind: u8, body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The header of a peer (RFC 7854 4.2): AS 65002, post-policy.
-fn peer(address: [u8; 4]) -> Vec<u8> {
-    let mut header = vec![0, 0x40];
+/// The header of a peer (RFC 7854 4.2): AS 65002, behind the policy or not.
+fn peer_of(address: [u8; 4], flags: u8) -> Vec<u8> {
+    let mut header = vec![0, flags];
     header.extend([0; 8 + 12]);
     header.extend(address);
     header.extend(65_002u32.to_be_bytes());
     header.extend(address);
     header.extend([0; 8]);
     header
+}
+
+/// Of a message with routes.
+fn peer(address: [u8; 4]) -> Vec<u8> {
+    peer_of(address, 0x40)
 }
 
 /// A message of BGP.
@@ -67,8 +72,9 @@ fn open(number: u16) -> Vec<u8> {
     bgp(1, &body)
 }
 
+/// A peer comes up; whatever is monitored, as bgpd sends it.
 fn up(address: [u8; 4]) -> Vec<u8> {
-    let mut body = peer(address);
+    let mut body = peer_of(address, 0);
     body.extend([0; 12]);
     body.extend([192, 0, 2, 1, 0, 179, 0x80, 0]);
     body.extend(open(65_001));
@@ -127,12 +133,19 @@ fn routes_come_change_and_go_with_their_session() {
     assert_eq!(path.attributes.communities, [0xfde9_0007]);
     let status = bmp_side.status();
     assert_eq!(status.sessions.values().next().unwrap().name, "edge");
+    // As FRR sends it, with its own number in front.
     daemon
-        .write_all(&update(PEER, &[65_002, 64_998], &[[10, 1]], &[[10, 2]]))
+        .write_all(&update(
+            PEER,
+            &[65_001, 65_002, 64_998],
+            &[[10, 1]],
+            &[[10, 2]],
+        ))
         .unwrap();
     wait_for("a change", || {
         routes.find(net, None).unwrap().origin() == 64_998
     });
+    assert_eq!(routes.find(net, None).unwrap().neighbor(), 65_002);
     wait_for("a withdrawal", || routes.counts() == (1, 1));
     drop(daemon);
     wait_for("the end", || {
@@ -161,7 +174,7 @@ fn peers_come_up_again_and_go_down() {
     down.push(4);
     daemon.write_all(&bmp(2, &down)).unwrap();
     wait_for("the second one's go", || {
-        routes.counts() == (0, 0) && routes.peers().len() == 1
+        routes.counts() == (0, 0) && routes.peers().is_empty()
     });
 }
 

@@ -29,6 +29,7 @@ use weir_telemetry::flows::record::MPLS;
 use weir_telemetry::flows::{Counts, FlowRecord, Selection, Settings, Table};
 use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings};
 
+use crate::bgp::{BgpView, RoutedEnds};
 use crate::clock::Clock;
 use crate::flow_views::add_counts;
 use crate::router_path::{RouterEgress, router_path};
@@ -51,6 +52,7 @@ pub(crate) struct FlowKnows {
     clock: Clock,
     /// By group: for which resolved next hop packets take each of its adjacencies.
     next_hops: RwLock<HashMap<u32, Vec<(u32, IpAddr)>>>,
+    bgp: BgpView,
 }
 
 impl FlowKnows {
@@ -118,11 +120,13 @@ impl Knows for FlowKnows {
                 tables: Some(self.tables.load(&guard)),
                 next_hops: &next_hops,
                 numbers: &numbers,
+                bgp: &self.bgp,
             }),
             None => work(&TablesNow {
                 tables: None,
                 next_hops: &next_hops,
                 numbers: &numbers,
+                bgp: &self.bgp,
             }),
         }
         reader.offline();
@@ -134,6 +138,7 @@ struct TablesNow<'a> {
     tables: Option<&'a Tables>,
     next_hops: &'a HashMap<u32, Vec<(u32, IpAddr)>>,
     numbers: &'a [u32],
+    bgp: &'a BgpView,
 }
 
 impl TablesNow<'_> {
@@ -174,7 +179,17 @@ impl Complete for TablesNow<'_> {
         let facts = &mut record.facts;
         (facts.source_prefix, facts.destination_prefix) = way.prefixes.unwrap_or_default();
         facts.next_hop = way.next.map_or([0; 16], sixteen);
-        facts.bgp_next_hop = self.resolved(&way).map_or([0; 16], sixteen);
+        let resolved = self.resolved(&way);
+        facts.bgp_next_hop = resolved.map_or([0; 16], sixteen);
+        if way.table == 0
+            && let (Some(ends), Some(prefixes)) = (addresses(&parts), way.prefixes)
+        {
+            record.numbers = self.bgp.numbers(&RoutedEnds {
+                ends,
+                prefixes,
+                next_hop: resolved.or(way.next),
+            });
+        }
     }
 }
 
@@ -268,6 +283,7 @@ impl IpfixSide {
         tables: Arc<Published<Tables>>,
         clock: Clock,
         seed: u64,
+        bgp: BgpView,
     ) -> IpfixSide {
         let (names, numbers, next_hops) = (RwLock::default(), RwLock::default(), RwLock::default());
         let knows = FlowKnows {
@@ -278,6 +294,7 @@ impl IpfixSide {
             meters: meters.clone(),
             clock: clock.clone(),
             next_hops,
+            bgp,
         };
         IpfixSide {
             config: weir_config::Ipfix::default(),

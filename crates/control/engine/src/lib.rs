@@ -15,6 +15,7 @@ mod advertise;
 mod api_routes;
 mod apply;
 mod ask;
+mod bgp;
 mod bonds;
 mod bridges;
 mod capture;

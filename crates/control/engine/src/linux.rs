@@ -25,6 +25,7 @@ use weir_netlink::route::Route as Client;
 use weir_port::host::Host;
 use weir_port::interface::Kind;
 
+use crate::bgp::BmpSide;
 use crate::control::Control;
 use crate::convergence::Convergence;
 use crate::neighbors::Place;
@@ -48,6 +49,7 @@ pub(crate) struct LinuxSide {
     waker: Arc<Waker>,
     pub(crate) feed: Option<Feed>,
     pub(crate) fpm: Option<Fpm>,
+    pub(crate) bmp: BmpSide,
     /// What `fpm` was started with, and in which namespace.
     fpm_settings: Option<(FpmSettings, Option<String>)>,
     pub(crate) objects: Objects,
@@ -118,6 +120,7 @@ impl LinuxSide {
             waker,
             feed: None,
             fpm: None,
+            bmp: BmpSide::default(),
             fpm_settings: None,
             objects: Objects::default(),
             client: None,
@@ -143,7 +146,8 @@ impl LinuxSide {
     pub(crate) fn needs_sync(&self) -> bool {
         let has_ended = self.feed.as_ref().is_some_and(Feed::has_ended);
         let fpm_has_ended = self.fpm.as_ref().is_some_and(Fpm::has_ended);
-        self.is_changed || has_ended || fpm_has_ended || !self.trouble.is_empty()
+        let has_ended = has_ended || fpm_has_ended || self.bmp.has_ended();
+        self.is_changed || has_ended || !self.trouble.is_empty()
     }
 
     /// Whether the control thread has more to do at once.
@@ -239,6 +243,7 @@ impl Control {
                 self.begin_sweep(RouteSource::Kernel);
             }
             self.sync_fpm(None);
+            self.follow_bmp(None);
             return;
         };
         if self.trial.is_some() {
@@ -291,6 +296,7 @@ impl Control {
             _ => self.start_feed(first.namespace.as_deref()),
         }
         self.sync_fpm(Some(first.namespace.clone()));
+        self.follow_bmp(Some(first.namespace.clone()));
     }
 
     /// Listens to zebra where the configuration says so; in no namespace when `None`.
@@ -330,6 +336,11 @@ impl Control {
         };
         self.linux.fpm_settings = wanted;
         self.linux_trouble("fpm", result);
+    }
+
+    fn follow_bmp(&mut self, namespace: Option<Option<String>>) {
+        let result = self.sync_bmp(namespace);
+        self.linux_trouble("bmp", result);
     }
 
     fn start_feed(&mut self, namespace: Option<&str>) {

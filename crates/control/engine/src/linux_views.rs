@@ -3,10 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use weir_api::{
-    LinuxAudit, LinuxCount, LinuxFeed, LinuxFpm, LinuxInterface, LinuxPunt, LinuxRefused,
+    LinuxAudit, LinuxBmp, LinuxBmpPeer, LinuxBmpSession, LinuxCount, LinuxFeed, LinuxFpm,
+    LinuxInterface, LinuxPunt, LinuxRefused,
 };
 use weir_control::RouteSource;
 use weir_port::host::HostClass;
+
+use weir_bmp::routes::Monitored;
 
 use crate::control::Control;
 
@@ -26,6 +29,7 @@ impl Control {
                 .collect(),
             feed: self.linux_feed_view(),
             fpm: self.linux_fpm_view(),
+            bmp: self.linux_bmp_view(),
             convergence: self.linux.convergence.views(),
             audit: LinuxAudit {
                 audits: counters.audits,
@@ -122,5 +126,53 @@ impl Control {
                 })
                 .collect(),
         })
+    }
+
+    fn linux_bmp_view(&self) -> Option<LinuxBmp> {
+        let wanted = self.config.linux.bmp.as_ref()?;
+        let mut view = LinuxBmp {
+            address: std::net::SocketAddr::from((wanted.address, wanted.port)).to_string(),
+            most_paths: wanted.paths.into(),
+            ..LinuxBmp::default()
+        };
+        let Some(server) = &self.linux.bmp.server else {
+            return Some(view);
+        };
+        let (status, peers) = (server.status(), server.routes().peers());
+        let (paths, prefixes) = server.routes().counts();
+        (view.paths, view.prefixes) = (paths as u64, prefixes as u64);
+        view.begun = status.begun;
+        view.messages = status.messages;
+        (view.announced, view.withdrawn) = (status.announced, status.withdrawn);
+        for (address, session) in &status.sessions {
+            let its = peers
+                .iter()
+                .filter(|(number, _)| session.peers.contains(number));
+            view.sessions.push(LinuxBmpSession {
+                address: address.to_string(),
+                name: session.name.clone(),
+                messages: session.messages,
+                peers: its
+                    .map(|(_, peer)| LinuxBmpPeer {
+                        address: peer.address,
+                        as_number: peer.number,
+                        table: match peer.table {
+                            Monitored::PrePolicy => "pre-policy",
+                            Monitored::PostPolicy => "post-policy",
+                            Monitored::LocRib => "loc-rib",
+                        }
+                        .to_owned(),
+                    })
+                    .collect(),
+            });
+        }
+        let refused = status.refused.into_iter();
+        view.refused = refused
+            .map(|(reason, count)| LinuxCount {
+                reason: reason.to_owned(),
+                count,
+            })
+            .collect();
+        Some(view)
     }
 }

@@ -611,10 +611,11 @@ fn make_control(
         fib6,
         ..Tables::default()
     };
+    let linux = LinuxSide::new(waker.clone());
     let reader = domain
         .register()
         .map_err(|error| StartError::Internal(error.to_string()))?;
-    let reports = ReportSource::new(reader, published.clone());
+    let reports = ReportSource::new(reader, published.clone(), linux.bmp.view.clone());
     reports.know(
         specs.iter().map(|spec| spec.name).collect(),
         workers
@@ -633,6 +634,7 @@ fn make_control(
         published.clone(),
         clock.clone(),
         seed,
+        linux.bmp.view.clone(),
     );
     let mut workers = workers;
     let egress = match workers.first_mut() {
@@ -702,7 +704,7 @@ fn make_control(
         trial: options.trial.clone(),
         captures: Default::default(),
         borrowers: None,
-        linux: LinuxSide::new(waker.clone()),
+        linux,
         reopened: std::collections::BTreeSet::new(),
         api_routes: Default::default(),
         due: Due::default(),

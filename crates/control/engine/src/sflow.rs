@@ -10,12 +10,13 @@ use weir_flowfmt::sflow::encode::Encoding;
 use weir_nodes::Tables;
 use weir_ring::qsbr::{Published, Reader};
 use weir_telemetry::agent::{
-    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Hop, Indices,
+    Agent, AgentConfig, AgentHandle, AgentStats, Asked, Destination, DnsSd, Gateway, Hop, Indices,
     InterfaceReport, KernelPath, Labels, PathLookup, Reports, SampledPath, Target,
 };
 use weir_telemetry::discards::{DiscardSettings, DiscardSource};
 use weir_telemetry::sampler::{SampleSource, Sampling, Settings};
 
+use crate::bgp::BgpView;
 use crate::router_path::{RouterEgress, router_path};
 
 /// A function that tells the agent about interfaces.
@@ -29,6 +30,7 @@ pub(crate) struct ReportSource {
     reader: Mutex<Reader>,
     tables: Arc<Published<Tables>>,
     graph: RwLock<Graph>,
+    bgp: BgpView,
 }
 
 /// What is told of the graph.
@@ -39,12 +41,17 @@ struct Graph {
 }
 
 impl ReportSource {
-    pub(crate) fn new(reader: Reader, tables: Arc<Published<Tables>>) -> ReportSource {
+    pub(crate) fn new(
+        reader: Reader,
+        tables: Arc<Published<Tables>>,
+        bgp: BgpView,
+    ) -> ReportSource {
         ReportSource {
             reporter: RwLock::default(),
             reader: Mutex::new(reader),
             tables,
             graph: RwLock::default(),
+            bgp,
         }
     }
 
@@ -89,7 +96,7 @@ impl Reports for ReportSource {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         reader.quiesce();
         match reader.guard() {
-            Some(guard) => work(&TablesNow(self.tables.load(&guard))),
+            Some(guard) => work(&TablesNow(self.tables.load(&guard), &self.bgp)),
             None => work(&Nowhere),
         }
         // Tables are replaced without waiting for the agent, which may now rest.
@@ -98,7 +105,7 @@ impl Reports for ReportSource {
 }
 
 /// The tables of a moment.
-struct TablesNow<'a>(&'a Tables);
+struct TablesNow<'a>(&'a Tables, &'a BgpView);
 
 impl PathLookup for TablesNow<'_> {
     fn way(&self, asked: &Asked<'_>) -> SampledPath {
@@ -118,6 +125,10 @@ impl PathLookup for TablesNow<'_> {
                 Labels::new(way.labels.1.entries()),
             ),
         }
+    }
+
+    fn gateway(&self, asked: &Asked<'_>, way: &SampledPath) -> Option<Gateway> {
+        self.1.gateway(self.0, asked, way)
     }
 }
 

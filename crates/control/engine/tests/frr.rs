@@ -5,8 +5,22 @@
 
 mod dataplane;
 
-use dataplane::{Daemon, Frr, Trial, ip_in, pings, start_with, wait_for, wait_or_explain};
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use dataplane::{
+    Daemon, Frr, Trial, config_with, ip_in, pings, start_with, wait_for, wait_or_explain,
+};
 use weir_api::{LinuxFpm, RouteSource, Router as _};
+use weir_flowfmt::ipfix::decode::{Collector, Item};
+use weir_flowfmt::sflow::DataFormat;
+use weir_flowfmt::sflow::decode::{Datagram, FlowRecord, Sample};
+
+/// Extended gateway.
+const GATEWAY_FORMAT: DataFormat = DataFormat {
+    enterprise: 0,
+    format: 1003,
+};
 
 const FPM: &str = "fpm: { hold-time: 3600 }";
 
@@ -232,5 +246,142 @@ fn a_router_that_starts_later_gets_all_routes_of_zebra() {
         };
         wait_or_explain(prefix, is_equal, explain);
     }
+    trial.router.stop();
+}
+
+/// The router's bgpd, which sends its routes by BMP, and the far host's with a longer path.
+const MONITORED: &str = "router bgp 65001
+ bgp router-id 192.0.2.1
+ no bgp ebgp-requires-policy
+ neighbor 192.0.2.2 remote-as 65002
+ neighbor 192.0.2.2 timers connect 1
+ bmp targets weir
+  bmp monitor ipv4 unicast post-policy
+  bmp connect 127.0.0.1 port 11019 min-retry 100 max-retry 500
+";
+const PREPENDED: &str = "router bgp 65002
+ bgp router-id 192.0.2.2
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor 192.0.2.1 remote-as 65001
+ neighbor 192.0.2.1 timers connect 1
+ address-family ipv4 unicast
+  network 10.98.0.0/16
+  neighbor 192.0.2.1 next-hop-self
+  neighbor 192.0.2.1 route-map OUT out
+route-map OUT permit 10
+ set as-path prepend 64999
+ set community 65002:7
+";
+
+/// What a sample's extended gateway (0:1003) has when the router knows the path by BMP: next hop, own AS, source AS and its peer, the
+/// path in one sequence, one community, and the local preference (none, so 0).
+const GATEWAY: &str = "1 c0000202 65001 0 0 1 2 2 65002 64999 1 fdea0007 0";
+
+/// A record's words as [`GATEWAY`] has them.
+fn gateway_words(body: &[u8]) -> String {
+    let (words, _) = body.as_chunks::<4>();
+    let words = words.iter().map(|word| u32::from_be_bytes(*word));
+    let shown = words.map(|word| match word {
+        0xc000_0202 | 0xfdea_0007 => format!("{word:x}"),
+        _ => word.to_string(),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn samples_and_flows_have_the_as_path_that_bgpd_tells_by_bmp() {
+    let linux = "bmp: {}";
+    let Some(trial) = start_with(linux) else {
+        return;
+    };
+    let Some(far) = Frr::new(&trial.far, "bmp-far") else {
+        return;
+    };
+    let _far_bgpd = far.start("bgpd", PREPENDED, &["-Z"]);
+    let frr = Frr::new(&trial.dataplane, "bmp-near").unwrap();
+    let _zebra = frr.start("zebra", "", &[]);
+    let bgpd = frr.start("bgpd", MONITORED, &["-M", "bmp"]);
+    let bind = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let wait = Some(Duration::from_millis(100));
+        socket.set_read_timeout(wait).unwrap();
+        socket
+    };
+    let (samples, flows) = trial.far.run(|| (bind(), bind())).unwrap();
+    let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
+    let more = format!(
+        "sflow: {{ sampling-rate: 1, polling-interval: 0, collectors: [ {{ address: 127.0.0.1, port: {} }} ] }}
+ipfix:
+  records: {{ as: {{ elements: [ sourceIPv4Address, bgpDestinationAsNumber, bgpNextAdjacentAsNumber, bgpSourceAsNumber, bgpPrevAdjacentAsNumber, packetDeltaCount ] }} }}
+  interfaces: {{ lan: {{ records: as }} }}
+  active-timeout: 1
+  collectors: [ {{ address: 127.0.0.1, port: {} }} ]
+",
+        port(&samples),
+        port(&flows)
+    );
+    let mut wanted = config_with(&trial.name.0, linux, &more);
+    wanted.interfaces.get_mut("lan").unwrap().sflow = true;
+    // In the namespace of the collectors, since the exporter's thread is started now.
+    let applied = trial.far.run(|| trial.router.apply(&wanted).map(drop));
+    applied.unwrap().unwrap();
+    let bmp = || trial.router.linux().unwrap().bmp.unwrap();
+    let is_known = || bmp().paths == 1 && trial.has("10.98.0.0/16");
+    wait_or_explain("the route of bgpd in both ways", is_known, || {
+        format!("{:?}\n{}", bmp(), frr.show("show bmp"))
+    });
+    let shown = bmp();
+    assert_eq!((shown.sessions.len(), shown.prefixes), (1, 1), "{shown:?}");
+    assert_eq!(shown.sessions[0].peers[0].as_number, 65_002, "{shown:?}");
+
+    let mut buffer = vec![0; 9000];
+    let mut gateways = Vec::new();
+    wait_or_explain(
+        "a sample with the path",
+        || {
+            pings(&trial.near, "10.98.0.1");
+            while let Ok(length) = samples.recv(&mut buffer) {
+                for sample in Datagram::decode(&buffer[..length]).unwrap().samples() {
+                    let Ok(Sample::Flow(_, _, records)) = sample else {
+                        continue;
+                    };
+                    gateways.extend(records.filter_map(|record| match record {
+                        Ok(FlowRecord::Other(it)) if it.format == GATEWAY_FORMAT => {
+                            Some(gateway_words(it.body))
+                        }
+                        _ => None,
+                    }));
+                }
+            }
+            gateways.iter().any(|it| it == GATEWAY)
+        },
+        || "see below".into(),
+    );
+    assert!(gateways.iter().all(|it| it == GATEWAY), "{gateways:?}");
+
+    let (mut collector, mut found) = (Collector::default(), Vec::new());
+    let explain = || format!("{:?}", trial.router.ipfix().unwrap());
+    let has_numbers = || {
+        pings(&trial.near, "10.98.0.1");
+        while let Ok((length, from)) = flows.recv_from(&mut buffer) {
+            collector.read(from, &buffer[..length], &mut |item| {
+                if let Item::Record(record) = item
+                    && !record.template.is_options()
+                {
+                    let number = |element| record.number(element).unwrap_or(u64::MAX);
+                    found.push([16, 17, 128, 129].map(number));
+                }
+            });
+        }
+        found.contains(&[0, 64_999, 65_002, 0])
+    };
+    wait_or_explain("a flow with the numbers", has_numbers, explain);
+    // Bgpd ends: its paths go, and samples go on without them.
+    drop(bgpd);
+    wait_for("no session, no paths", || {
+        let shown = bmp();
+        shown.sessions.is_empty() && shown.paths == 0
+    });
     trial.router.stop();
 }

@@ -1,6 +1,6 @@
 //! Linux as the control plane: TAPs, the kernel's routes, packets for services of Linux.
 
-use weir_api::{Linux, LinuxFpm};
+use weir_api::{Linux, LinuxBmp, LinuxFpm};
 
 use super::{Cell, Column, Screen, Table, harmless};
 
@@ -84,6 +84,9 @@ pub(crate) fn feed(reply: &Linux, screen: &Screen) -> String {
     if let Some(fpm) = &reply.fpm {
         text += &zebra(fpm);
     }
+    if let Some(received) = &reply.bmp {
+        text += &bmp(received);
+    }
     if !reply.convergence.is_empty() {
         text += "\n";
         text += &convergence(reply, screen);
@@ -129,6 +132,34 @@ fn zebra(fpm: &LinuxFpm) -> String {
         fpm.parked
     );
     for refused in &fpm.refused {
+        text += &format!("refused: {} {}\n", harmless(&refused.reason), refused.count);
+    }
+    text
+}
+
+fn bmp(bmp: &LinuxBmp) -> String {
+    let mut text = format!(
+        "bmp {}: sessions {} ({} began), messages {}, routes announced {}, withdrawn {}\n\
+         paths {} of at most {}, prefixes {}\n",
+        harmless(&bmp.address),
+        bmp.sessions.len(),
+        bmp.begun,
+        bmp.messages,
+        bmp.announced,
+        bmp.withdrawn,
+        bmp.paths,
+        bmp.most_paths,
+        bmp.prefixes
+    );
+    for session in &bmp.sessions {
+        let (address, name) = (harmless(&session.address), harmless(&session.name));
+        text += &format!("session {address} {name}: messages {}\n", session.messages);
+        for peer in &session.peers {
+            let (address, table) = (peer.address, harmless(&peer.table));
+            text += &format!("  peer {address} AS {} {table}\n", peer.as_number);
+        }
+    }
+    for refused in &bmp.refused {
         text += &format!("refused: {} {}\n", harmless(&refused.reason), refused.count);
     }
     text

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use crate::metrics::Snapshot;
 use crate::metrics::write::Samples;
 use crate::{
-    Bond, BondMember, Component, FlowWorker, Health, Interface, IpfixCollector, LinuxFeed,
-    LinuxFpm, LinuxInterface, LinuxPunt, NodeRuntime, Problem, ProblemSeverity, SflowInterface,
-    SflowShare, Traffic, UpDown, WorkerRuntime,
+    Bond, BondMember, Component, FlowWorker, Health, Interface, IpfixCollector, LinuxBmp,
+    LinuxFeed, LinuxFpm, LinuxInterface, LinuxPunt, NodeRuntime, Problem, ProblemSeverity,
+    SflowInterface, SflowShare, Traffic, UpDown, WorkerRuntime,
 };
 
 /// One metric.
@@ -1391,7 +1391,8 @@ pub const METRICS: &[Metric] = &[
             if let Some(linux) = &all.linux {
                 let feed = linux.feed.iter().map(|it| ("kernel", &it.refused));
                 let fpm = linux.fpm.iter().map(|it| ("fpm", &it.refused));
-                for (source, refused) in feed.chain(fpm) {
+                let bmp = linux.bmp.iter().map(|it| ("bmp", &it.refused));
+                for (source, refused) in feed.chain(fpm).chain(bmp) {
                     for it in refused {
                         out.put([&source, &it.reason], it.count);
                     }
@@ -1447,6 +1448,20 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Routes that wait for a next-hop object that FRR's zebra has not sent.",
         |all, out| fpms(all, |it| out.put([], it.parked)),
+    ),
+    gauge(
+        "weir_linux_bmp_sessions",
+        "",
+        &[],
+        "BGP daemons that send their routes by BMP.",
+        |all, out| bmps(all, |it| out.put([], it.sessions.len() as u64)),
+    ),
+    gauge(
+        "weir_linux_bmp_paths",
+        "paths",
+        &[],
+        "Paths of BGP that are kept for reports of flows.",
+        |all, out| bmps(all, |it| out.put([], it.paths)),
     ),
     counter(
         "weir_linux_convergence_updates",
@@ -1575,6 +1590,11 @@ fn feeds(all: &Snapshot, sample: impl FnMut(&LinuxFeed)) {
 fn fpms(all: &Snapshot, sample: impl FnMut(&LinuxFpm)) {
     let linux = all.linux.iter();
     linux.filter_map(|it| it.fpm.as_ref()).for_each(sample);
+}
+
+fn bmps(all: &Snapshot, sample: impl FnMut(&LinuxBmp)) {
+    let linux = all.linux.iter();
+    linux.filter_map(|it| it.bmp.as_ref()).for_each(sample);
 }
 
 fn sampled(all: &Snapshot, mut sample: impl FnMut(&SflowInterface, &SflowShare)) {

@@ -256,6 +256,10 @@ pub(crate) static KEYS: &[Key] = &[
 
     key("linux", Section, "{}", "{namespace: dataplane}", "The interfaces that Linux has a TAP of, so that its routing daemons and tools use them. What is for this router goes to the TAP, what Linux sends there leaves by the interface, and the routes of the kernel are forwarded by."),
     key("linux.namespace", NamespaceName, "", "dataplane", "The network namespace of the TAPs and routes, as `ip netns` names it; the router's own when absent."),
+    key("linux.bmp", Section, "", "{port: 11019}", "Where BGP daemons send their routes by BMP (RFC 7854), in the namespace of the TAPs: AS paths and communities for sFlow and IPFIX; none when absent. Forwarding does not depend on it."),
+    key("linux.bmp.address", ListenAddress, "127.0.0.1", "192.0.2.1", "The own address to listen on."),
+    key("linux.bmp.port", Whole(1, 65_535), "11019", "11020", "The TCP port."),
+    key("linux.bmp.paths", Whole(1, 16_000_000), "4000000", "1000000", "How many paths are kept at most, of all peers together; about 100 bytes each."),
     key("linux.fpm", Section, "", "{port: 2620}", "Where FRR's zebra connects to with its module `dplane_fpm_nl`, in the namespace of the TAPs: its routes are read from there; none when absent."),
     key("linux.fpm.address", ListenAddress, "127.0.0.1", "192.0.2.1", "The own address to listen on."),
     key("linux.fpm.port", Whole(1, 65_535), "2620", "2621", "The TCP port."),

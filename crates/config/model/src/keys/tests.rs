@@ -123,6 +123,7 @@ fn around(row: &Key) -> String {
         // Sections that mean something when they are empty.
         "sflow.dns-sd" | "sflow.psample" => format!("sflow: {{{}: {{KEY}}}}", &row.parent()["sflow.".len()..]),
         "linux" if row.name() == "interfaces" => "interfaces: {xe0: {}}\nlinux: {KEY}".to_owned(),
+        "linux.bmp" => "linux: {bmp: {KEY}}".to_owned(),
         "linux.fpm" => "linux: {fpm: {KEY}}".to_owned(),
         "linux.interfaces.*" => "interfaces: {xe0: {}}\nlinux: {interfaces: {xe0: {KEY}}}".to_owned(),
         "ipfix" if row.name() == "interfaces" => "interfaces: {xe0: {}}\nipfix: {KEY}".to_owned(),

@@ -21,6 +21,30 @@ impl Rules<'_, '_> {
                 "use 127.0.0.1 or ::1, or limit by a firewall which hosts reach the port".into(),
             );
         }
+        if let Some(bmp) = config.linux.bmp.as_ref() {
+            if !bmp.address.is_loopback() {
+                self.warning(
+                    at!["linux", "bmp", "address"],
+                    format!("every host that reaches {} can set AS paths", bmp.address),
+                    "BMP has no authentication",
+                    "use 127.0.0.1 or ::1, or limit by a firewall which hosts reach the port"
+                        .into(),
+                );
+            }
+            let is_same =
+                |fpm: &crate::LinuxFpm| (fpm.address, fpm.port) == (bmp.address, bmp.port);
+            if config.linux.fpm.as_ref().is_some_and(is_same) {
+                self.error(
+                    at!["linux", "bmp", "port"],
+                    format!(
+                        "`fpm` listens on port {} of {} already",
+                        bmp.port, bmp.address
+                    ),
+                    "",
+                    "give one of them another port".into(),
+                );
+            }
+        }
         let mut names: BTreeMap<&str, &str> = BTreeMap::new();
         for interface in config.linux.interfaces.keys() {
             let at = at!["linux", "interfaces", interface.as_str()];

@@ -288,7 +288,11 @@ impl fmt::Display for Step {
                         let address = std::net::SocketAddr::from((fpm.address, fpm.port));
                         format!(", fpm {address} for {} s", fpm.hold_time)
                     });
-                    format!("[{}] in namespace {namespace}{fpm}", names.join(", "))
+                    let bmp = linux.bmp.as_ref().map_or_else(String::new, |bmp| {
+                        let address = std::net::SocketAddr::from((bmp.address, bmp.port));
+                        format!(", bmp {address} for {} paths", bmp.paths)
+                    });
+                    format!("[{}] in namespace {namespace}{fpm}{bmp}", names.join(", "))
                 };
                 write!(f, "set linux: {} -> {}", names(from), names(to))
             }

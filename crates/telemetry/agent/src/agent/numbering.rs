@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use weir_flowfmt::sflow::encode::CounterRecord;
+use weir_flowfmt::sflow::encode::{CounterRecord, FlowRecord};
 use weir_flowfmt::sflow::structure::Value;
 use weir_flowfmt::sflow::{
     CountersSample, EthernetCounters, FlowSample, InterfaceCounters, LagCounters, Port, RawHeader,
@@ -15,6 +15,7 @@ use weir_graph::PacketOutcome;
 use weir_ring::Padded;
 
 use super::datagrams::Datagrams;
+use super::gateway::GatewayRecord;
 use super::host::{Owned, Record};
 use super::indices::Indices;
 use super::join::Join;
@@ -121,7 +122,10 @@ impl SampleNumbering {
         ways: &dyn PathLookup,
         now: Instant,
     ) {
-        let way = ways.way(&Asked::of(sample, ending));
+        let asked = Asked::of(sample, ending);
+        let way = ways.way(&asked);
+        let gateway = ways.gateway(&asked, &way).map(GatewayRecord::new);
+        let gateway = gateway.as_ref().and_then(GatewayRecord::values);
         let outcome = ending.map(|ending| ending.outcome);
         let (source, indices) = (self.numbers.source(sample.interface), &self.indices);
         let flow = FlowSample {
@@ -149,7 +153,10 @@ impl SampleNumbering {
             stripped: FCS,
             header: sample.bytes(),
         };
-        let records = way.records(header);
+        let mut records = way.records(header);
+        if let Some((structure, values)) = &gateway {
+            records.push(FlowRecord::Structure(structure, values));
+        }
         if !self
             .datagrams
             .add(now, |builder| builder.flow_sample(&flow, records.all()))

@@ -6,6 +6,7 @@ use weir_flowfmt::sflow::encode::FlowRecord;
 use weir_flowfmt::sflow::{ExtendedMpls, ExtendedRouter, ExtendedSwitch, RawHeader};
 use weir_graph::PacketOutcome;
 
+use super::gateway::Gateway;
 use crate::sampler::{Ending, Sample};
 
 /// A packet whose way is asked for.
@@ -102,19 +103,19 @@ impl Labels {
 
 /// The records of one sample.
 pub(super) struct Records<'a> {
-    records: [FlowRecord<'a>; 4],
+    records: [FlowRecord<'a>; 5],
     count: usize,
 }
 
 impl<'a> Records<'a> {
     fn new(first: FlowRecord<'a>) -> Records<'a> {
         Records {
-            records: [first; 4],
+            records: [first; 5],
             count: 1,
         }
     }
 
-    fn push(&mut self, record: FlowRecord<'a>) {
+    pub(super) fn push(&mut self, record: FlowRecord<'a>) {
         if let Some(place) = self.records.get_mut(self.count) {
             *place = record;
             self.count += 1;
@@ -182,4 +183,9 @@ impl SampledPath {
 pub trait PathLookup {
     /// The way of a packet.
     fn way(&self, asked: &Asked<'_>) -> SampledPath;
+
+    /// What BGP knows of the routes of a packet that took this way; `None` where nobody asked a BGP daemon.
+    fn gateway(&self, _asked: &Asked<'_>, _way: &SampledPath) -> Option<Gateway> {
+        None
+    }
 }

@@ -63,7 +63,7 @@ impl Shape {
 }
 
 /// What can be exported: element, octets, and the shapes of flows that have it.
-const FIELDS: [(u16, u16, u8); 57] = [
+const FIELDS: [(u16, u16, u8); 61] = [
     (1, 8, ALL),
     (2, 8, ALL),
     (4, 1, IP),
@@ -79,6 +79,8 @@ const FIELDS: [(u16, u16, u8); 57] = [
     (13, 1, V4),
     (14, 4, ALL),
     (15, 4, V4),
+    (16, 4, IP),
+    (17, 4, IP),
     (18, 4, V4),
     (21, 4, ALL),
     (22, 4, ALL),
@@ -106,6 +108,8 @@ const FIELDS: [(u16, u16, u8); 57] = [
     (74, 3, ALL),
     (80, 6, ALL),
     (89, 1, ALL),
+    (128, 4, IP),
+    (129, 4, IP),
     (136, 1, ALL),
     (139, 2, V6),
     (152, 8, ALL),
@@ -279,9 +283,12 @@ impl RecordSets {
     #[must_use]
     pub fn need_completion(&self) -> bool {
         self.0.iter().any(|(_, set)| {
-            set.0
-                .iter()
-                .any(|element| matches!(element, 9 | 13 | 15 | 18 | 29 | 30 | 62 | 63 | 234))
+            set.0.iter().any(|element| {
+                matches!(
+                    element,
+                    9 | 13 | 15..=18 | 29 | 30 | 62 | 63 | 128 | 129 | 234
+                )
+            })
         })
     }
 }
@@ -482,6 +489,10 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         13 | 30 => to.push(facts.destination_prefix),
         14 => to.extend(parts.output.to_be_bytes()),
         15 => to.extend(four(&facts.next_hop).unwrap_or_default()),
+        16 => to.extend(record.numbers.source.to_be_bytes()),
+        17 => to.extend(record.numbers.destination.to_be_bytes()),
+        128 => to.extend(record.numbers.next.to_be_bytes()),
+        129 => to.extend(record.numbers.previous.to_be_bytes()),
         18 => to.extend(four(&facts.bgp_next_hop).unwrap_or_default()),
         21 => to.extend(epoch.uptime(sums.last).to_be_bytes()),
         22 => to.extend(epoch.uptime(sums.first).to_be_bytes()),

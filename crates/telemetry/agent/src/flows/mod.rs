@@ -27,7 +27,7 @@ mod table;
 
 pub(crate) use key::ForwardingOutcome;
 pub use key::{Addresses, Key};
-pub use record::{EndReason, Facts, FlowRecord, Observation, Opening, Reading};
+pub use record::{AsNumbers, EndReason, Facts, FlowRecord, Observation, Opening, Reading};
 pub(crate) use record::{Share, Slip};
 pub use selection::{Beside, Selection};
 pub(crate) use selection::{Read, Sight};

@@ -355,6 +355,19 @@ pub enum Opening {
     SynAck,
 }
 
+/// AS numbers around a flow, from BGP; 0 where they are not known, and of what begins or ends in this AS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsNumbers {
+    /// `bgpSourceAsNumber` (IANA 16): the AS that the source is in.
+    pub source: u32,
+    /// `bgpDestinationAsNumber` (17): the one that the destination is in.
+    pub destination: u32,
+    /// `bgpNextAdjacentAsNumber` (128): the next one on the path to the destination.
+    pub next: u32,
+    /// `bgpPrevAdjacentAsNumber` (129): the next one on the path to the source.
+    pub previous: u32,
+}
+
 /// A flow's record, as it leaves the table.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
@@ -365,6 +378,8 @@ pub struct FlowRecord {
     pub sums: Sums,
     /// Number of the table of arrival: nobody knows before it is looked up.
     pub vrf: u32,
+    /// AS numbers of its routes, likewise.
+    pub numbers: AsNumbers,
     /// What the first one told.
     pub facts: Facts,
 }
@@ -435,6 +450,7 @@ impl Departed {
             key,
             sums: self.hot.sums(now, reason),
             vrf: 0,
+            numbers: AsNumbers::default(),
             facts,
         }
     }

@@ -78,9 +78,9 @@ impl Beside {
 const FACTS_ELEMENTS: [u16; 6] = [56, 71, 72, 73, 74, 80];
 
 /// What only IP flows have.
-const OF_IP: [u16; 27] = [
-    4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62, 63, 139,
-    195, 197,
+const OF_IP: [u16; 31] = [
+    4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 18, 25, 26, 27, 28, 29, 30, 31, 32, 52, 53, 60, 62,
+    63, 128, 129, 139, 195, 197,
 ];
 /// Octets of a frame that the short way looks at: the shortest frame of Ethernet without its checksum.
 const SHORT: usize = 60;
@@ -96,7 +96,7 @@ impl Selection {
         let ones = |wanted: bool| if wanted { u32::MAX } else { 0 };
         // What routing tells is looked up with what it was routed by, so that tells flows apart too.
         let hop = has(&[15, 18, 62, 63]);
-        let way = hop || has(&[9, 13, 29, 30]);
+        let way = hop || has(&[9, 13, 16, 17, 29, 30, 128, 129]);
         let table = way || has(&[234]);
         let labels = (way || has(&[70]), hop || has(&[31]));
         let mask = |kind: Kind| {

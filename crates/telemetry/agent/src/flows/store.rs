@@ -9,7 +9,7 @@ use weir_cpu::{LargePages, prefetch_address};
 use super::Facts;
 use super::index::{Index, NONE};
 use super::key::{Addresses, Key, Short};
-use super::record::{EndReason, FACTS, FlowRecord, Hot, Reading, WIDE};
+use super::record::{AsNumbers, EndReason, FACTS, FlowRecord, Hot, Reading, WIDE};
 
 /// What lies beside some of them.
 #[derive(Debug)]
@@ -95,6 +95,7 @@ impl Index {
             key: Key::join(&hot.short, addresses),
             sums: hot.sums(now, reason),
             vrf: 0,
+            numbers: AsNumbers::default(),
             facts,
         }
     }
