@@ -1929,6 +1929,9 @@ class Linux:
     refused: list[LinuxRefused]
     """The last updates that were refused, the newest last."""
 
+    bmp: LinuxBmp | None = None
+    """What BGP daemons tell by BMP; absent when the configuration has no `linux.bmp`."""
+
     feed: LinuxFeed | None = None
     """How the kernel's routes are read; absent while they are not."""
 
@@ -1956,6 +1959,72 @@ class LinuxAudit:
 
     routes: int
     """Routes of the kernel in the tables now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxBmp:
+    """What BGP daemons tell by the BGP Monitoring Protocol."""
+
+    address: str
+    """The own address and port."""
+
+    sessions: list[LinuxBmpSession]
+    """Daemons that are connected."""
+
+    begun: int
+    """Connections that began."""
+
+    messages: int
+    """Messages."""
+
+    announced: int
+    """Routes that were announced."""
+
+    withdrawn: int
+    """Routes that were withdrawn."""
+
+    paths: int
+    """Paths that are kept, of all peers together."""
+
+    most_paths: int
+    """Paths that are kept at most."""
+
+    prefixes: int
+    """Prefixes of these paths."""
+
+    refused: list[LinuxCount]
+    """Messages that could not be used, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxBmpPeer:
+    """A peer of a BGP daemon."""
+
+    address: str
+    """Its address; unspecified for the daemon's own table."""
+
+    as_number: int
+    """Its AS number."""
+
+    table: str
+    """Which routes are sent: `pre-policy`, `post-policy` or `loc-rib`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxBmpSession:
+    """A BGP daemon that is connected."""
+
+    address: str
+    """Its address and port."""
+
+    name: str
+    """The name that it gives itself."""
+
+    messages: int
+    """Messages."""
+
+    peers: list[LinuxBmpPeer]
+    """Its peers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

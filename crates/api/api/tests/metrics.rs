@@ -342,6 +342,8 @@ fn samples_are_what_the_router_says() {
         ("weir_linux_fpm_connected", &[], "1"),
         ("weir_linux_fpm_sessions", &[], "77"),
         ("weir_linux_fpm_parked_routes", &[], "80"),
+        ("weir_linux_bmp_sessions", &[], "1"),
+        ("weir_linux_bmp_paths", &[], "86"),
         ("weir_linux_healed_routes", &[], "82"),
         ("weir_linux_stale_routes", &[], "83"),
         (

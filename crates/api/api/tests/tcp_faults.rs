@@ -183,7 +183,7 @@ fn a_client_that_does_not_read_is_let_go() {
         200
     );
     assert!(
-        began.elapsed() < Duration::from_secs(10),
+        began.elapsed() < Duration::from_secs(60),
         "{:?}",
         began.elapsed()
     );

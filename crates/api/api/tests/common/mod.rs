@@ -141,6 +141,23 @@ impl Router for TestRouter {
                 parked: 80,
                 ..weir_api::LinuxFpm::default()
             }),
+            bmp: Some(weir_api::LinuxBmp {
+                address: "127.0.0.1:11019".to_owned(),
+                sessions: vec![weir_api::LinuxBmpSession {
+                    address: "127.0.0.1:40000".to_owned(),
+                    name: "edge".to_owned(),
+                    messages: 85,
+                    peers: vec![weir_api::LinuxBmpPeer {
+                        address: [192, 0, 2, 2].into(),
+                        as_number: 65_002,
+                        table: "post-policy".to_owned(),
+                    }],
+                }],
+                paths: 86,
+                most_paths: 4_000_000,
+                prefixes: 87,
+                ..weir_api::LinuxBmp::default()
+            }),
             audit: weir_api::LinuxAudit {
                 audits: 81,
                 healed: 82,
