@@ -217,6 +217,35 @@ fn a_change_that_nobody_confirms_is_undone_and_one_that_is_stays() {
 }
 
 #[test]
+fn the_history_compares_with_what_was_in_force() {
+    let folder = Folder::new("in-force");
+    let router = folder.start(ONE);
+    let undone = ApplyRequest {
+        confirm_seconds: Some(3600),
+        ..file(TWO)
+    };
+    router.config_apply(&undone, &caller()).unwrap();
+    router
+        .config_rollback(&RollbackRequest::default(), &caller())
+        .unwrap();
+    // Two lines more than the file, which is in force again.
+    let next =
+        format!("{ONE}# a comment\nroutes: [{{ prefix: 203.0.113.0/24, via: blackhole }}]\n");
+    let applied = router.config_apply(&file(&next), &caller()).unwrap();
+    let changed = |revision: u64| {
+        let history = router.config_history(10, None).unwrap().revisions;
+        let listed = history.iter().find(|it| it.revision == revision).unwrap();
+        let alone = router.config_revision(revision).unwrap().revision;
+        let lines = (listed.lines_added, listed.lines_removed);
+        assert_eq!((alone.lines_added, alone.lines_removed), lines);
+        lines
+    };
+    assert_eq!(changed(applied.revision), (2, 0));
+    assert_eq!(changed(applied.revision - 1), (3, 1));
+    router.stop();
+}
+
+#[test]
 fn what_fails_half_way_changes_nothing() {
     let folder = Folder::new("half");
     let router = folder.start(TWO);
