@@ -4,6 +4,7 @@
 //! holds it up; without strace, that test says so in one line.
 
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -154,6 +155,57 @@ fn ready_reloading_stopping() {
         None,
         "no signs of life were wanted"
     );
+}
+
+#[test]
+fn a_router_reports_the_commit_that_it_was_built_from() {
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let git = Command::new("git")
+        .args(["-C", tree, "rev-parse", "--short", "HEAD"])
+        .output();
+    let commit = match git {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap(),
+        _ => return println!("skipped: this tree has no git"),
+    };
+    let it = Managed::start("commit", None);
+    it.expect("READY=1");
+    let output = Command::new(WEIR)
+        .arg("--socket")
+        .arg(it.folder.join("api.sock"))
+        .args(["show", "version", "--json"])
+        .output();
+    let version: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(version["commit"], commit.trim());
+}
+
+#[test]
+fn a_socket_without_permission_is_named_as_such() {
+    let it = Managed::start("permission", None);
+    it.expect("READY=1");
+    let socket = it.folder.join("api.sock");
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o000)).unwrap();
+    // Root without the capabilities that bypass permissions.
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-dac_override,-dac_read_search", WEIR]);
+        command
+    } else {
+        Command::new(WEIR)
+    };
+    let output = command
+        .arg("--socket")
+        .arg(&socket)
+        .args(["show", "version"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = format!(
+        "weir: permission denied on the socket {}: ",
+        socket.display()
+    );
+    assert!(said.starts_with(&expected), "{said}");
+    assert!(!said.contains("is it running"), "{said}");
+    assert_eq!(output.status.code(), Some(3));
 }
 
 /// The thread of this name.
