@@ -3,7 +3,7 @@
 //! Needs no root: the router has interfaces that lead nowhere. Where a thread is to get stuck, `strace`
 //! holds it up; without strace, that test says so in one line.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -176,6 +176,60 @@ fn a_router_reports_the_commit_that_it_was_built_from() {
         .output();
     let version: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
     assert_eq!(version["commit"], commit.trim());
+}
+
+#[test]
+fn a_setting_that_is_wrong_is_refused_with_the_findings() {
+    let it = Managed::start("findings", None);
+    it.expect("READY=1");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(WEIR)
+            .arg("--socket")
+            .arg(it.folder.join("api.sock"))
+            .args(["set", "interface", "mtu", "99", "a"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    let (_, said) = run(&[]);
+    assert!(said.starts_with("error: 99 is too small\n"), "{said}");
+    assert!(said.contains("= path: interfaces.a.mtu"), "{said}");
+    let (report, _) = run(&["--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["findings"][0]["path"], "interfaces.a.mtu");
+}
+
+#[test]
+fn a_router_runs_without_the_keys_of_vppcfg_that_it_lacks() {
+    let folder = std::env::temp_dir().join(format!("weir-vppcfg-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("weir.yaml");
+    let lcp = config(&["a"]).replace("a: {}", "a: { mtu: 1500, lcp: a }");
+    std::fs::write(&file, lcp).unwrap();
+    let start = |more: &[&str]| {
+        Command::new(WEIR)
+            .args(["run", "-c"])
+            .arg(&file)
+            .arg("--socket")
+            .arg(folder.join("api.sock"))
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let refused = start(&[]).wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(4));
+    let mut router = start(&["--skip-unsupported"]);
+    let mut lines = BufReader::new(router.stdout.take().unwrap()).lines();
+    let line = lines.next().expect("it runs").unwrap();
+    kill_process(Pid::from_child(&router), Signal::INT).unwrap();
+    assert!(router.wait().unwrap().success());
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(line.contains("runs:"), "{line}");
 }
 
 #[test]

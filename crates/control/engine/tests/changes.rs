@@ -380,6 +380,59 @@ fn short_edits_are_changes_too() {
 }
 
 #[test]
+fn settings_that_an_interface_lacks_are_refused() {
+    let folder = Folder::new("lacks");
+    let text = "interfaces:
+  xe0: { device: { driver: 'null' }, sub-interfaces: { 10: { addresses: [ 192.0.2.1/24 ] } } }
+loopbacks: { loop0: { addresses: [ 203.0.113.1/32 ] } }
+";
+    let router = folder.start(text);
+    let down = InterfacePatch {
+        state: Edit::Set(UpDown::Down),
+        ..InterfacePatch::default()
+    };
+    let sflow = InterfacePatch {
+        sflow: Edit::Set(true),
+        ..InterfacePatch::default()
+    };
+    for (name, patch, message) in [
+        (
+            "loop0",
+            &down,
+            "loop0 is a loopback: it has no setting `state`",
+        ),
+        (
+            "loop0",
+            &sflow,
+            "loop0 is a loopback: it has no setting `sflow`",
+        ),
+        (
+            "xe0.10",
+            &sflow,
+            "xe0.10 is a sub-interface: it has no setting `sflow`",
+        ),
+    ] {
+        let refused = router.interface_patch(name, patch, &caller()).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::BadRequest, "{refused:?}");
+        assert_eq!(refused.message, message);
+    }
+    assert_eq!(router.config_history(10, None).unwrap().revisions.len(), 1);
+    router.stop();
+}
+
+#[test]
+fn without_a_history_a_rollback_names_the_key() {
+    let config = check("weir.yaml", ONE).unwrap().0;
+    let startup = Startup::without_history(config, ONE);
+    let router = Router::start_from(startup, &Options::default()).unwrap();
+    let request = RollbackRequest::default();
+    let refused = router.config_rollback(&request, &caller()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotAvailable);
+    assert!(refused.help.contains("`history.directory`"), "{refused:?}");
+    router.stop();
+}
+
+#[test]
 fn two_at_once_are_told_apart_and_none_is_half_done() {
     let folder = Folder::new("two");
     let router = folder.start(ONE);
