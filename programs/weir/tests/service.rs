@@ -27,10 +27,15 @@ struct Managed {
 
 impl Managed {
     fn start(name: &str, limit: Option<Duration>) -> Managed {
+        Managed::start_with(name, limit, |file| file)
+    }
+
+    /// Starts a router whose file is `edit` of the usual one.
+    fn start_with(name: &str, limit: Option<Duration>, edit: impl Fn(String) -> String) -> Managed {
         let folder =
             std::env::temp_dir().join(format!("weir-service-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("weir.yaml"), config(&["a"])).unwrap();
+        std::fs::write(folder.join("weir.yaml"), edit(config(&["a"]))).unwrap();
         let notifications = UnixDatagram::bind(folder.join("notify")).unwrap();
         let mut command = Command::new(WEIR);
         command
@@ -176,6 +181,25 @@ fn a_router_reports_the_commit_that_it_was_built_from() {
         .output();
     let version: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
     assert_eq!(version["commit"], commit.trim());
+}
+
+#[test]
+fn what_is_degraded_is_in_the_status_line() {
+    let it = Managed::start_with("degraded", None, |file| {
+        file.replace(
+            "  a: {}",
+            "  a: { device: { driver: af-xdp, name: nosuch } }",
+        )
+    });
+    let said = it.expect("READY=1");
+    assert!(
+        said.contains("STATUS=1 interface, 1 worker, degraded: "),
+        "{said}"
+    );
+    assert!(
+        said.contains(" a: ") && said.contains("(weir show system)"),
+        "{said}"
+    );
 }
 
 #[test]
