@@ -12,8 +12,11 @@ fn main() {
         "cargo:rustc-env=WEIR_COMMIT={}",
         first_line("git", &["rev-parse", "--short", "HEAD"])
     );
-    println!("cargo:rerun-if-changed=../../.git/HEAD");
-    println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
+    // In a linked worktree these files are not in the folder `.git` of the tree.
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = first_line("git", &["rev-parse", "--git-path", file]);
+        println!("cargo:rerun-if-changed={path}");
+    }
 }
 
 fn first_line(program: &str, arguments: &[&str]) -> String {

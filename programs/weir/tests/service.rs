@@ -3,7 +3,8 @@
 //! Needs no root: the router has interfaces that lead nowhere. Where a thread is to get stuck, `strace`
 //! holds it up; without strace, that test says so in one line.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -26,10 +27,15 @@ struct Managed {
 
 impl Managed {
     fn start(name: &str, limit: Option<Duration>) -> Managed {
+        Managed::start_with(name, limit, |file| file)
+    }
+
+    /// Starts a router whose file is `edit` of the usual one.
+    fn start_with(name: &str, limit: Option<Duration>, edit: impl Fn(String) -> String) -> Managed {
         let folder =
             std::env::temp_dir().join(format!("weir-service-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("weir.yaml"), config(&["a"])).unwrap();
+        std::fs::write(folder.join("weir.yaml"), edit(config(&["a"]))).unwrap();
         let notifications = UnixDatagram::bind(folder.join("notify")).unwrap();
         let mut command = Command::new(WEIR);
         command
@@ -154,6 +160,130 @@ fn ready_reloading_stopping() {
         None,
         "no signs of life were wanted"
     );
+}
+
+#[test]
+fn a_router_reports_the_commit_that_it_was_built_from() {
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let git = Command::new("git")
+        .args(["-C", tree, "rev-parse", "--short", "HEAD"])
+        .output();
+    let commit = match git {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap(),
+        _ => return println!("skipped: this tree has no git"),
+    };
+    let it = Managed::start("commit", None);
+    it.expect("READY=1");
+    let output = Command::new(WEIR)
+        .arg("--socket")
+        .arg(it.folder.join("api.sock"))
+        .args(["show", "version", "--json"])
+        .output();
+    let version: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(version["commit"], commit.trim());
+}
+
+#[test]
+fn what_is_degraded_is_in_the_status_line() {
+    let it = Managed::start_with("degraded", None, |file| {
+        file.replace(
+            "  a: {}",
+            "  a: { device: { driver: af-xdp, name: nosuch } }",
+        )
+    });
+    let said = it.expect("READY=1");
+    assert!(
+        said.contains("STATUS=1 interface, 1 worker, degraded: "),
+        "{said}"
+    );
+    assert!(
+        said.contains(" a: ") && said.contains("(weir show system)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_setting_that_is_wrong_is_refused_with_the_findings() {
+    let it = Managed::start("findings", None);
+    it.expect("READY=1");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(WEIR)
+            .arg("--socket")
+            .arg(it.folder.join("api.sock"))
+            .args(["set", "interface", "mtu", "99", "a"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    let (_, said) = run(&[]);
+    assert!(said.starts_with("error: 99 is too small\n"), "{said}");
+    assert!(said.contains("= path: interfaces.a.mtu"), "{said}");
+    let (report, _) = run(&["--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["findings"][0]["path"], "interfaces.a.mtu");
+}
+
+#[test]
+fn a_router_runs_without_the_keys_of_vppcfg_that_it_lacks() {
+    let folder = std::env::temp_dir().join(format!("weir-vppcfg-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("weir.yaml");
+    let lcp = config(&["a"]).replace("a: {}", "a: { mtu: 1500, lcp: a }");
+    std::fs::write(&file, lcp).unwrap();
+    let start = |more: &[&str]| {
+        Command::new(WEIR)
+            .args(["run", "-c"])
+            .arg(&file)
+            .arg("--socket")
+            .arg(folder.join("api.sock"))
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let refused = start(&[]).wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(4));
+    let mut router = start(&["--skip-unsupported"]);
+    let mut lines = BufReader::new(router.stdout.take().unwrap()).lines();
+    let line = lines.next().expect("it runs").unwrap();
+    kill_process(Pid::from_child(&router), Signal::INT).unwrap();
+    assert!(router.wait().unwrap().success());
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(line.contains("runs:"), "{line}");
+}
+
+#[test]
+fn a_socket_without_permission_is_named_as_such() {
+    let it = Managed::start("permission", None);
+    it.expect("READY=1");
+    let socket = it.folder.join("api.sock");
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o000)).unwrap();
+    // Root without the capabilities that bypass permissions.
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-dac_override,-dac_read_search", WEIR]);
+        command
+    } else {
+        Command::new(WEIR)
+    };
+    let output = command
+        .arg("--socket")
+        .arg(&socket)
+        .args(["show", "version"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = format!(
+        "weir: permission denied on the socket {}: ",
+        socket.display()
+    );
+    assert!(said.starts_with(&expected), "{said}");
+    assert!(!said.contains("is it running"), "{said}");
+    assert_eq!(output.status.code(), Some(3));
 }
 
 /// The thread of this name.

@@ -3,6 +3,8 @@
 //!
 //! Skipped with one line where no lab can be made (not root).
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -80,6 +82,16 @@ impl Bench {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// The counters in the form of Prometheus.
+    fn metrics(&self) -> String {
+        let mut stream = UnixStream::connect(self.path("weir.sock")).unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    }
+
     fn interface(&self, name: &str) -> Value {
         self.ask(&["show", "interface", name])["interfaces"][0].clone()
     }
@@ -118,6 +130,7 @@ fn a_router_starts_without_a_device_and_takes_it_when_it_comes() {
     let (code, said) = bench.run(&["show", "system"]);
     assert_eq!(code, 0);
     assert!(said.contains("degraded") && said.contains("xe2"), "{said}");
+    assert!(bench.metrics().contains("\nweir_degraded 1\n"));
     // The file is still accepted, with a warning at the place of the device.
     bench.file("weir.yaml", &three.replace("10.2.0.1", "10.2.0.3"));
     let (code, said) = bench.run(&["config", "apply", "-c", &file]);
@@ -135,6 +148,7 @@ fn a_router_starts_without_a_device_and_takes_it_when_it_comes() {
     bench.lab.connect(&cable).unwrap();
     bench.wait_for_link("xe2");
     assert_eq!(bench.ask(&["show", "system"])["state"], "ok");
+    assert!(bench.metrics().contains("\nweir_degraded 0\n"));
     bench.stop();
 }
 

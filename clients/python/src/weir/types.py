@@ -3359,7 +3359,7 @@ class WhyTerm:
     """The list."""
 
     term: int
-    """The number of the term in its list, from 1."""
+    """The term's place in its list, from 0, as in `GET /v1/acls`."""
 
     action: str
     """`permit` or `deny`."""

@@ -162,7 +162,7 @@ pub struct WhyTerm {
     pub direction: String,
     /// The list.
     pub acl: String,
-    /// The number of the term in its list, from 1.
+    /// The term's place in its list, from 0, as in `GET /v1/acls`.
     pub term: u32,
     /// `permit` or `deny`.
     pub action: String,

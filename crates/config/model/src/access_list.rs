@@ -90,7 +90,7 @@ impl fmt::Display for Binding {
 }
 
 /// One term.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Term {
     /// Free text for people.
@@ -222,7 +222,7 @@ pub enum AddressPair {
 }
 
 /// What becomes of packets that match a term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TermAction {
     /// They go on.
@@ -232,7 +232,7 @@ pub enum TermAction {
 }
 
 /// The version of IP that a term is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// Both, as far as its addresses allow.
@@ -245,7 +245,7 @@ pub enum Family {
 }
 
 /// Addresses that a term asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Scope {
     /// All.

@@ -55,6 +55,7 @@ mod subnets;
 mod suggest;
 mod synonyms;
 mod system;
+mod terms;
 mod tree;
 mod value;
 mod vxlan;

@@ -196,6 +196,45 @@ fn ten_thousand_interfaces_and_routes_stay_quick() {
     assert!(taken.as_secs() < 20, "{taken:?}");
 }
 
+/// The help for a hash must not be a hash: pasted, it would be the hash of somebody's password.
+#[test]
+fn the_help_for_a_missing_hash_has_none() {
+    for token in ["{name: a}", "{name: a, sha256: secret}"] {
+        let text = format!("api: {{tokens: [{token}]}}\n");
+        for error in check("file", &text).unwrap_err() {
+            let said = error.to_string();
+            let is_hash =
+                |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let words = said.split(|letter: char| !letter.is_ascii_alphanumeric());
+            assert_eq!(words.filter(|word| is_hash(word)).count(), 0, "{said}");
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_sub_interfaces_of_one_port_stay_quick() {
+    let mut text =
+        "interfaces:\n  xe0:\n    device: {driver: tap, name: t0}\n    sub-interfaces:\n"
+            .to_owned();
+    for n in 0..10_000 {
+        let (outer, inner) = (100 + n / 4000, 1 + n % 4000);
+        let (high, low) = (n >> 8, n & 255);
+        text.push_str(&format!(
+            "      {}: {{encapsulation: {{dot1q: {outer}, inner-dot1q: {inner}, exact-match: true}}, addresses: [10.{high}.{low}.1/24]}}\n",
+            n + 1
+        ));
+    }
+    let start = cpu_time();
+    let (config, _) = check("large", &text).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let other = check("other", &text.replace("10.39.15.1/24", "10.39.15.2/24"))
+        .unwrap()
+        .0;
+    assert_eq!(weir_config::plan(&config, &other).len(), 2);
+    // Work that grows with the square took seconds in a release build.
+    let taken = cpu_time() - start;
+    assert!(taken.as_secs() < 20, "{taken:?}");
+}
+
 /// Work that grows with the square of the file would take minutes with each of these.
 #[test]
 fn many_mistakes_of_one_kind_stay_quick() {

@@ -214,6 +214,8 @@ mod tests {
                 & 0o777,
             0o600
         );
+        let lock = std::fs::metadata(folder.join(LOCK)).unwrap();
+        assert_eq!(lock.permissions().mode() & 0o777, 0o600);
         let refused = DiskFiles::open(&folder).unwrap_err();
         assert!(
             refused
@@ -227,6 +229,24 @@ mod tests {
             b"sec"
         );
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn missing_parents_are_made_and_no_child_inherits_a_descriptor() {
+        let top = folder("parents");
+        let files = DiskFiles::open(&top.join("a/b")).unwrap();
+        let flags = |fd: &dyn AsFd| rustix::io::fcntl_getfd(fd.as_fd()).unwrap();
+        let expected = rustix::io::FdFlags::CLOEXEC;
+        assert_eq!(flags(&files.directory), expected);
+        assert_eq!(flags(files.lock.as_ref().unwrap()), expected);
+        drop(files);
+        std::fs::remove_dir_all(&top).unwrap();
+        // A lock that is a link to elsewhere is not followed.
+        std::fs::create_dir_all(&top).unwrap();
+        std::os::unix::fs::symlink(top.join("elsewhere"), top.join(LOCK)).unwrap();
+        assert!(DiskFiles::open(&top).is_err());
+        assert!(!top.join("elsewhere").exists());
+        std::fs::remove_dir_all(&top).unwrap();
     }
 
     #[test]
@@ -254,6 +274,18 @@ mod tests {
             files.read("a", 100).unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
+        let pipe = folder.join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert_eq!(files.read("pipe", 100).unwrap(), b"", "nobody waits");
+        assert_eq!(files.path("a"), folder.join("a").display().to_string());
+        assert_eq!(files.path(""), folder.display().to_string());
         std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
         assert!(
             files.read("link", 100).is_err(),

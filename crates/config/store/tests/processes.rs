@@ -392,8 +392,8 @@ fn killed_at_each_system_call() -> String {
     format!("ok, {killed} deaths")
 }
 
-/// A revision's name is on the disk before a state that speaks of it is written. The folder in memory of the other tests
-/// cannot show that the real one syncs its directory.
+/// A revision's name and text are on the disk before a state that speaks of it is written, and at the end all is. The
+/// folder in memory of the other tests cannot show that the real one syncs its directory and files.
 fn the_folder_is_synced_before_a_state_names_a_file() -> String {
     let folder = Folder::new("synced");
     let Ok(output) = strace(&folder.0, &["-y", "-e", "trace=openat,pwrite64,fsync"]) else {
@@ -406,7 +406,24 @@ fn the_folder_is_synced_before_a_state_names_a_file() -> String {
     let trace = std::fs::read_to_string(folder.0.join("trace")).expect("a trace");
     let store = format!("<{}>)", folder.0.join("store").display());
     let (mut unsynced, mut names, mut states) = (None, 0, 0);
+    // The path that a call's descriptor stands for: `fsync(5</tmp/x/state.a>) = 0`.
+    let path = |line: &str| -> Option<String> {
+        let (_, rest) = line.split_once('<')?;
+        Some(rest.split_once('>')?.0.to_owned())
+    };
+    let mut unsynced_files = std::collections::BTreeSet::new();
     for line in trace.lines() {
+        if let Some(file) = path(line).filter(|_| line.contains("pwrite64(")) {
+            if file.contains("/state.") {
+                assert!(
+                    unsynced_files.is_empty(),
+                    "{unsynced_files:?} before {line}"
+                );
+            }
+            unsynced_files.insert(file);
+        } else if let Some(file) = path(line).filter(|_| line.contains("fsync(")) {
+            unsynced_files.remove(&file);
+        }
         if line.contains("openat(") && line.contains("O_CREAT") && line.contains(".yaml\"") {
             unsynced = Some(line);
             names += 1;
@@ -421,6 +438,7 @@ fn the_folder_is_synced_before_a_state_names_a_file() -> String {
         names > 2 && states > 2,
         "{names} names, {states} states:\n{trace}"
     );
+    assert!(unsynced_files.is_empty(), "{unsynced_files:?} at the end");
     format!("ok, {names} names")
 }
 

@@ -173,7 +173,7 @@ impl Control {
                             interface: name.clone(),
                             direction: direction.to_owned(),
                             acl: acl.to_owned(),
-                            term: place as u32 + 1,
+                            term: place as u32,
                             action: match term.action {
                                 weir_config::TermAction::Permit => "permit".to_owned(),
                                 weir_config::TermAction::Deny => "deny".to_owned(),

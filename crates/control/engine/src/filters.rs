@@ -3,16 +3,17 @@
 //! Making a long list ready takes seconds, so that is done before the control side's lock is taken
 //! ([`BuiltLists::prepare`]), for all lists that the wanted configuration binds and that are not built yet. A
 //! list is known by its [`Wording`]: what its terms and their prefix lists say. Interfaces that are bound to
-//! the same words share one list; what did not change is not built again, and keeps its counters.
+//! the same words share one list; what did not change is not built again.
+//!
+//! A binding that changes gets new counters, as workers may still count by the old list. The counts of the terms that
+//! stay are carried over ([`Earlier`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use weir_acl::{Action, Addresses, Payload, Rule};
 use weir_api::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, Acls};
-use weir_config::{
-    AccessList, AddressPair, Config, Family, Octets, Ports, PrefixList, Scope, Term, TermAction,
-};
+use weir_config::{AccessList, AddressPair, Config, PrefixList, Scope, Term, TermAction};
 use weir_nodes::{Filter, FilterCounters, FilterList};
 use weir_wire::IpProtocol;
 
@@ -71,6 +72,21 @@ impl Wording {
                 .map(move |(place, term)| (name.as_str(), place, term))
         })
     }
+
+    /// What makes a term the same term after a change: its list's name, and all of it but the description.
+    fn keys(&self) -> impl Iterator<Item = (&str, Term)> {
+        self.terms().map(|(name, _, term)| {
+            let description = None;
+            let term = term.clone();
+            (
+                name,
+                Term {
+                    description,
+                    ..term
+                },
+            )
+        })
+    }
 }
 
 fn action_of(term: &Term) -> Action {
@@ -119,67 +135,6 @@ fn rules(term: &Term, prefix_lists: &BTreeMap<String, PrefixList>) -> Vec<Rule> 
         payload: payload.clone(),
     };
     term.ways(prefix_lists).into_iter().map(rule).collect()
-}
-
-/// What a term asks for, in the file's words.
-fn asks(term: &Term) -> String {
-    let mut words = Vec::new();
-    let mut add = |key: &str, value: String, is_any: bool| {
-        if !is_any {
-            words.push(if key.is_empty() {
-                value
-            } else {
-                format!("{key} {value}")
-            });
-        }
-    };
-    add(
-        "",
-        if term.family == Family::Ipv4 {
-            "ipv4".into()
-        } else {
-            "ipv6".into()
-        },
-        term.family == Family::Any,
-    );
-    add(
-        "",
-        term.protocol
-            .map(|protocol| protocol.to_string())
-            .unwrap_or_default(),
-        term.protocol.is_none(),
-    );
-    add("source", term.source.to_string(), term.source == Scope::Any);
-    add(
-        "source-port",
-        term.source_port.to_string(),
-        term.source_port == Ports::ANY,
-    );
-    add(
-        "destination",
-        term.destination.to_string(),
-        term.destination == Scope::Any,
-    );
-    add(
-        "destination-port",
-        term.destination_port.to_string(),
-        term.destination_port == Ports::ANY,
-    );
-    add(
-        "icmp-type",
-        term.icmp_type.to_string(),
-        term.icmp_type == Octets::ANY,
-    );
-    add(
-        "icmp-code",
-        term.icmp_code.to_string(),
-        term.icmp_code == Octets::ANY,
-    );
-    if words.is_empty() {
-        "any".into()
-    } else {
-        words.join(" ")
-    }
 }
 
 /// Lists that are ready, by what they say.
@@ -238,6 +193,60 @@ struct Bound {
 pub(crate) struct Binding {
     pub(crate) wording: Wording,
     pub(crate) filter: Filter,
+    earlier: Earlier,
+}
+
+impl Binding {
+    /// Packets and bytes of a term; those that no term matched when `term` is the number of terms.
+    fn count_of(&self, term: usize) -> (u64, u64) {
+        let earlier = self.earlier.of(term);
+        let since = self.filter.counters.of(term);
+        (earlier.0 + since.0, earlier.1 + since.1)
+    }
+}
+
+/// What the terms of a binding counted before the binding changed. Entries are by term, the last one is what no term
+/// matched.
+#[derive(Clone, Debug, Default)]
+struct Earlier {
+    /// Counts of bindings before the last one, which nobody changes any more.
+    sums: Vec<(u64, u64)>,
+    /// The counters of the last one, which workers may still change, and which of them each term continues.
+    last: Option<(Arc<FilterCounters>, Vec<Option<usize>>)>,
+}
+
+impl Earlier {
+    fn of(&self, term: usize) -> (u64, u64) {
+        let sum = self.sums.get(term).copied().unwrap_or_default();
+        let last = self.last.as_ref().and_then(|(counters, terms)| {
+            let term = terms.get(term).copied().flatten()?;
+            Some(counters.of(term))
+        });
+        let last = last.unwrap_or_default();
+        (sum.0 + last.0, sum.1 + last.1)
+    }
+
+    /// What a binding with this wording continues of the binding before. A term continues the count of an equal term
+    /// of the same list, wherever it stood; its description does not matter.
+    fn of_change(before: &Binding, wording: &Wording) -> Earlier {
+        let mut old: HashMap<(&str, Term), VecDeque<usize>> = HashMap::new();
+        for (number, key) in before.wording.keys().enumerate() {
+            old.entry(key).or_default().push_back(number);
+        }
+        let mut continued: Vec<Option<usize>> = wording
+            .keys()
+            .map(|key| old.get_mut(&key).and_then(VecDeque::pop_front))
+            .collect();
+        continued.push(Some(before.filter.list.terms()));
+        let sum = |number: &Option<usize>| number.map(|number| before.earlier.of(number));
+        let sums = continued
+            .iter()
+            .map(|number| sum(number).unwrap_or_default());
+        Earlier {
+            sums: sums.collect(),
+            last: Some((before.filter.counters.clone(), continued)),
+        }
+    }
 }
 
 /// What an interface is bound to.
@@ -330,7 +339,9 @@ impl Control {
             self.workers.len(),
             bound.filter.terms(),
         ));
+        let earlier = before.map(|before| Earlier::of_change(before, &bound.wording));
         Ok(Some(Binding {
+            earlier: earlier.unwrap_or_default(),
             wording: bound.wording,
             filter: Filter {
                 list: bound.filter,
@@ -345,7 +356,7 @@ impl Control {
     fn binding_view(interface: &str, direction: AclDirection, binding: &Binding) -> AclBinding {
         let (mut permitted, mut denied) = (0, 0);
         for (number, (_, _, term)) in binding.wording.terms().enumerate() {
-            let (packets, _) = binding.filter.counters.of(number);
+            let (packets, _) = binding.count_of(number);
             match term.action {
                 TermAction::Permit => permitted += packets,
                 TermAction::Deny => denied += packets,
@@ -363,7 +374,7 @@ impl Control {
                 .collect(),
             permitted,
             denied,
-            unmatched: binding.filter.counters.of(binding.filter.list.terms()).0,
+            unmatched: binding.count_of(binding.filter.list.terms()).0,
             rules: facts.rules as u64,
             memory_bytes: facts.bytes as u64,
         }
@@ -394,7 +405,7 @@ impl Control {
         let mut met: BTreeMap<(&str, usize), (u64, u64)> = BTreeMap::new();
         for (_, _, binding) in &bound {
             for (number, (list, place, _)) in binding.wording.terms().enumerate() {
-                let (packets, bytes) = binding.filter.counters.of(number);
+                let (packets, bytes) = binding.count_of(number);
                 let sum = met.entry((list, place)).or_default();
                 *sum = (sum.0 + packets, sum.1 + bytes);
             }
@@ -436,7 +447,7 @@ impl Control {
                     acl: name.to_owned(),
                     term: place as u32,
                     action,
-                    asks: asks(term),
+                    asks: term.match_text(),
                     description,
                     packets,
                     bytes,

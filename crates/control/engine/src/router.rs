@@ -60,6 +60,8 @@ pub struct Options {
     pub index_file: Option<PathBuf>,
     /// The configuration file's name, for `show version`.
     pub config_file: Option<String>,
+    /// The commit that the program was built from, for `show version`.
+    pub commit: Option<String>,
     /// Seed of the samplers; the operating system's entropy when absent.
     pub seed: Option<u64>,
     /// Who is told when the level of the log changes.
@@ -164,6 +166,7 @@ pub(crate) struct Inner {
     pub(crate) control: Mutex<Control>,
     pub(crate) started: SystemTime,
     pub(crate) config_file: Option<String>,
+    pub(crate) commit: Option<String>,
     pub(crate) baselines: Mutex<crate::views::Baselines>,
     pub(crate) desk: ChangeManager,
     /// Held by the request that changes routes of the API. Taken before the control side's lock.
@@ -270,6 +273,7 @@ impl Router {
             control: Mutex::new(control),
             started: SystemTime::now(),
             config_file: options.config_file.clone(),
+            commit: options.commit.clone(),
             baselines: Mutex::default(),
             desk,
             route_changes: Mutex::default(),

@@ -175,7 +175,7 @@ impl weir_api::Router for Router {
             .as_secs();
         Ok(weir_api::Version {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("WEIR_COMMIT").map(str::to_owned),
+            commit: self.0.commit.clone(),
             pid: std::process::id(),
             started,
             uptime: self.0.started.elapsed().unwrap_or_default().as_secs(),

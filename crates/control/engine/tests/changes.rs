@@ -217,6 +217,35 @@ fn a_change_that_nobody_confirms_is_undone_and_one_that_is_stays() {
 }
 
 #[test]
+fn the_history_compares_with_what_was_in_force() {
+    let folder = Folder::new("in-force");
+    let router = folder.start(ONE);
+    let undone = ApplyRequest {
+        confirm_seconds: Some(3600),
+        ..file(TWO)
+    };
+    router.config_apply(&undone, &caller()).unwrap();
+    router
+        .config_rollback(&RollbackRequest::default(), &caller())
+        .unwrap();
+    // Two lines more than the file, which is in force again.
+    let next =
+        format!("{ONE}# a comment\nroutes: [{{ prefix: 203.0.113.0/24, via: blackhole }}]\n");
+    let applied = router.config_apply(&file(&next), &caller()).unwrap();
+    let changed = |revision: u64| {
+        let history = router.config_history(10, None).unwrap().revisions;
+        let listed = history.iter().find(|it| it.revision == revision).unwrap();
+        let alone = router.config_revision(revision).unwrap().revision;
+        let lines = (listed.lines_added, listed.lines_removed);
+        assert_eq!((alone.lines_added, alone.lines_removed), lines);
+        lines
+    };
+    assert_eq!(changed(applied.revision), (2, 0));
+    assert_eq!(changed(applied.revision - 1), (3, 1));
+    router.stop();
+}
+
+#[test]
 fn what_fails_half_way_changes_nothing() {
     let folder = Folder::new("half");
     let router = folder.start(TWO);
@@ -347,6 +376,59 @@ fn short_edits_are_changes_too() {
         ErrorCode::NotFound
     );
     assert_eq!(router.config_history(10, None).unwrap().revisions.len(), 4);
+    router.stop();
+}
+
+#[test]
+fn settings_that_an_interface_lacks_are_refused() {
+    let folder = Folder::new("lacks");
+    let text = "interfaces:
+  xe0: { device: { driver: 'null' }, sub-interfaces: { 10: { addresses: [ 192.0.2.1/24 ] } } }
+loopbacks: { loop0: { addresses: [ 203.0.113.1/32 ] } }
+";
+    let router = folder.start(text);
+    let down = InterfacePatch {
+        state: Edit::Set(UpDown::Down),
+        ..InterfacePatch::default()
+    };
+    let sflow = InterfacePatch {
+        sflow: Edit::Set(true),
+        ..InterfacePatch::default()
+    };
+    for (name, patch, message) in [
+        (
+            "loop0",
+            &down,
+            "loop0 is a loopback: it has no setting `state`",
+        ),
+        (
+            "loop0",
+            &sflow,
+            "loop0 is a loopback: it has no setting `sflow`",
+        ),
+        (
+            "xe0.10",
+            &sflow,
+            "xe0.10 is a sub-interface: it has no setting `sflow`",
+        ),
+    ] {
+        let refused = router.interface_patch(name, patch, &caller()).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::BadRequest, "{refused:?}");
+        assert_eq!(refused.message, message);
+    }
+    assert_eq!(router.config_history(10, None).unwrap().revisions.len(), 1);
+    router.stop();
+}
+
+#[test]
+fn without_a_history_a_rollback_names_the_key() {
+    let config = check("weir.yaml", ONE).unwrap().0;
+    let startup = Startup::without_history(config, ONE);
+    let router = Router::start_from(startup, &Options::default()).unwrap();
+    let request = RollbackRequest::default();
+    let refused = router.config_rollback(&request, &caller()).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotAvailable);
+    assert!(refused.help.contains("`history.directory`"), "{refused:?}");
     router.stop();
 }
 

@@ -139,7 +139,7 @@ fn a_trace_names_the_term_of_an_access_list() {
     };
     assert!(term("7").contains("drop acl-denied"), "{}", term("7"));
     assert!(
-        term("9").ends_with(": term 2 of edge: permit"),
+        term("9").ends_with(": term 1 of edge: permit"),
         "{}",
         term("9")
     );

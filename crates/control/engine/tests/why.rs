@@ -238,7 +238,7 @@ acls:
         }
         if why.reason.as_deref() == Some("acl-denied") {
             let term = why.acl_terms.first().expect("the term that denies");
-            assert_eq!((term.acl.as_str(), term.term), ("web", 2), "{why:?}");
+            assert_eq!((term.acl.as_str(), term.term), ("web", 1), "{why:?}");
             denied += 1;
         }
         assert!(!why.steps.is_empty() && why.interface == *request.interface.as_ref().unwrap());

@@ -21,6 +21,8 @@ use crate::render::units;
 
 /// Where sockets lie that have a name of their own.
 const RUN: &str = "/run/weir";
+/// The commit that this program was built from; `unknown` without git.
+const COMMIT: &str = env!("WEIR_COMMIT");
 /// What survives a reboot.
 const STATE: &str = "/var/lib/weir";
 
@@ -63,6 +65,7 @@ impl Running {
             access: Some(access_control(&server_control, &socket)),
             index_file: index_file(&socket, history.as_deref()),
             config_file: Some(name),
+            commit: (COMMIT != "unknown").then(|| COMMIT.to_owned()),
             log: Some(LogControl::new(move |level| log.set(level))),
             ..Options::default()
         };

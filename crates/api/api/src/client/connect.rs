@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, Error as TlsError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -110,4 +110,38 @@ impl Target {
             }
         }
     }
+}
+
+/// Why a router's certificate was refused and what to do, for the reasons that operators meet.
+pub(super) fn certificate_problem(error: &io::Error) -> Option<String> {
+    let TlsError::InvalidCertificate(problem) = error.get_ref()?.downcast_ref::<TlsError>()? else {
+        return None;
+    };
+    let text = match problem {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "the router's certificate is not signed by the one in the file of --ca: give the file of the \
+             authority that signed it, or the router's own certificate if it is self-signed"
+                .to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!(
+                "the router's certificate is for another name or address than that of --router: use one that \
+                 stands in its subjectAltName ({problem})"
+            )
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            format!("the router's certificate has expired: renew it ({problem})")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            format!("the router's certificate is not valid yet: compare the clocks ({problem})")
+        }
+        // webpki's own error is not part of rustls's interface.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "the router's certificate is that of an authority (CA:TRUE), which no server may present: \
+             make one with basicConstraints=critical,CA:FALSE, as docs/security.md shows"
+                .to_owned()
+        }
+        _ => return None,
+    };
+    Some(text)
 }

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime as Tokio;
 use tokio::time::timeout;
 
-use crate::client::connect::Target;
+use crate::client::connect::{Target, certificate_problem};
 use crate::{
     Acls, Adjacencies, ApiError, Applied, ApplyRequest, Bonds, BridgeDomains, Buffers, Capture,
     CaptureRequest, Captures, Clear, Cleared, ConfigChecked, ConfigDiff, ConfigDump, ConfigPlan,
@@ -58,7 +58,7 @@ pub enum ClientError {
     NotRunning(String),
     /// The socket's permissions.
     #[error(
-        "not allowed to talk to the weir on {0} (its owner and group are: try sudo, or join the group)"
+        "permission denied on the socket {0}: only its owner and its group may use it (try sudo, or join the group)"
     )]
     NotAllowed(String),
     /// It took too long.
@@ -900,7 +900,10 @@ impl Client {
                 ClientError::NotRunning(self.target.to_string())
             }
             ErrorKind::PermissionDenied => ClientError::NotAllowed(self.target.to_string()),
-            _ => self.broken(error),
+            _ => match certificate_problem(error) {
+                Some(reason) => self.broken(&reason),
+                None => self.broken(error),
+            },
         }
     }
 

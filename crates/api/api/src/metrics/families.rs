@@ -214,11 +214,11 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     gauge(
-        "weir_interface_speed_bits_per_second",
-        "bits_per_second",
+        "weir_interface_speed_bytes_per_second",
+        "bytes_per_second",
         OF_INTERFACE,
-        "The interface's speed; 0 = unknown.",
-        |all, out| each(all, |it| out.put([&it.name], it.speed)),
+        "The interface's speed in each direction; 0 = unknown.",
+        |all, out| each(all, |it| out.put([&it.name], it.speed / 8)),
     ),
     gauge(
         "weir_interface_mtu_bytes",
@@ -296,9 +296,9 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     counter(
-        "weir_port_counter",
+        "weir_port_statistics",
         "",
-        &["interface", "source", "counter"],
+        &["interface", "source", "statistic"],
         "What the port's driver, kernel socket, network device and ethtool count, with their own names.",
         |all, out| {
             for port in &all.hardware.ports {

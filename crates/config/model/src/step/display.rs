@@ -6,6 +6,7 @@ use super::{Step, sflow};
 use crate::access_list::{AccessList, PrefixList};
 use crate::bridge::Bridge;
 use crate::model::RouterAdvertisements;
+use crate::terms;
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,6 +141,9 @@ impl fmt::Display for Step {
                 )
             }
             Self::SetAccessList { name, from, to } => {
+                if let (Some(from), Some(to)) = (from, to) {
+                    return write!(f, "change acl {name}: {}", terms::change_text(from, to));
+                }
                 let terms = |list: &AccessList| format!("{} terms", list.terms.len());
                 change_of(
                     f,

@@ -92,6 +92,14 @@ impl Book {
     }
 }
 
+/// The revision that was in force when `entries[place]` was applied: the newest earlier one that was not undone.
+/// `entries` are sorted from the newest to the oldest.
+fn in_force_before<'a>(entries: &[&'a Entry], place: usize) -> Option<&'a Entry> {
+    let undone = |entry: &Entry| matches!(entry.state, RevisionState::RolledBack { .. });
+    let mut earlier = entries.iter().skip(place + 1).copied();
+    earlier.find(|entry| !undone(entry))
+}
+
 /// How many lines come and go between two texts, counted as sets of lines: exact enough for a list
 /// and linear in their length.
 fn changed_lines(before: &str, after: &str) -> (u32, u32) {
@@ -129,7 +137,7 @@ impl Router {
             .unwrap_or(entries.len());
         let mut revisions = Vec::new();
         for (place, entry) in entries.iter().enumerate().skip(from).take(limit) {
-            revisions.push(book.view(entry, entries.get(place + 1).copied())?);
+            revisions.push(book.view(entry, in_force_before(&entries, place))?);
         }
         let more = entries.len() > from + revisions.len();
         let next = revisions.last().map(|last| last.revision).filter(|_| more);
@@ -152,7 +160,8 @@ impl Router {
                 "`history` lists them",
             )
         })?;
-        let (entry, before) = (entries.get(place), entries.get(place + 1).copied());
+        let before = in_force_before(&entries, place);
+        let entry = entries.get(place);
         let revision = entry.map(|entry| book.view(entry, before)).transpose()?;
         let revision = revision.ok_or_else(|| {
             ApiError::new(ErrorCode::Internal, "a revision that was there is gone", "")
