@@ -23,6 +23,7 @@ pub mod pace;
 mod packet;
 pub mod port;
 pub mod profile;
+mod raw;
 pub mod report;
 pub mod result;
 pub mod run;

@@ -19,12 +19,13 @@ use crate::error::LabError;
 use crate::noise;
 use crate::pace::Schedule;
 use crate::port::LabPort;
-use crate::profile::{Network, Profile, Values};
+use crate::profile::{Network, Profile, StreamSpec, Values};
+use crate::raw;
 use crate::result::{Pacing, PortResult, RunResult, StreamResult};
 use crate::sequence::Tracker;
 use crate::stamp::Stamp;
 use crate::stream::Stream;
-use crate::units::LAYER1_OVERHEAD;
+use crate::units::{LAYER1_OVERHEAD, Rate};
 
 /// Packets that are written before the next look at the receivers.
 const BURST: usize = 64;
@@ -74,9 +75,11 @@ pub fn compile(profile: &Profile, plan: &Plan) -> Result<Vec<Stream>, LabError> 
     };
     let mut rates = Vec::new();
     for spec in &profile.streams {
-        let rate = spec
-            .rate
-            .packets_per_second(spec.average_size(), plan.line_rate);
+        let rate = match &spec.capture {
+            Some(capture) if spec.timed => Rate::Packets(capture.average_rate()),
+            _ => spec.rate,
+        };
+        let rate = rate.packets_per_second(spec.average_size(), plan.line_rate);
         rates.push(rate.map_err(|problem| wrong(&spec.name, problem))?);
     }
     if let Some(load) = plan.load {
@@ -91,12 +94,14 @@ pub fn compile(profile: &Profile, plan: &Plan) -> Result<Vec<Stream>, LabError> 
             .for_each(|rate| *rate = load * if finite { *rate } else { 1.0 } / total);
     }
     let stream = |(number, (spec, rate)): (usize, (&crate::profile::StreamSpec, f64))| {
-        Stream::new(
-            spec,
-            number as u16,
-            profile.seed,
-            Schedule::new(spec, rate, plan.duration),
-        )
+        // A load that is given replaces the times of a capture.
+        let timed = spec.timed && plan.load.is_none();
+        let paced = StreamSpec {
+            timed,
+            ..spec.clone()
+        };
+        let schedule = Schedule::new(&paced, rate, plan.duration);
+        Stream::new(spec, number as u16, profile.seed, schedule)
     };
     Ok(profile
         .streams
@@ -155,7 +160,12 @@ pub fn run(
             stream: spec.name.clone(),
             problem: format!("port {} is not there: {count} port(s) are given", spec.port),
         })?;
-        if spec.packet.destination_mac.is_none() {
+        if let Some(raw) = &mut spec.packet.raw {
+            if raw.port_macs && port.spec.gateway.is_some() {
+                let to = resolve(port, &mut cache)?;
+                raw.set_macs(to, port.mac);
+            }
+        } else if spec.capture.is_none() && spec.packet.destination_mac.is_none() {
             let mac = resolve(port, &mut cache)?;
             spec.packet.destination_mac = Some(Values::fixed(
                 mac.0
@@ -237,7 +247,7 @@ fn push(to: &mut Vector, cache: &mut PktCache, bytes: &[u8]) -> bool {
 }
 
 /// What a port answers for: its own addresses and the source addresses of its streams.
-fn answers<'a>(port: &LabPort, networks: impl Iterator<Item = &'a Network>) -> Answers {
+fn answers<'a>(port: &LabPort, streams: impl Iterator<Item = &'a StreamSpec>) -> Answers {
     let mut answers = Answers {
         mac: Some(port.mac),
         ..Answers::default()
@@ -252,8 +262,19 @@ fn answers<'a>(port: &LabPort, networks: impl Iterator<Item = &'a Network>) -> A
             .address6
             .map(|(address, _)| (u128::from(address), u128::from(address))),
     );
-    for network in networks {
-        match network {
+    for spec in streams {
+        if spec.capture.is_some() {
+            continue;
+        }
+        if let Some(raw) = &spec.packet.raw {
+            match raw::source(raw) {
+                Some((first, last, false)) => answers.v4.push((first as u32, last as u32)),
+                Some((first, last, true)) => answers.v6.push((first, last)),
+                None => {}
+            }
+            continue;
+        }
+        match &spec.packet.network {
             Network::V4 { source, .. } => {
                 answers.v4.push((source.first as u32, source.last() as u32))
             }
@@ -291,7 +312,7 @@ impl Loop {
                 .filter(|(_, spec)| spec.port == number);
             Sender {
                 out: Vector::with_capacity(RECEIVE),
-                answers: answers(port, mine.clone().map(|(_, spec)| &spec.packet.network)),
+                answers: answers(port, mine.clone().map(|(_, spec)| spec)),
                 streams: mine.map(|(index, _)| index).collect(),
                 turn: 0,
                 result: PortResult {
