@@ -59,6 +59,62 @@ impl Test {
         self.search.as_ref()?.found.first()?.lower
     }
 
+    /// Adds what a packet costs, by the device's counters in the highest trial without loss: Weir's
+    /// clocks and vectors, the kernel's softirq time.
+    pub fn costs(&mut self) {
+        let best = self
+            .search
+            .iter()
+            .flat_map(|search| &search.trials)
+            .filter(|trial| trial.lost == 0 && trial.sent > 0 && trial.spoilt.is_none())
+            .max_by(|a, b| a.load.total_cmp(&b.load));
+        let Some(trial) = best else { return };
+        let get = |name: &str| trial.device.get(name).copied().unwrap_or(0) as f64;
+        let sent = trial.sent as f64;
+        let mut figures = vec![(
+            "load of the figures below".to_owned(),
+            trial.load,
+            "packets/s".to_owned(),
+        )];
+        let mut add = |name: &str, value: f64, unit: &str| {
+            if value > 0.0 {
+                figures.push((name.to_owned(), value, unit.to_owned()));
+            }
+        };
+        add(
+            "Weir, turns with packets",
+            get("weir/clocks-busy/all") / sent,
+            "clocks/packet",
+        );
+        let mut nodes: Vec<(&str, f64)> = trial
+            .device
+            .iter()
+            .filter_map(|(name, clocks)| {
+                let node = name.strip_prefix("weir/clocks/")?;
+                (node != "loop").then_some((node, *clocks as f64 / sent))
+            })
+            .collect();
+        nodes.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (node, clocks) in nodes.into_iter().take(6) {
+            add(node, clocks, "clocks/packet");
+            let (packets, vectors) = (
+                get(&format!("weir/packets/{node}")),
+                get(&format!("weir/vectors/{node}")),
+            );
+            if vectors > 0.0 {
+                add(node, packets / vectors, "packets/vector");
+            }
+        }
+        add(
+            "softirqs of all cores, by ticks",
+            get("linux/cpu_ms/softirq") * 1e6 / sent,
+            "ns/packet",
+        );
+        if figures.len() > 1 {
+            self.figures.append(&mut figures);
+        }
+    }
+
     /// What the device's counters say about lost packets, summed over all trials that lost packets.
     #[must_use]
     pub fn drops(&self) -> Vec<(String, u64)> {
@@ -86,7 +142,7 @@ fn counts_loss(name: &str) -> bool {
     let mut parts = name.split('/').skip(1);
     match parts.next() {
         Some("drop") => true,
-        Some("clocks" | "packets" | "cpu_ms") => false,
+        Some("clocks" | "clocks-busy" | "packets" | "vectors" | "cpu_ms") => false,
         _ => parts.last().is_some_and(|last| {
             ["drop", "miss", "error", "errs", "fifo", "squeeze"]
                 .iter()

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use weir_lab::port::PortSpec;
+use weir_lab::profile::FrameSize;
 use weir_lab::units::{self, Rate};
 
 /// `weir lab`.
@@ -65,9 +66,23 @@ pub(crate) struct TrafficArgs {
     /// A port to send from and receive on; may be given several times [default: null]
     #[arg(short, long, value_name = "DEVICE", value_parser = PortSpec::parse)]
     pub(crate) port: Vec<PortSpec>,
-    /// A profile file, or imix
+    /// A profile file of Weir, streams of T-Rex as YAML or JSON, or imix
     #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
+    /// Send the frames of a capture file, at its times unless --rate is given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Replay this many times as fast as captured
+    #[arg(long, value_name = "FACTOR", default_value = "1", requires = "replay")]
+    pub(crate) speed: String,
+    /// Replay this many times, or forever
+    #[arg(
+        long = "loop",
+        value_name = "COUNT",
+        default_value = "1",
+        requires = "replay"
+    )]
+    pub(crate) passes: String,
     /// How fast: 100kpps, 1Gbps, 1GbpsL1, 50%, max [default: 1000pps]
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     pub(crate) rate: Option<Rate>,
@@ -130,12 +145,15 @@ pub(crate) struct NdrArgs {
     /// How the search works
     #[command(flatten)]
     pub(crate) search: SearchArgs,
-    /// Read a router's counters around each trial: linux, or the socket of a running Weir
+    /// Read a router's counters around each trial: linux, vpp=SOCKET (by vppctl), or the socket of a running Weir
     #[arg(long, value_name = "SOURCE")]
     pub(crate) device_counters: Vec<String>,
     /// The device's name in reports
     #[arg(long, value_name = "TEXT", default_value = "device")]
     pub(crate) device: String,
+    /// Frame sizes with FCS to test, one after the other: 64,512,1518,imix
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = FrameSize::parse)]
+    pub(crate) sizes: Vec<FrameSize>,
     /// Measure latency at 10, 50 and 90 % of the rate found
     #[arg(long)]
     pub(crate) latency: bool,
@@ -232,6 +250,21 @@ pub(crate) struct LabRunArgs {
     /// The scenario; none = list them
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
+    /// The generator's network cards instead of virtual ones; give it twice
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) port: Vec<String>,
+    /// The network cards of the device under test, on this machine, cabled to the generator's in the same order; give it twice
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device_port: Vec<String>,
+    /// Join generator and router by memif instead of veth: the Linux bridge and router are left out
+    #[arg(long)]
+    pub(crate) memif: bool,
+    /// Frame sizes with FCS to test, one after the other: 64,512,1518,imix
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = FrameSize::parse)]
+    pub(crate) sizes: Vec<FrameSize>,
+    /// Search this many times, for confidence intervals
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: u32,
     /// How searches work
     #[command(flatten)]
     pub(crate) search: SearchArgs,

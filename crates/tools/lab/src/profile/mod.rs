@@ -285,7 +285,67 @@ impl StreamSpec {
     }
 }
 
+/// A frame size to test with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameSize {
+    /// Bytes with FCS.
+    Bytes(u16),
+    /// The Internet mix.
+    Imix,
+}
+
+impl FrameSize {
+    /// Reads `64` or `imix`.
+    ///
+    /// # Errors
+    /// A sentence that says what is accepted.
+    pub fn parse(text: &str) -> Result<FrameSize, String> {
+        match text {
+            "imix" => Ok(FrameSize::Imix),
+            text => text
+                .parse()
+                .map(FrameSize::Bytes)
+                .map_err(|_| "a frame size is a number of bytes with FCS, or imix".to_owned()),
+        }
+    }
+}
+
 impl Profile {
+    /// The same streams with frames of another size.
+    ///
+    /// # Errors
+    /// When frames of that size cannot be sent, or are given by their bytes.
+    pub fn with_size(&self, size: FrameSize) -> Result<Profile, String> {
+        let mut profile = self.clone();
+        for spec in &mut profile.streams {
+            if spec.packet.raw.is_some() || spec.capture.is_some() {
+                return Err(format!(
+                    "stream {}: frames given by their bytes have no other size",
+                    spec.name
+                ));
+            }
+            let least = crate::stream::smallest_frame(spec) + 4;
+            let most = crate::stream::LARGEST_FRAME + 4;
+            spec.sizes = match size {
+                FrameSize::Imix => IMIX
+                    .map(|(size, weight)| (size.max(least as u16), weight))
+                    .to_vec(),
+                FrameSize::Bytes(size) if (least..=most).contains(&usize::from(size)) => {
+                    vec![(size, 1)]
+                }
+                // The usual smallest frame stands for the smallest that the headers need.
+                FrameSize::Bytes(64) => vec![(least as u16, 1)],
+                FrameSize::Bytes(size) => {
+                    return Err(format!(
+                        "stream {}: {size} bytes are impossible: {least} to {most} bytes with FCS",
+                        spec.name
+                    ));
+                }
+            };
+        }
+        Ok(profile)
+    }
+
     /// Reads a profile: Weir's YAML, or streams of T-Rex as YAML or JSON (a list instead of a map).
     /// Files that it names are looked for in the current folder.
     ///

@@ -16,7 +16,8 @@ use super::device::InProcess;
 use super::generate::stop_on_signals;
 use super::ndr::{Bench, pool};
 use super::report::save;
-use super::scenario::{bridge_and_weir, test};
+use super::scenario::{Wanted, bridge_and_weir, test};
+use super::stage::Cables;
 use crate::cli::{LabDemoArgs, SearchArgs};
 use crate::failure::Failure;
 
@@ -73,9 +74,17 @@ pub(super) fn execute(args: &LabDemoArgs, json: bool, to: &mut dyn Write) -> Res
             width: 0.03,
             ..patient(1e6, Duration::from_millis(400), 1.0)
         };
-        let result = test(&name, &device, false, &profile, &search, &control, false)?;
-        rates.push((name, result.rate()));
-        report.tests.push(result);
+        let wanted = Wanted {
+            search: &search,
+            sizes: &[],
+            repeat: 1,
+            cables: &Cables::Veth,
+            noisy: false,
+        };
+        for result in test(&name, &device, &profile, &wanted, &control)? {
+            rates.push((name.clone(), result.rate()));
+            report.tests.push(result);
+        }
     }
     save(&args.output, &report)?;
     let rate = |at: usize| rates.get(at).and_then(|(_, rate)| *rate);

@@ -23,13 +23,38 @@ const GENERATOR: &str = "generator";
 const ROUTER: &str = "router";
 
 /// What joins the two cables.
+#[derive(Clone)]
 pub(super) enum Device {
     /// The kernel's bridge.
     Bridge,
     /// The kernel's router.
     Linux,
-    /// Weir with this configuration; `API` in it is replaced by the socket's path.
+    /// Weir with this configuration; in it `API` is replaced by the socket's path, `DEVICE-A` and
+    /// `DEVICE-B` by the devices.
     Weir(String),
+}
+
+impl Device {
+    /// Whether frames pass without a routing decision.
+    pub(super) fn is_switch(&self) -> bool {
+        match self {
+            Device::Bridge => true,
+            Device::Linux => false,
+            Device::Weir(configuration) => configuration.contains("l2xc:"),
+        }
+    }
+}
+
+/// What lies between the generator and the device.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Cables {
+    /// veth pairs between two namespaces.
+    #[default]
+    Veth,
+    /// Shared memory, which only Weir has.
+    Memif,
+    /// The generator's network cards, and those of the device, which are in the device's namespace as long as it lives.
+    Cards([String; 2], [String; 2]),
 }
 
 /// The device with the generator's ports to it.
@@ -39,6 +64,8 @@ pub(super) struct Stage {
     socket: Option<PathBuf>,
     router: Option<Running>,
     folder: PathBuf,
+    /// Cards that go back to this namespace.
+    borrowed: Option<(NetNs, Vec<(String, bool)>)>,
     lab: Lab,
 }
 
@@ -47,6 +74,13 @@ impl Drop for Stage {
         self.ports.clear();
         drop(self.router.take());
         let _ = std::fs::remove_dir_all(&self.folder);
+        if let Some((home, cards)) = self.borrowed.take() {
+            for (name, up) in cards {
+                if let Err(error) = self.give_back(&home, &name, up) {
+                    eprintln!("weir: {name} could not be given back: {error}");
+                }
+            }
+        }
     }
 }
 
@@ -65,47 +99,141 @@ fn end(host: &str, name: &str) -> Port {
 impl Stage {
     /// Builds it. With `routed`, the networks are 10.1.0.0/24 and 10.2.0.0/24, the generator is .2 and
     /// the device is .1.
-    pub(super) fn build(device: &Device, routed: bool, pool: &Pool) -> Result<Stage, Failure> {
+    pub(super) fn build(
+        device: &Device,
+        routed: bool,
+        cables: &Cables,
+        pool: &Pool,
+    ) -> Result<Stage, Failure> {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("weir-lab-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(Failure::said)?;
-        let mut lab = Lab::new();
-        lab.add_host(GENERATOR).map_err(Failure::said)?;
-        lab.add_host(ROUTER).map_err(Failure::said)?;
-        for (near, far, network) in [("g0", "port-a", 1), ("g1", "port-b", 2)] {
-            let mut other = end(ROUTER, far);
-            if matches!(device, Device::Linux) {
-                other = other.address(std::net::Ipv4Addr::new(10, network, 0, 1), 24);
-            }
-            let cable = Cable::new(end(GENERATOR, near), other);
-            lab.connect(&cable).map_err(Failure::said)?;
-        }
         let mut stage = Stage {
             ports: Vec::new(),
             socket: None,
             router: None,
             folder,
-            lab,
+            borrowed: None,
+            lab: Lab::new(),
         };
-        stage.start(device)?;
-        stage.open(routed, pool)?;
+        stage.lab.add_host(GENERATOR).map_err(Failure::said)?;
+        stage.lab.add_host(ROUTER).map_err(Failure::said)?;
+        let mut names = ["port-a".to_owned(), "port-b".to_owned()];
+        match cables {
+            Cables::Veth => {
+                for (near, far) in [("g0", "port-a"), ("g1", "port-b")] {
+                    let cable = Cable::new(end(GENERATOR, near), end(ROUTER, far));
+                    stage.lab.connect(&cable).map_err(Failure::said)?;
+                }
+            }
+            Cables::Memif if !matches!(device, Device::Weir(_)) => {
+                return Err(Failure::said(
+                    "the kernel's bridge and router have no memif",
+                ));
+            }
+            Cables::Memif => {}
+            Cables::Cards(_, cards) => {
+                stage.borrow(cards)?;
+                names.clone_from(cards);
+            }
+        }
+        stage.start(device, cables, &names)?;
+        stage.open(routed, cables, pool)?;
         Ok(stage)
     }
 
-    fn start(&mut self, device: &Device) -> Result<(), Failure> {
+    /// Moves cards into the device's namespace. One with an address is refused: moving takes the
+    /// address away, and it may be the one by which the machine is managed.
+    fn borrow(&mut self, cards: &[String; 2]) -> Result<(), Failure> {
+        let home = NetNs::current().map_err(Failure::said)?;
+        let mut route = home.route().map_err(Failure::said)?;
+        let addresses = route.addresses().map_err(Failure::said)?;
+        let host = self.lab.host(ROUTER).map_err(Failure::said)?;
+        let mut taken = Vec::new();
+        let mut result = Ok(());
+        for name in cards {
+            result = route
+                .link_by_name(name)
+                .map_err(Failure::said)
+                .and_then(|link| {
+                    if addresses
+                        .iter()
+                        .any(|a| a.index == link.index && a.address.is_ipv4())
+                    {
+                        return Err(Failure::said(format!(
+                            "{name} has an address: a card of a device under test must have none"
+                        )));
+                    }
+                    route
+                        .move_to(link.index, host.namespace())
+                        .map_err(Failure::said)?;
+                    taken.push((name.clone(), link.up));
+                    let mut inside = host.route().map_err(Failure::said)?;
+                    let index = inside.link_by_name(name).map_err(Failure::said)?.index;
+                    inside.set_up(index, true).map_err(Failure::said)
+                });
+            if result.is_err() {
+                break;
+            }
+        }
+        // Also what was taken before an error goes back.
+        self.borrowed = Some((home, taken));
+        result
+    }
+
+    fn give_back(&self, home: &NetNs, name: &str, up: bool) -> weir_netlink::Result<()> {
+        let mut inside = self.lab.host(ROUTER)?.route()?;
+        let index = inside.link_by_name(name)?.index;
+        inside.set_controller(index, None)?;
+        inside.move_to(index, home)?;
+        let mut route = home.route()?;
+        let index = route.link_by_name(name)?.index;
+        route.set_up(index, up)
+    }
+
+    fn start(
+        &mut self,
+        device: &Device,
+        cables: &Cables,
+        names: &[String; 2],
+    ) -> Result<(), Failure> {
         let host = self.lab.host(ROUTER).map_err(Failure::said)?;
         match device {
-            Device::Bridge => self
-                .lab
-                .bridge(ROUTER, "bridge", &["port-a", "port-b"])
-                .map_err(Failure::said),
-            Device::Linux => host
-                .set_parameter("ipv4/ip_forward", "1")
-                .map_err(Failure::said),
+            Device::Bridge => {
+                let ports = names.each_ref().map(String::as_str);
+                self.lab
+                    .bridge(ROUTER, "bridge", &ports)
+                    .map_err(Failure::said)
+            }
+            Device::Linux => {
+                let mut route = host.route().map_err(Failure::said)?;
+                for (name, network) in names.iter().zip(1..) {
+                    let index = route.link_by_name(name).map_err(Failure::said)?.index;
+                    let address = std::net::Ipv4Addr::new(10, network, 0, 1);
+                    route
+                        .add_address(index, address.into(), 24)
+                        .map_err(Failure::said)?;
+                }
+                host.set_parameter("ipv4/ip_forward", "1")
+                    .map_err(Failure::said)
+            }
             Device::Weir(configuration) => {
                 let (socket, file) = (self.folder.join("api.sock"), self.folder.join("weir.yaml"));
-                let text = configuration.replace("API", &socket.display().to_string());
+                let mut text = configuration.replace("API", &socket.display().to_string());
+                for ((place, name), id) in [("DEVICE-A", &names[0]), ("DEVICE-B", &names[1])]
+                    .iter()
+                    .zip(0..)
+                {
+                    let device = match cables {
+                        Cables::Memif => format!(
+                            "{{driver: memif, socket: {}, id: {id}, role: slave}}",
+                            self.memif().display()
+                        ),
+                        _ => format!("{{driver: af-xdp, name: {name}}}"),
+                    };
+                    text = text.replace(place, &device);
+                }
                 std::fs::write(&file, text).map_err(Failure::said)?;
                 let program = std::env::current_exe().map_err(Failure::said)?;
                 let arguments = ["run", "-c", &file.display().to_string()];
@@ -130,25 +258,49 @@ impl Stage {
         }
     }
 
-    fn open(&mut self, routed: bool, pool: &Pool) -> Result<(), Failure> {
-        let namespace = self
-            .lab
-            .host(GENERATOR)
-            .map_err(Failure::said)?
-            .namespace()
-            .clone();
-        for (name, network) in [("g0", 1), ("g1", 2)] {
-            let text = if routed {
-                format!("{name},address=10.{network}.0.2/24,gateway=10.{network}.0.1")
+    fn memif(&self) -> PathBuf {
+        self.folder.join("memif.sock")
+    }
+
+    fn open(&mut self, routed: bool, cables: &Cables, pool: &Pool) -> Result<(), Failure> {
+        let inside = self.lab.host(GENERATOR).map_err(Failure::said)?;
+        let (names, namespace) = match cables {
+            Cables::Veth => (
+                ["g0".to_owned(), "g1".to_owned()],
+                inside.namespace().clone(),
+            ),
+            Cables::Memif => {
+                let port = |id| format!("memif:{},id={id},role=master", self.memif().display());
+                ([port(0), port(1)], NetNs::current().map_err(Failure::said)?)
+            }
+            Cables::Cards(cards, _) => (cards.clone(), NetNs::current().map_err(Failure::said)?),
+        };
+        for (name, network) in names.iter().zip(1..) {
+            // Two ends of memif have no MAC address of their own.
+            let mac = if matches!(cables, Cables::Memif) {
+                format!(",mac=02:00:00:00:00:0{network}")
             } else {
-                name.to_owned()
+                String::new()
+            };
+            let text = if routed {
+                format!("{name}{mac},address=10.{network}.0.2/24,gateway=10.{network}.0.1")
+            } else {
+                format!("{name}{mac}")
             };
             let spec = PortSpec::parse(&text).map_err(Failure::said)?;
-            let mut port = namespace.run(|| spec.open(pool)).map_err(Failure::said)??;
+            self.ports
+                .push(namespace.run(|| spec.open(pool)).map_err(Failure::said)??);
+        }
+        for port in &mut self.ports {
             port.wait_for_link(Duration::from_secs(10))?;
-            self.ports.push(port);
         }
         Ok(())
+    }
+
+    /// The namespace of the device.
+    pub(super) fn namespace(&self) -> Result<NetNs, Failure> {
+        let host = self.lab.host(ROUTER).map_err(Failure::said)?;
+        Ok(host.namespace().clone())
     }
 
     /// The device's counters: Linux's in its namespace, and Weir's when it is one.
