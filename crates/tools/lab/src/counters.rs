@@ -30,7 +30,8 @@ pub fn growth(before: &Counters, after: &Counters) -> Counters {
         .collect()
 }
 
-/// Linux, by `/proc/net/dev`, `/proc/net/softnet_stat` and `/proc/stat`.
+/// Linux, by `/proc/net/dev`, `/proc/net/softnet_stat`, `/proc/stat` and the drivers' own statistics
+/// of losses (`ethtool -S`).
 #[derive(Clone, Debug)]
 pub struct Linux {
     root: PathBuf,
@@ -70,6 +71,10 @@ impl CounterSource for Linux {
             &text(&format!("{}/softnet_stat", self.net)).unwrap_or_default(),
         ));
         counters.append(&mut cpu(&text("proc/stat").unwrap_or_default()));
+        // Recorded files have no drivers.
+        if self.root == Path::new("/") {
+            counters.append(&mut drivers(&counters));
+        }
         Ok(counters)
     }
 }
@@ -180,6 +185,44 @@ fn vpp_runtime(text: &str) -> Counters {
     counters
 }
 
+/// What the drivers of these devices count as lost; other statistics say nothing about a trial.
+fn drivers(known: &Counters) -> Counters {
+    let Ok(ethtool) = weir_netlink::ethtool::Ethtool::open() else {
+        return Counters::new();
+    };
+    let names = known
+        .keys()
+        .filter_map(|name| name.strip_prefix("linux/")?.strip_suffix("/rx_packets"));
+    let mut counters = Counters::new();
+    for device in names {
+        for (name, value) in ethtool.statistics(device).unwrap_or_default() {
+            if is_loss(&name) {
+                counters.insert(format!("linux/{device}/driver {name}"), value);
+            }
+        }
+    }
+    counters
+}
+
+/// Whether a driver's statistic counts losses, by its name.
+pub(crate) fn is_loss(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [
+        "drop",
+        "miss",
+        "err",
+        "discard",
+        "no_buf",
+        "nobuf",
+        "fifo",
+        "overrun",
+        "ring_full",
+        "xdp_redirect_err",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
 fn devices(text: &str, wanted: &[String]) -> Counters {
     // The columns of /proc/net/dev: 8 of receiving, 8 of sending.
     const NAMES: [&str; 12] = [
@@ -275,6 +318,22 @@ mod tests {
                 ("vpp/clocks/ip4-lookup".to_owned(), 6_400_000)
             ])
         );
+    }
+
+    #[test]
+    fn losses_of_drivers_are_known_by_name() {
+        for name in [
+            "rx_queue_0_drops",
+            "rx_missed_errors",
+            "port.rx_discards",
+            "rx_no_buffer_count",
+            "rx0_xdp_drop",
+        ] {
+            assert!(is_loss(name), "{name}");
+        }
+        for name in ["rx_packets", "tx_queue_0_bytes", "rx_csum_offload_good"] {
+            assert!(!is_loss(name), "{name}");
+        }
     }
 
     /// Through a program that answers as `vppctl` does; one that fails is an error.

@@ -10,6 +10,7 @@ mod svg;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::CoreCost;
 use crate::mlr::Search;
 use crate::result::{Latency, RunResult};
 
@@ -25,6 +26,30 @@ pub struct Report {
     pub environment: Vec<(String, String)>,
     /// The results.
     pub tests: Vec<Test>,
+}
+
+/// What a device takes from its core at one load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuPoint {
+    /// Packets per second that were sent.
+    pub sent: f64,
+    /// Packets per second that came through.
+    pub forwarded: f64,
+    /// The core, without load subtracted.
+    pub cost: CoreCost,
+    /// The share of the core that the load takes: what was taken less what is taken without load.
+    pub taken: f64,
+    /// Nanoseconds of the core for each packet that came through; absent without packets.
+    pub ns_per_packet: Option<f64>,
+    /// The share taken from `openssl speed`, when it was asked for.
+    #[serde(default)]
+    pub openssl: Option<f64>,
+    /// Joules of all processor packages meanwhile, where the machine says it.
+    #[serde(default)]
+    pub joules: Option<f64>,
+    /// The symbols that ran most on the core, by perf, when it was asked for: name and share.
+    #[serde(default)]
+    pub symbols: Vec<(String, f64)>,
 }
 
 /// One device with one traffic.
@@ -47,6 +72,9 @@ pub struct Test {
     /// One run without a search.
     #[serde(default)]
     pub run: Option<RunResult>,
+    /// What the device takes from a core, by load.
+    #[serde(default)]
+    pub cpu: Vec<CpuPoint>,
     /// Other figures: name, value, unit.
     #[serde(default)]
     pub figures: Vec<(String, f64, String)>,
@@ -143,11 +171,7 @@ fn counts_loss(name: &str) -> bool {
     match parts.next() {
         Some("drop") => true,
         Some("clocks" | "clocks-busy" | "packets" | "vectors" | "cpu_ms") => false,
-        _ => parts.last().is_some_and(|last| {
-            ["drop", "miss", "error", "errs", "fifo", "squeeze"]
-                .iter()
-                .any(|word| last.contains(word))
-        }),
+        _ => parts.last().is_some_and(crate::counters::is_loss),
     }
 }
 

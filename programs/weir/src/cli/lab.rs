@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use weir_lab::port::PortSpec;
 use weir_lab::profile::FrameSize;
 use weir_lab::units::{self, Rate};
@@ -20,6 +20,7 @@ pub(crate) enum LabCommand {
     /// Make a page with graphs from results, and compare them
     Report(ReportArgs),
     /// Measure what other work takes from the cores, with a job of known speed on each
+    #[command(after_help = CPU_EXAMPLES)]
     Cpu(CpuArgs),
     /// Run a scenario: devices under test in network namespaces, searches and a report (needs root)
     Run(LabRunArgs),
@@ -281,19 +282,69 @@ pub(crate) struct LabDemoArgs {
     pub(crate) output: PathBuf,
 }
 
+const CPU_EXAMPLES: &str = "\
+Examples:
+  weir lab cpu                                     what is taken from each core now?
+  weir lab cpu --known 0.25                        is a load of known cost found?
+  sudo weir lab cpu --case bridge,router,xdp,weir-sleep,weir-adaptive,weir-poll
+  sudo weir lab cpu --case bridge,xdp --rates 20k,50k,100k,200k --with openssl,perf -o cost.html
+
+Cases are built in network namespaces. The generator runs on one core, the device on another one, where
+a job of known speed runs beside it.";
+
 /// `weir lab cpu`.
 #[derive(Debug, Args)]
 pub(crate) struct CpuArgs {
-    /// The cores to measure [default: all]
+    /// The cores to measure [default: all; with --case, the last is the device's and the first the generator's]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
     /// How long each step takes
     #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "5s")]
     pub(crate) duration: Duration,
     /// Take this share of each core by a known load, to check the method
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", conflicts_with = "case")]
     pub(crate) known: Option<f64>,
     /// Packets per second that are processed meanwhile, for the time a packet costs
-    #[arg(long, value_name = "RATE", value_parser = packets)]
+    #[arg(long, value_name = "RATE", value_parser = packets, conflicts_with = "case")]
     pub(crate) rate: Option<f64>,
+    /// Devices to measure under load (needs root)
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    pub(crate) case: Vec<CpuCase>,
+    /// The loads of the cases
+    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = packets, default_value = "10kpps,30kpps,100kpps")]
+    pub(crate) rates: Vec<f64>,
+    /// Measure with these programs too: what is taken from `openssl speed`, what `perf` sees on the core
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',', requires = "case")]
+    pub(crate) with: Vec<CpuProgram>,
+    /// Write a page with the curves here
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "case")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A device whose cost is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CpuCase {
+    /// The kernel's bridge
+    Bridge,
+    /// The kernel's router
+    Router,
+    /// Open vSwitch's kernel datapath
+    Ovs,
+    /// Frames forwarded by `weir xdp` in the kernel's XDP hook
+    Xdp,
+    /// Weir, whose worker waits for the kernel
+    WeirSleep,
+    /// Weir, whose worker polls while packets come fast
+    WeirAdaptive,
+    /// Weir, whose worker always polls
+    WeirPoll,
+}
+
+/// A program that measures beside the built-in job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CpuProgram {
+    /// `openssl speed`
+    Openssl,
+    /// `perf record`
+    Perf,
 }

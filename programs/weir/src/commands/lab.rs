@@ -1,5 +1,6 @@
 //! `weir lab`: thin commands over the crate `weir_lab`.
 
+mod cases;
 mod cpu;
 mod demo;
 mod device;

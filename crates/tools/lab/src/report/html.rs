@@ -25,6 +25,7 @@ pub fn page(report: &Report) -> String {
     verdicts(&mut html, report);
     rates(&mut html, report);
     latency(&mut html, report);
+    cpu(&mut html, report);
     figures(&mut html, report);
     drops(&mut html, report);
     trials(&mut html, report);
@@ -183,6 +184,81 @@ fn latency(html: &mut String, report: &Report) {
         }
     }
     html.push_str("</tbody></table>");
+}
+
+fn cpu(html: &mut String, report: &Report) {
+    let tests: Vec<&Test> = report
+        .tests
+        .iter()
+        .filter(|test| !test.cpu.is_empty())
+        .collect();
+    if tests.is_empty() {
+        return;
+    }
+    html.push_str("<h2>What it takes from a core</h2>");
+    let series: Vec<_> = tests
+        .iter()
+        .map(|test| {
+            let points = test.cpu.iter();
+            let points = points.map(|point| (point.forwarded / 1000.0, point.taken * 100.0));
+            (test.device.clone(), points.collect())
+        })
+        .collect();
+    html.push_str(&lines(
+        "share of the device's core in %, by thousand packets/s that came through",
+        "k",
+        &series,
+    ));
+    html.push_str("<table><thead><tr><th>Device</th><th>Sent/s</th><th>Came through/s</th><th>Taken</th><th>ns/packet</th><th>Threads</th><th>Softirq</th><th>Interrupts</th><th>Hypervisor</th><th>Unexplained</th><th>openssl</th></tr></thead><tbody>");
+    for test in tests {
+        for point in &test.cpu {
+            let cost = &point.cost;
+            let threads = cost.threads.iter().take(4);
+            let threads: Vec<String> = threads
+                .map(|(name, share)| format!("{} {:.1} %", escaped(name), share * 100.0))
+                .collect();
+            let each = |value: Option<f64>, factor: f64, unit: &str| {
+                value.map_or_else(String::new, |value| format!("{:.1}{unit}", value * factor))
+            };
+            let _ = write!(
+                html,
+                "<tr><td>{}</td><td>{:.0}</td><td>{:.0}</td><td>{:.1} %</td><td>{}</td><td>{}</td><td>{:.1} %</td><td>{:.1} %</td><td>{:.1} %</td><td>{:.1} %</td><td>{}</td></tr>",
+                escaped(&test.device),
+                point.sent,
+                point.forwarded,
+                point.taken * 100.0,
+                point
+                    .ns_per_packet
+                    .map_or_else(String::new, |ns| format!("{ns:.0}")),
+                threads.join(", "),
+                (cost.softirq - cost.of("ksoftirqd")).max(0.0) * 100.0,
+                cost.irq * 100.0,
+                cost.steal * 100.0,
+                cost.rest() * 100.0,
+                each(point.openssl, 100.0, " %"),
+            );
+        }
+    }
+    html.push_str("</tbody></table><p class=\"note\">Taken: work that a job of known speed on the core could not do, less what is taken without load. Threads, softirq, interrupts, hypervisor and the unexplained rest add up to all that was taken.</p>");
+    for test in &report.tests {
+        for point in test.cpu.iter().filter(|point| !point.symbols.is_empty()) {
+            let _ = write!(
+                html,
+                "<details><summary>{} at {:.0} packets/s: symbols by perf</summary><table><tbody>",
+                escaped(&test.device),
+                point.sent
+            );
+            for (name, share) in &point.symbols {
+                let _ = write!(
+                    html,
+                    "<tr><td>{}</td><td>{:.1} %</td></tr>",
+                    escaped(name),
+                    share * 100.0
+                );
+            }
+            html.push_str("</tbody></table></details>");
+        }
+    }
 }
 
 fn figures(html: &mut String, report: &Report) {

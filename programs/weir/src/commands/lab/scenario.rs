@@ -203,9 +203,14 @@ fn sampled(a: &str, b: &str, extra: &str) -> Vec<(String, Device)> {
     devices
 }
 
+/// Weir's configuration as a cross connect.
+pub(super) fn switch() -> String {
+    configuration("l2xc: xe1", "l2xc: xe0", "")
+}
+
 /// The two that the demo compares.
 pub(super) fn bridge_and_weir() -> Vec<(String, Device)> {
-    let weir = Device::Weir(configuration("l2xc: xe1", "l2xc: xe0", ""));
+    let weir = Device::Weir(switch());
     vec![
         ("Linux bridge".to_owned(), Device::Bridge),
         ("Weir".to_owned(), weir),

@@ -32,13 +32,15 @@ pub(super) enum Device {
     /// Weir with this configuration; in it `API` is replaced by the socket's path, `DEVICE-A` and
     /// `DEVICE-B` by the devices.
     Weir(String),
+    /// `weir xdp`: frames forwarded in the kernel's XDP hook.
+    Xdp,
 }
 
 impl Device {
     /// Whether frames pass without a routing decision.
     pub(super) fn is_switch(&self) -> bool {
         match self {
-            Device::Bridge => true,
+            Device::Bridge | Device::Xdp => true,
             Device::Linux => false,
             Device::Weir(configuration) => configuration.contains("l2xc:"),
         }
@@ -51,10 +53,46 @@ pub(super) enum Cables {
     /// veth pairs between two namespaces.
     #[default]
     Veth,
+    /// veth pairs whose packet processing is on two cores: the generator's side on the first, the
+    /// device's on the second.
+    Split {
+        /// Where the generator runs.
+        generator: usize,
+        /// Where the device runs.
+        device: usize,
+    },
     /// Shared memory, which only Weir has.
     Memif,
     /// The generator's network cards, and those of the device, which are in the device's namespace as long as it lives.
     Cards([String; 2], [String; 2]),
+}
+
+/// Names that no other lab has, since kernel threads of all namespaces are in one list.
+fn unique(side: char) -> [String; 2] {
+    let process = std::process::id();
+    [0, 1].map(|number| format!("{side}{number}{process:x}"))
+}
+
+fn generator_names(cables: &Cables) -> [String; 2] {
+    match cables {
+        Cables::Split { .. } => unique('g'),
+        _ => ["g0".to_owned(), "g1".to_owned()],
+    }
+}
+
+/// The kernel's threads for the queues of a device, by their names `napi/DEVICE-NUMBER`.
+fn napi_threads(device: &str) -> Vec<u32> {
+    let begin = format!("napi/{device}-");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+            // The kernel cuts names after 15 bytes.
+            let begin = begin.get(..begin.len().min(15))?;
+            name.starts_with(begin).then_some(id)
+        })
+        .collect()
 }
 
 /// The device with the generator's ports to it.
@@ -121,8 +159,12 @@ impl Stage {
         stage.lab.add_host(ROUTER).map_err(Failure::said)?;
         let mut names = ["port-a".to_owned(), "port-b".to_owned()];
         match cables {
-            Cables::Veth => {
-                for (near, far) in [("g0", "port-a"), ("g1", "port-b")] {
+            Cables::Veth | Cables::Split { .. } => {
+                if matches!(cables, Cables::Split { .. }) {
+                    names = unique('d');
+                }
+                let near = generator_names(cables);
+                for (near, far) in near.iter().zip(&names) {
                     let cable = Cable::new(end(GENERATOR, near), end(ROUTER, far));
                     stage.lab.connect(&cable).map_err(Failure::said)?;
                 }
@@ -140,6 +182,10 @@ impl Stage {
         }
         stage.start(device, cables, &names)?;
         stage.open(routed, cables, pool)?;
+        if let Cables::Split { generator, device } = cables {
+            stage.steer(GENERATOR, &generator_names(cables), *generator)?;
+            stage.steer(ROUTER, &names, *device)?;
+        }
         Ok(stage)
     }
 
@@ -218,6 +264,41 @@ impl Stage {
                 host.set_parameter("ipv4/ip_forward", "1")
                     .map_err(Failure::said)
             }
+            Device::Xdp => {
+                let file = self.folder.join("xdp.yaml");
+                let [a, b] = names;
+                // The generator's usual addresses: what it sends from one port is for the other.
+                let text = format!(
+                    "ports:\n  {a}: {{vlan: 100, macs: ['02:00:00:00:00:01']}}\n  {b}: {{vlan: 100, macs: ['02:00:00:00:00:02']}}\n"
+                );
+                std::fs::write(&file, text).map_err(Failure::said)?;
+                let program = std::env::current_exe().map_err(Failure::said)?;
+                let pins = self.folder.join("bpf");
+                std::fs::create_dir_all(&pins).map_err(Failure::said)?;
+                let script = format!(
+                    "mount -t bpf bpf {0} && exec {1} xdp --pins {0}/pins --state {2} run -c {3}",
+                    pins.display(),
+                    program.display(),
+                    self.folder.join("xdp").display(),
+                    file.display()
+                );
+                let mut running = host
+                    .spawn("unshare", &["-m", "sh", "-c", &script])
+                    .map_err(Failure::said)?;
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let state = self.folder.join("xdp");
+                while std::fs::read_dir(&state).map_or(0, Iterator::count) == 0 {
+                    if Instant::now() > deadline || !running.is_running().map_err(Failure::said)? {
+                        return Err(Failure::said(format!(
+                            "weir xdp does not start: {}",
+                            running.stderr_so_far().trim()
+                        )));
+                    }
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                self.router = Some(running);
+                Ok(())
+            }
             Device::Weir(configuration) => {
                 let (socket, file) = (self.folder.join("api.sock"), self.folder.join("weir.yaml"));
                 let mut text = configuration.replace("API", &socket.display().to_string());
@@ -241,7 +322,7 @@ impl Stage {
                     .spawn(&program.display().to_string(), &arguments)
                     .map_err(Failure::said)?;
                 let client = Client::new(&socket);
-                let deadline = Instant::now() + Duration::from_secs(30);
+                let deadline = Instant::now() + Duration::from_secs(60);
                 while client.version().is_err() {
                     if Instant::now() > deadline || !router.is_running().map_err(Failure::said)? {
                         return Err(Failure::said(format!(
@@ -258,6 +339,47 @@ impl Stage {
         }
     }
 
+    /// Moves packet processing of devices to one core: by RPS where the driver has no NAPI, by threads
+    /// of NAPI bound to the core where it has. The settings end with the namespace.
+    fn steer(&self, host: &str, names: &[String; 2], core: usize) -> Result<(), Failure> {
+        // /sys shows the devices of the namespace in which it is mounted.
+        let [a, b] = names;
+        let mask = format!("{:x}", 1_u64 << (core % 64));
+        let script = format!(
+            "mount -t sysfs weir-lab /sys && cd /sys/class/net && for d in {a} {b}; do \
+             echo {mask} > $d/queues/rx-0/rps_cpus || exit 1; echo 1 > $d/threaded 2>/dev/null || true; done"
+        );
+        let host = self.lab.host(host).map_err(Failure::said)?;
+        let done = host
+            .run(
+                "unshare",
+                &["-m", "sh", "-c", &script],
+                Duration::from_secs(10),
+            )
+            .map_err(Failure::said)?;
+        if !done.success() {
+            return Err(Failure::said(format!(
+                "packets of {a} and {b} cannot be moved to core {core}: {}",
+                done.stderr.trim()
+            )));
+        }
+        for name in names {
+            for thread in napi_threads(name) {
+                let arguments = ["-cp", &core.to_string(), &thread.to_string()];
+                let done = host
+                    .run("taskset", &arguments, Duration::from_secs(10))
+                    .map_err(Failure::said)?;
+                if !done.success() {
+                    return Err(Failure::said(format!(
+                        "the thread of {name} cannot be bound to core {core}: {}",
+                        done.stderr.trim()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn memif(&self) -> PathBuf {
         self.folder.join("memif.sock")
     }
@@ -265,10 +387,9 @@ impl Stage {
     fn open(&mut self, routed: bool, cables: &Cables, pool: &Pool) -> Result<(), Failure> {
         let inside = self.lab.host(GENERATOR).map_err(Failure::said)?;
         let (names, namespace) = match cables {
-            Cables::Veth => (
-                ["g0".to_owned(), "g1".to_owned()],
-                inside.namespace().clone(),
-            ),
+            Cables::Veth | Cables::Split { .. } => {
+                (generator_names(cables), inside.namespace().clone())
+            }
             Cables::Memif => {
                 let port = |id| format!("memif:{},id={id},role=master", self.memif().display());
                 ([port(0), port(1)], NetNs::current().map_err(Failure::said)?)
@@ -295,12 +416,6 @@ impl Stage {
             port.wait_for_link(Duration::from_secs(10))?;
         }
         Ok(())
-    }
-
-    /// The namespace of the device.
-    pub(super) fn namespace(&self) -> Result<NetNs, Failure> {
-        let host = self.lab.host(ROUTER).map_err(Failure::said)?;
-        Ok(host.namespace().clone())
     }
 
     /// The device's counters: Linux's in its namespace, and Weir's when it is one.
