@@ -1,7 +1,7 @@
 //! Which threads ran on a core: their run time before and after, from `/proc/PID/task/TID/schedstat`.
 //!
-//! Run time is exact. A thread that moved between cores counts for the core where it was seen
-//! last, so that the sum is exact for pinned threads only.
+//! Run time is exact. A thread counts for a core when it was there at both times; one that was
+//! elsewhere in between counts too much, which the sum's limit corrects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,51 +10,63 @@ use std::path::Path;
 /// The name of the measuring threads, which count as nobody's work.
 pub(crate) const JOB: &str = "weir-lab-job";
 
-/// All threads that were last on a core: name and nanoseconds of run time.
+/// All threads: name, nanoseconds of run time, and the core where each was last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Threads(BTreeMap<(u32, u32), (String, u64)>);
+pub(crate) struct Threads(BTreeMap<(u32, u32), (String, u64, usize)>);
 
 impl Threads {
     /// Reads them below `proc`. Threads that end meanwhile are left out.
-    pub(crate) fn sample(proc: &Path, core: usize) -> Threads {
+    pub(crate) fn sample(proc: &Path) -> Threads {
         let mut threads = BTreeMap::new();
         for process in numbered(proc) {
             let tasks = proc.join(process.to_string()).join("task");
             for thread in numbered(&tasks) {
                 let folder = tasks.join(thread.to_string());
                 let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
-                let Some((name, last)) = name_and_core(&text("stat")) else {
+                let Some((name, core)) = name_and_core(&text("stat")) else {
                     continue;
                 };
                 let ran = text("schedstat");
                 let ran = ran.split_whitespace().next().and_then(|ns| ns.parse().ok());
-                if let Some(ran) = ran
-                    && last == core
-                {
-                    threads.insert((process, thread), (name, ran));
+                if let Some(ran) = ran {
+                    threads.insert((process, thread), (name, ran, core));
                 }
             }
         }
         Threads(threads)
     }
 
-    /// Shares of the time between two samples, by name, largest first; below a thousandth is left out.
-    pub(crate) fn shares(&self, after: &Threads, seconds: f64) -> Vec<(String, f64)> {
+    /// Shares of the time between two samples that threads ran on `core`, by name, largest first;
+    /// below a thousandth is left out. Together at most `most`, which the scheduler knows exactly:
+    /// threads that were elsewhere in between are cut in proportion.
+    pub(crate) fn shares(
+        &self,
+        after: &Threads,
+        core: usize,
+        seconds: f64,
+        most: f64,
+    ) -> Vec<(String, f64)> {
         let mut sums = BTreeMap::<&str, u64>::new();
-        for (id, (name, ran)) in &after.0 {
-            let before = self.0.get(id).map_or(0, |(_, ran)| *ran);
-            // A thread that came from another core brought its earlier run time with it.
-            if name != JOB
-                && (before > 0 || !self.0.contains_key(id) && *ran as f64 <= seconds * 1e9)
-            {
+        for (id, (name, ran, last)) in &after.0 {
+            let (before, first) = match self.0.get(id) {
+                Some((_, ran, core)) => (*ran, *core),
+                None => (0, core),
+            };
+            if name != JOB && *last == core && first == core {
                 *sums.entry(name).or_default() += ran.saturating_sub(before);
             }
         }
         let mut shares: Vec<(String, f64)> = sums
             .into_iter()
             .map(|(name, ns)| (name.to_owned(), ns as f64 * 1e-9 / seconds.max(1e-9)))
-            .filter(|(_, share)| *share >= 0.001)
             .collect();
+        let total: f64 = shares.iter().map(|(_, share)| share).sum();
+        if total > most {
+            shares
+                .iter_mut()
+                .for_each(|(_, share)| *share *= most / total);
+        }
+        shares.retain(|(_, share)| *share >= 0.001);
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares
     }
@@ -103,23 +115,28 @@ mod tests {
         record(&proc, "8", "a (b) c", 1, 50);
         record(&proc, "9", JOB, 1, 0);
         record(&proc, "10", "elsewhere", 0, 0);
-        let before = Threads::sample(&proc, 1);
+        record(&proc, "11", "moved", 0, 0);
+        let before = Threads::sample(&proc);
         record(&proc, "7", "ksoftirqd/1", 1, 501_000_000);
         record(&proc, "8", "a (b) c", 1, 100_000_050);
         record(&proc, "9", JOB, 1, 900_000_000);
         record(&proc, "10", "elsewhere", 0, 900_000_000);
-        // Came from another core with two seconds of earlier run time.
-        record(&proc, "11", "moved", 1, 2_000_000_000);
-        let shares = before.shares(&Threads::sample(&proc, 1), 1.0);
+        record(&proc, "11", "moved", 1, 300_000_000);
+        record(&proc, "12", "new", 1, 200_000_000);
+        let after = Threads::sample(&proc);
+        let shares = |most| {
+            let shares = before.shares(&after, 1, 1.0, most);
+            shares
+                .into_iter()
+                .map(|(name, share)| (name, (share * 1000.0).round()))
+                .collect::<Vec<_>>()
+        };
+        let found = |a: f64, b: f64, c: f64| {
+            [("ksoftirqd/1", a), ("new", b), ("a (b) c", c)]
+                .map(|(name, share)| (name.to_owned(), share))
+        };
+        assert_eq!(shares(1.0), found(500.0, 200.0, 100.0));
+        assert_eq!(shares(0.4), found(250.0, 100.0, 50.0));
         fs::remove_dir_all(&proc).unwrap();
-        assert_eq!(
-            shares,
-            [("ksoftirqd/1".to_owned(), 0.5), ("a (b) c".to_owned(), 0.1)]
-        );
-        assert!(
-            Threads::sample(&proc, 1)
-                .shares(&Threads::default(), 1.0)
-                .is_empty()
-        );
     }
 }

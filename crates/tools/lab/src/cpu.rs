@@ -63,9 +63,19 @@ impl CoreCost {
     /// tick, and work that others made slower through shared caches.
     #[must_use]
     pub fn rest(&self) -> f64 {
-        // The kernel counts ksoftirqd's work as softirq; it is a thread here.
-        let softirq = (self.softirq - self.of("ksoftirqd")).max(0.0);
-        self.in_context - softirq - self.irq - self.steal
+        self.in_context - self.softirq_in_context() - (self.irq + self.steal) * self.alone()
+    }
+
+    /// The share of softirqs that took the job's own time. The kernel counts ksoftirqd's work as
+    /// softirq, which is a thread here, and softirqs in other threads' time are part of those.
+    #[must_use]
+    pub fn softirq_in_context(&self) -> f64 {
+        (self.softirq - self.of("ksoftirqd")).max(0.0) * self.alone()
+    }
+
+    /// The share of the time in which the scheduler ran the job.
+    fn alone(&self) -> f64 {
+        1.0 - self.scheduled
     }
 }
 
@@ -211,11 +221,11 @@ pub fn measure_at(speeds: &[(usize, f64)], duration: Duration) -> Result<Vec<Cor
             let work = move || {
                 weir_cpu::pin_to(core)
                     .map_err(|source| LabError::file(format!("use core {core}"), source))?;
-                let before = (ticks(core), Threads::sample(Path::new("/proc"), core));
+                let before = (ticks(core), Threads::sample(Path::new("/proc")));
                 let job = job(duration);
-                let after = (ticks(core), Threads::sample(Path::new("/proc"), core));
+                let after = (ticks(core), Threads::sample(Path::new("/proc")));
                 let mut cost = cost(core, speed, &job, before.0, after.0);
-                cost.threads = before.1.shares(&after.1, job.seconds);
+                cost.threads = before.1.shares(&after.1, core, job.seconds, cost.scheduled);
                 Ok(cost)
             };
             std::thread::Builder::new()
@@ -301,12 +311,13 @@ mod tests {
             "{cost:?}"
         );
         assert!((cost.scheduled + cost.in_context - cost.taken).abs() < 1e-12);
-        // 0.4 in context, of which ticks explain 0.38 and 0.01; ksoftirqd's part is a thread's.
+        // 0.4 in context, of which ticks explain a part; ksoftirqd's part is a thread's.
         let cost = CoreCost {
             threads: vec![("ksoftirqd/1".to_owned(), 0.08), ("other".to_owned(), 0.02)],
             ..cost
         };
-        assert!((cost.rest() - 0.09).abs() < 1e-9, "{cost:?}");
+        // (0.38 - 0.08) * 0.9 and 0.01 * 0.9 of 0.4.
+        assert!((cost.rest() - 0.121).abs() < 1e-9, "{cost:?}");
     }
 
     #[test]

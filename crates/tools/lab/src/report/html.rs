@@ -231,7 +231,7 @@ fn cpu(html: &mut String, report: &Report) {
                     .ns_per_packet
                     .map_or_else(String::new, |ns| format!("{ns:.0}")),
                 threads.join(", "),
-                (cost.softirq - cost.of("ksoftirqd")).max(0.0) * 100.0,
+                cost.softirq_in_context() * 100.0,
                 cost.irq * 100.0,
                 cost.steal * 100.0,
                 cost.rest() * 100.0,

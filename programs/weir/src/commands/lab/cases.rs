@@ -1,10 +1,10 @@
 //! `weir lab cpu --case`: what a device takes from its core at several loads.
 //!
 //! The generator and its half of the cables are on one core, the device and its half on another one. A
-//! job of known speed runs beside the device. Each case is measured without load first: what is taken
-//! then is not the device's. The settings that move packets to a core end with the namespaces.
+//! job of known speed runs beside the device. The core is measured without the device first: what is
+//! taken then is not the device's. The settings that move packets to a core end with the namespaces.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(super) fn execute(args: &CpuArgs, json: bool, to: &mut dyn Write) -> Result<
             core: device,
             control: &control,
         };
-        let cpu = bench.case(&setup)?;
+        let cpu = bench.case(name, &setup)?;
         report.tests.push(Test {
             device: name.to_owned(),
             traffic: "64".to_owned(),
@@ -74,9 +74,10 @@ pub(super) fn execute(args: &CpuArgs, json: bool, to: &mut dyn Write) -> Result<
             cpu,
             ..Test::default()
         });
-    }
-    if let Some(path) = &args.output {
-        save(path, &report)?;
+        // A page with what is there is worth having when a later case fails.
+        if let Some(path) = &args.output {
+            save(path, &report)?;
+        }
     }
     if json {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::said)?;
@@ -133,30 +134,34 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn case(&self, device: &Device) -> Result<Vec<CpuPoint>, Failure> {
+    fn case(&self, name: &str, device: &Device) -> Result<Vec<CpuPoint>, Failure> {
         // Before the device is there: a worker that polls would take the calibration's time.
         let speed = calibrated(self.core)?;
+        let none = own(&self.job(speed)?);
+        let idle = self.with(CpuProgram::Openssl, openssl);
         let cables = Cables::Split {
             generator: self.generator,
             device: self.core,
         };
         let pool = pool()?;
         let mut stage = Stage::build(device, !device.is_switch(), &cables, &pool)?;
-        let plain = self.alone(speed)?;
+        // What it takes without a packet: a worker that polls takes all.
+        let cost = self.job(speed)?;
         let mut points = vec![CpuPoint {
-            taken: 0.0,
-            cost: plain.cost.clone(),
+            taken: own(&cost) - none,
+            cost,
             ..CpuPoint::default()
         }];
-        let idle = plain.openssl;
-        let none = plain.cost.taken;
         for rate in &self.args.rates {
             if self.control.stop.load(Ordering::Relaxed) {
                 return Err(Failure::said("stopped"));
             }
+            if std::io::stderr().is_terminal() {
+                eprintln!("{name} at {rate:.0} packets/s");
+            }
             let (run, meanwhile) = self.under_load(&mut stage, &pool, *rate, speed, device)?;
             let cost = meanwhile.cost;
-            let taken = cost.taken - none;
+            let taken = own(&cost) - none;
             let forwarded = run.received as f64 / run.seconds.max(1e-9);
             points.push(CpuPoint {
                 sent: run.sent_pps,
@@ -175,15 +180,19 @@ impl Bench<'_> {
         Ok(points)
     }
 
-    fn alone(&self, speed: f64) -> Result<Meanwhile, Failure> {
-        let mut found = Meanwhile {
-            cost: self.job(speed)?,
-            ..Meanwhile::default()
-        };
-        if self.args.with.contains(&CpuProgram::Openssl) {
-            found.openssl = usable(openssl(self.core, self.args.duration));
+    /// A figure of another program, when it was asked for. One that fails is not worth losing a
+    /// measurement for.
+    fn with<T>(
+        &self,
+        program: CpuProgram,
+        measure: impl Fn(usize, Duration) -> Result<T, Failure>,
+    ) -> Option<T> {
+        if !self.args.with.contains(&program) {
+            return None;
         }
-        Ok(found)
+        measure(self.core, self.args.duration)
+            .map_err(|failure| failure.tell("warning: not measured"))
+            .ok()
     }
 
     fn job(&self, speed: f64) -> Result<CoreCost, Failure> {
@@ -225,30 +234,23 @@ impl Bench<'_> {
         let before = Energy::sample(Path::new("/"));
         let cost = self.job(speed)?;
         let joules = Energy::sample(Path::new("/")).since(&before);
-        let mut found = Meanwhile {
+        Ok(Meanwhile {
             cost,
             joules,
-            ..Meanwhile::default()
-        };
-        if self.args.with.contains(&CpuProgram::Openssl) {
-            found.openssl = usable(openssl(self.core, self.args.duration));
-        }
-        if self.args.with.contains(&CpuProgram::Perf) {
-            found.symbols = usable(perf(self.core, self.args.duration)).unwrap_or_default();
-        }
-        Ok(found)
+            openssl: self.with(CpuProgram::Openssl, openssl),
+            symbols: self.with(CpuProgram::Perf, perf).unwrap_or_default(),
+        })
     }
 }
 
-/// A figure of another program is worth having, and not worth losing a measurement for.
-fn usable<T>(result: Result<T, Failure>) -> Option<T> {
-    result
-        .map_err(|failure| failure.tell("warning: not measured: "))
-        .ok()
+/// The share that the device may have taken: its threads, and what was taken while the job was running.
+/// Other programs' threads, which need not even live until the end, are left out.
+fn own(cost: &CoreCost) -> f64 {
+    let threads = ["ksoftirqd", "napi/", "weir"].map(|name| cost.of(name));
+    cost.in_context + threads.iter().sum::<f64>()
 }
 
 /// What was found while a load was there.
-#[derive(Default)]
 struct Meanwhile {
     cost: CoreCost,
     openssl: Option<f64>,
@@ -384,7 +386,7 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
                 point.taken * 100.0,
                 or_none(point.ns_per_packet.map(|ns| format!("{ns:.0}"))),
                 threads.join(", "),
-                (cost.softirq - cost.of("ksoftirqd")).max(0.0) * 100.0,
+                cost.softirq_in_context() * 100.0,
                 cost.irq * 100.0,
                 cost.steal * 100.0,
                 cost.rest() * 100.0,
