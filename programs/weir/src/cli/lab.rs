@@ -308,13 +308,13 @@ pub(crate) struct CpuArgs {
     #[arg(long, value_name = "RATE", value_parser = packets, conflicts_with = "case")]
     pub(crate) rate: Option<f64>,
     /// Devices to measure under load (needs root)
-    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    #[arg(long, value_name = "HOW", value_delimiter = ',')]
     pub(crate) case: Vec<CpuCase>,
     /// The loads of the cases
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = packets, default_value = "10kpps,30kpps,100kpps")]
     pub(crate) rates: Vec<f64>,
     /// Measure with these programs too: what is taken from `openssl speed`, what `perf` sees on the core
-    #[arg(long, value_name = "PROGRAM", value_delimiter = ',', requires = "case")]
+    #[arg(long, value_name = "HOW", value_delimiter = ',', requires = "case")]
     pub(crate) with: Vec<CpuProgram>,
     /// Write a page with the curves here
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "case")]
