@@ -353,7 +353,7 @@ impl Loop {
             let now = self.clock.now() - self.start;
             let mut busy = false;
             for (port, number) in ports.iter_mut().zip(0..) {
-                busy |= self.receive(number, port, now)?;
+                busy |= self.receive(number, port)?;
                 busy |= self.send(number, port, now, ended.is_none());
             }
             // What is late by more than the grace at the end is not sent: the load would be another one.
@@ -406,7 +406,7 @@ impl Loop {
                 .all(|(tracker, sent)| tracker.received >= *sent)
     }
 
-    fn receive(&mut self, number: usize, port: &mut LabPort, now: u64) -> Result<bool, LabError> {
+    fn receive(&mut self, number: usize, port: &mut LabPort) -> Result<bool, LabError> {
         let Some(sender) = self.senders.get_mut(number) else {
             return Ok(false);
         };
@@ -421,7 +421,8 @@ impl Loop {
                 continue;
             }
             busy = true;
-            let arrived = self.start + now;
+            // Read again: packets sent in this turn may already be back.
+            let arrived = self.clock.now();
             for packet in self.got.iter() {
                 let len = packet.total_len();
                 sender.result.received += 1;
@@ -475,14 +476,15 @@ impl Loop {
             if wanted == 0 || self.cache.alloc_into(wanted, &mut self.fresh) == 0 {
                 continue;
             }
+            // Receiving took time since `now`.
+            let time = self.clock.now();
             if !stream.schedule.is_max() {
                 let _ = self.delays.record_n(
-                    now.saturating_sub(stream.schedule.time_of(stream.written())),
+                    (time - self.start).saturating_sub(stream.schedule.time_of(stream.written())),
                     self.fresh.len() as u64,
                 );
             }
             let began = weir_cpu::tsc();
-            let time = self.start + now;
             for packet in self.fresh.iter_mut() {
                 let _ = packet.set_len(stream.next_len());
                 packet.set_aux(index as u32);

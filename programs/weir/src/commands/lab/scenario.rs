@@ -239,7 +239,7 @@ pub(super) fn execute(args: &LabRunArgs, json: bool, to: &mut dyn Write) -> Resu
     let cables = cables(args)?;
     let profile = (scenario.traffic)().profile()?;
     let mut report = Report {
-        title: scenario.about.to_owned(),
+        title: format!("{}: {}", scenario.name, scenario.about),
         environment: environment(),
         tests: Vec::new(),
     };
