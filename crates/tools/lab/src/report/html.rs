@@ -148,7 +148,8 @@ fn repeats(rates: &[f64]) -> String {
     }
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
-    format!("{}: {} to {}", rates.len(), short(least), short(most))
+    let range = format!("{}: {} to {}", rates.len(), short(least), short(most));
+    range.replace(' ', "\u{a0}")
 }
 
 fn latency(html: &mut String, report: &Report) {

@@ -310,3 +310,19 @@ fn a_capture_with_headers_is_refused() {
         );
     }
 }
+
+/// The profiles in examples/lab are valid.
+#[test]
+fn examples_are_valid() {
+    let folder = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../examples/lab"
+    ));
+    for (name, streams) in [("web-and-bursts.yaml", 2), ("trex.json", 1)] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let profile = Profile::from_yaml_in(&text, &folder);
+        let profile = profile.unwrap_or_else(|errors| panic!("{name}: {errors:#?}"));
+        assert_eq!(profile.streams.len(), streams);
+        assert_eq!(sent(&profile, 100).len(), 100);
+    }
+}
