@@ -246,17 +246,20 @@ fn joined<T>(thread: std::thread::JoinHandle<Result<T, LabError>>) -> Result<T, 
 /// A load of known cost on a core: runs for `share` of each ten milliseconds of time.
 pub struct KnownLoad {
     stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    thread: std::thread::JoinHandle<(f64, f64)>,
+    thread: Option<std::thread::JoinHandle<(f64, f64)>>,
 }
 
 impl KnownLoad {
+    /// The name of its thread.
+    pub const THREAD: &str = "weir-lab-load";
+
     /// Starts it.
     #[must_use]
     pub fn start(core: usize, share: f64) -> KnownLoad {
         use std::sync::atomic::{AtomicBool, Ordering};
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
+        let work = move || {
             let _ = weir_cpu::pin_to(core);
             let (start, (ran, _)) = (Instant::now(), schedstat());
             let (mut state, mut done) = (1, 0.0);
@@ -274,7 +277,11 @@ impl KnownLoad {
                 std::thread::sleep(Duration::from_millis(5));
             }
             (schedstat().0 - ran, start.elapsed().as_secs_f64())
-        });
+        };
+        let thread = std::thread::Builder::new()
+            .name(KnownLoad::THREAD.to_owned())
+            .spawn(work)
+            .ok();
         KnownLoad { stop, thread }
     }
 
@@ -282,8 +289,9 @@ impl KnownLoad {
     #[must_use]
     pub fn end(self) -> f64 {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        self.thread
-            .join()
+        let ended = self.thread.map(std::thread::JoinHandle::join);
+        ended
+            .and_then(Result::ok)
             .map_or(0.0, |(ran, seconds)| ran / seconds)
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_lab::cpu::{KnownLoad, measure};
+use weir_lab::cpu::{CoreCost, KnownLoad, calibrated, measure_at};
 use weir_lab::device::DeviceConfig;
 use weir_lab::port::{Device, PortSpec};
 use weir_lab::profile::{Profile, Simple};
@@ -214,13 +214,19 @@ fn known_faults(control: &Control) -> Result<(f64, u64, u64), Failure> {
     Ok((error, counts.lost, result.lost))
 }
 
-/// A load of known cost, and what the job beside it found; what others took is subtracted.
+/// A load of known cost, and what the job beside it found: the load's thread, and what was taken while
+/// the job was running more than without the load. Other programs' threads are left out.
 fn known_cpu() -> Result<(f64, f64), Failure> {
     let core = weir_cpu::allowed_cores().first().copied().unwrap_or(0);
-    let alone = measure(&[core], Duration::from_secs(2))?;
+    let speed = calibrated(core)?;
+    let alone = measure_at(&[(core, speed)], Duration::from_secs(2))?;
     let load = KnownLoad::start(core, KNOWN_SHARE);
-    let beside = measure(&[core], Duration::from_secs(4));
+    let beside = measure_at(&[(core, speed)], Duration::from_secs(4));
     let known = load.end();
-    let taken = |costs: &[weir_lab::cpu::CoreCost]| costs.first().map_or(0.0, |cost| cost.taken);
-    Ok((known, taken(&beside?) - taken(&alone)))
+    let of = |costs: &[CoreCost]| {
+        costs
+            .first()
+            .map_or(0.0, |cost| cost.of(KnownLoad::THREAD) + cost.in_context)
+    };
+    Ok((known, of(&beside?) - of(&alone)))
 }
