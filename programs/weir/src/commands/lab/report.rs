@@ -22,9 +22,13 @@ pub(super) fn execute(args: &ReportArgs, json: bool, to: &mut dyn Write) -> Resu
             all.environment = report.environment;
         }
         // Runs of one device at different times are compared too: the file tells them apart.
-        let known: Vec<String> = all.tests.iter().map(|test| test.device.clone()).collect();
+        let known: Vec<_> = all
+            .tests
+            .iter()
+            .map(|test| (test.device.clone(), test.traffic.clone()))
+            .collect();
         all.tests.extend(report.tests.into_iter().map(|mut test| {
-            if known.contains(&test.device) {
+            if known.contains(&(test.device.clone(), test.traffic.clone())) {
                 let file = path.file_stem().unwrap_or(path.as_os_str());
                 test.device = format!("{} ({})", test.device, file.to_string_lossy());
             }
