@@ -179,7 +179,7 @@ impl PortSpec {
             }
         };
         Ok(LabPort {
-            _settings: settings,
+            settings,
             ..LabPort::new(port, self.clone())
         })
     }
@@ -193,7 +193,7 @@ pub struct LabPort {
     pub(crate) rx: Vec<Box<dyn RxQueue>>,
     pub(crate) tx: Vec<Box<dyn TxQueue>>,
     /// Dropped last: AF_XDP's driver changes the device, and nothing else changes it back.
-    _settings: Option<Settings>,
+    settings: Option<Settings>,
 }
 
 /// Settings of a device, as they were before it was opened; dropping it restores them.
@@ -250,7 +250,7 @@ impl LabPort {
             mac,
             rx,
             tx,
-            _settings: None,
+            settings: None,
         }
     }
 
@@ -264,6 +264,14 @@ impl LabPort {
             capabilities.driver,
             capabilities.mode
         )
+    }
+
+    /// Whether the device was deleted. One system call; a socket that was opened just before notices nothing.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| {
+            let answer = settings.ethtool.offload(&settings.device, Offload::RxVlan);
+            answer.is_err_and(|error| error.is_not_found())
+        })
     }
 
     /// Waits until the link is up.

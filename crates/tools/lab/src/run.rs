@@ -33,6 +33,9 @@ const RECEIVE: usize = 256;
 /// Nanoseconds after the end in which late packets are still sent; at most a 200th of the run.
 const GRACE: u64 = 10_000_000;
 
+/// Nanoseconds between two checks that the devices are still there.
+const CHECK: u64 = 500_000_000;
+
 /// How a profile is to be run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -347,7 +350,7 @@ impl Loop {
         let drain = u64::try_from(plan.drain.as_nanos()).unwrap_or(u64::MAX);
         let before = noise::sample();
         self.start = self.clock.now();
-        let mut last_picture = 0;
+        let (mut last_picture, mut last_check) = (0, 0);
         let mut ended = None;
         loop {
             let now = self.clock.now() - self.start;
@@ -383,6 +386,14 @@ impl Loop {
             if control.watched.load(Ordering::Relaxed) && now - last_picture > 100_000_000 {
                 last_picture = now;
                 self.picture(now, control);
+            }
+            if now - last_check > CHECK {
+                last_check = now;
+                if let Some(port) = ports.iter().find(|port| port.is_gone()) {
+                    return Err(LabError::Vanished {
+                        port: port.port.device().to_owned(),
+                    });
+                }
             }
             if !busy {
                 std::thread::yield_now();
