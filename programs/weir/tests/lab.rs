@@ -100,6 +100,80 @@ fn impossible_traffic_is_refused() {
     );
 }
 
+/// A capture is sent as it is, and streams of T-Rex are accepted; words that would change nothing are refused.
+#[test]
+fn captures_and_streams_of_trex_are_sent() {
+    let folder = std::env::temp_dir().join(format!("weir-lab-import-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let made = weir(&[
+        "lab",
+        "generate",
+        "--write",
+        &path("a.pcap"),
+        "--packets",
+        "50",
+        "--rate",
+        "10kpps",
+        "--profile",
+        "imix",
+    ]);
+    assert!(made.status.success(), "{made:?}");
+    let again = weir(&[
+        "lab",
+        "generate",
+        "--replay",
+        &path("a.pcap"),
+        "--write",
+        &path("b.pcap"),
+        "--json",
+    ]);
+    assert_eq!(json(&again)["written"], 50, "{again:?}");
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    assert!(read("a.pcap") == read("b.pcap"));
+    let twice = weir(&[
+        "lab",
+        "generate",
+        "--replay",
+        &path("a.pcap"),
+        "--loop",
+        "2",
+        "--speed",
+        "10",
+        "--json",
+    ]);
+    let found = json(&twice);
+    assert_eq!(
+        (&found["sent"], &found["lost"]),
+        (&100.into(), &0.into()),
+        "{twice:?}"
+    );
+    let trex = "- stream:\n    packet: {pcap: a.pcap}\n    mode: {type: single_burst, pps: 10000, total_pkts: 30}\n";
+    std::fs::write(folder.join("trex.yaml"), trex).unwrap();
+    let done = weir(&["lab", "generate", "--profile", &path("trex.yaml"), "--json"]);
+    assert_eq!(json(&done)["sent"], 30, "{done:?}");
+    for word in ["--bidirectional", "--flows=3", "--size=100"] {
+        let done = weir(&["lab", "generate", "--profile", &path("trex.yaml"), word]);
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            done.status.code() == Some(2) && error.contains("does not apply"),
+            "{done:?}"
+        );
+    }
+    std::fs::write(
+        folder.join("wrong.yaml"),
+        "- {packet: {binary: AA}}\n- {colour: red}\n",
+    )
+    .unwrap();
+    let done = weir(&["lab", "generate", "--profile", &path("wrong.yaml")]);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.code() == Some(4) && error.contains("line 1") && error.contains("line 2"),
+        "{done:?}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// The exit codes of a recorded host, and a change made and undone there.
 #[test]
 fn the_doctor_reads_a_recorded_host() {
@@ -142,8 +216,9 @@ fn the_doctor_reads_a_recorded_host() {
 fn results_become_a_page() {
     let folder = std::env::temp_dir().join(format!("weir-report-cli-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for (name, rate) in [("a", 100.0), ("b", 200.0)] {
-        let test = serde_json::json!({"device": name, "traffic": "64", "frame": 64.0, "search": null, "repeats": [rate, rate + 1.0]});
+    // Two devices, and the first one again later.
+    for (name, device, rate) in [("a", "a", 100.0), ("b", "b", 200.0), ("c", "a", 90.0)] {
+        let test = serde_json::json!({"device": device, "traffic": "64", "frame": 64.0, "search": null, "repeats": [rate, rate + 1.0]});
         let report =
             serde_json::json!({"title": name, "environment": [["kernel", "x"]], "tests": [test]});
         std::fs::write(folder.join(name), report.to_string()).unwrap();
@@ -154,18 +229,18 @@ fn results_become_a_page() {
         "report",
         &path("a"),
         &path("b"),
+        &path("c"),
         "-o",
         &path("page.html"),
         "--json",
     ]);
-    let verdict = json(&done)["comparisons"][0]["verdict"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let comparisons = json(&done)["comparisons"].clone();
+    let verdict = |at: usize| comparisons[at]["verdict"].as_str().unwrap().to_owned();
     assert!(
-        verdict.contains("b is 99.5") && verdict.contains("faster than a"),
-        "{verdict}"
+        verdict(0).contains("b is 99.5") && verdict(0).contains("faster than a"),
+        "{comparisons}"
     );
+    assert!(verdict(1).contains("a (c) is 10.0"), "{comparisons}");
     assert!(
         std::fs::read_to_string(path("page.html"))
             .unwrap()

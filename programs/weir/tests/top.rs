@@ -82,6 +82,59 @@ fn the_demo_shows_flows_and_drops_and_ends_with_q() {
     reader.join().unwrap();
 }
 
+/// The live view of the traffic generator shows the run while it lasts, and then its result.
+#[test]
+fn the_generator_shows_its_run_and_ends_with_q() {
+    if !has_program("script") {
+        println!("skipped: needs the program `script` (bsdutils)");
+        return;
+    }
+    let command = format!(
+        "stty rows 24 cols 100; exec {} lab generate --rate 2kpps --duration 1h",
+        env!("CARGO_BIN_EXE_weir")
+    );
+    let mut child = Ended(
+        Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let mut output = child.0.stdout.take().unwrap();
+    let (send, pieces) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(len @ 1..) = output.read(&mut buffer) {
+            if send.send(buffer[..len].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut screen = vt100::Parser::new(24, 100, 0);
+    let until = Instant::now() + PATIENCE;
+    let mut wait_for = |what: &str| {
+        while !screen.screen().contents().contains(what) {
+            let left = until.saturating_duration_since(Instant::now());
+            match pieces.recv_timeout(left) {
+                Ok(piece) => screen.process(&piece),
+                Err(_) => panic!("{what:?} was not shown:\n{}", screen.screen().contents()),
+            }
+        }
+    };
+    for part in ["stream", "forward", "latency"] {
+        wait_for(part);
+    }
+    child.0.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    wait_for("packets/s");
+    wait_for("stream forward: sent");
+    assert!(child.0.wait().unwrap().success());
+    drop(pieces);
+    reader.join().unwrap();
+}
+
 #[test]
 fn top_without_a_router_is_an_error() {
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))

@@ -8,10 +8,12 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribution::{JOB, Threads};
 use crate::error::LabError;
 
 /// What a job did.
@@ -44,6 +46,37 @@ pub struct CoreCost {
     pub irq: f64,
     /// Of the core's time: the hypervisor, by ticks.
     pub steal: f64,
+    /// The threads that the scheduler ran instead of the job, by name, largest share first.
+    #[serde(default)]
+    pub threads: Vec<(String, f64)>,
+}
+
+impl CoreCost {
+    /// The share of threads of this name, as `ksoftirqd`.
+    #[must_use]
+    pub fn of(&self, name: &str) -> f64 {
+        let named = self.threads.iter().filter(|(own, _)| own.starts_with(name));
+        named.map(|(_, share)| share).sum()
+    }
+
+    /// The share that was taken while the job was running and that no tick explains: time below a
+    /// tick, and work that others made slower through shared caches.
+    #[must_use]
+    pub fn rest(&self) -> f64 {
+        self.in_context - self.softirq_in_context() - (self.irq + self.steal) * self.alone()
+    }
+
+    /// The share of softirqs that took the job's own time. The kernel counts ksoftirqd's work as
+    /// softirq, which is a thread here, and softirqs in other threads' time are part of those.
+    #[must_use]
+    pub fn softirq_in_context(&self) -> f64 {
+        (self.softirq - self.of("ksoftirqd")).max(0.0) * self.alone()
+    }
+
+    /// The share of the time in which the scheduler ran the job.
+    fn alone(&self) -> f64 {
+        1.0 - self.scheduled
+    }
 }
 
 /// One chunk: about ten microseconds of integer work without memory.
@@ -82,6 +115,19 @@ fn job(duration: Duration) -> Job {
         ran: ran_now - ran,
         waited: waited_now - waited,
     }
+}
+
+/// Chunks per second of CPU time on a core, to be found before the traffic that is measured starts:
+/// softirqs in the job's time would make it look slower.
+///
+/// # Errors
+/// When the core may not be used.
+pub fn calibrated(core: usize) -> Result<f64, LabError> {
+    joined(std::thread::spawn(move || {
+        weir_cpu::pin_to(core)
+            .map_err(|source| LabError::file(format!("use core {core}"), source))?;
+        Ok(calibrate())
+    }))
 }
 
 /// Chunks per second of CPU time on this thread: the best of ten windows of 20 ms.
@@ -134,6 +180,7 @@ fn cost(core: usize, speed: f64, job: &Job, before: [f64; 4], after: [f64; 4]) -
         irq: share(1),
         softirq: share(2),
         steal: share(3),
+        threads: Vec::new(),
     }
 }
 
@@ -142,44 +189,77 @@ fn cost(core: usize, speed: f64, job: &Job, before: [f64; 4], after: [f64; 4]) -
 /// # Errors
 /// When a core may not be used.
 pub fn measure(cores: &[usize], duration: Duration) -> Result<Vec<CoreCost>, LabError> {
+    // All cores at the same time.
     let threads: Vec<_> = cores
         .iter()
         .map(|core| {
-            let core = *core;
-            std::thread::spawn(move || {
-                weir_cpu::pin_to(core)
-                    .map_err(|source| LabError::file(format!("use core {core}"), source))?;
-                let speed = calibrate();
-                let before = ticks(core);
-                let job = job(duration);
-                Ok(cost(core, speed, &job, before, ticks(core)))
-            })
+            (
+                *core,
+                std::thread::spawn({
+                    let core = *core;
+                    move || calibrated(core)
+                }),
+            )
         })
         .collect();
-    threads
-        .into_iter()
-        .map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(LabError::Refused("a job's thread failed".to_owned())))
+    let mut speeds = Vec::new();
+    for (core, thread) in threads {
+        speeds.push((core, joined(thread)?));
+    }
+    measure_at(&speeds, duration)
+}
+
+/// Measures cores whose speeds are known from [`calibrated`].
+///
+/// # Errors
+/// When a core may not be used.
+pub fn measure_at(speeds: &[(usize, f64)], duration: Duration) -> Result<Vec<CoreCost>, LabError> {
+    let threads: Vec<_> = speeds
+        .iter()
+        .map(|(core, speed)| {
+            let (core, speed) = (*core, *speed);
+            let work = move || {
+                weir_cpu::pin_to(core)
+                    .map_err(|source| LabError::file(format!("use core {core}"), source))?;
+                let before = (ticks(core), Threads::sample(Path::new("/proc")));
+                let job = job(duration);
+                let after = (ticks(core), Threads::sample(Path::new("/proc")));
+                let mut cost = cost(core, speed, &job, before.0, after.0);
+                cost.threads = before.1.shares(&after.1, core, job.seconds, cost.scheduled);
+                Ok(cost)
+            };
+            std::thread::Builder::new()
+                .name(JOB.to_owned())
+                .spawn(work)
+                .map_err(|source| LabError::file("start a job", source))
         })
-        .collect()
+        .collect();
+    threads.into_iter().map(|thread| joined(thread?)).collect()
+}
+
+fn joined<T>(thread: std::thread::JoinHandle<Result<T, LabError>>) -> Result<T, LabError> {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(LabError::Refused("a job's thread failed".to_owned())))
 }
 
 /// A load of known cost on a core: runs for `share` of each ten milliseconds of time.
 pub struct KnownLoad {
     stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    thread: std::thread::JoinHandle<(f64, f64)>,
+    thread: Option<std::thread::JoinHandle<(f64, f64)>>,
 }
 
 impl KnownLoad {
+    /// The name of its thread.
+    pub const THREAD: &str = "weir-lab-load";
+
     /// Starts it.
     #[must_use]
     pub fn start(core: usize, share: f64) -> KnownLoad {
         use std::sync::atomic::{AtomicBool, Ordering};
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
+        let work = move || {
             let _ = weir_cpu::pin_to(core);
             let (start, (ran, _)) = (Instant::now(), schedstat());
             let (mut state, mut done) = (1, 0.0);
@@ -197,7 +277,11 @@ impl KnownLoad {
                 std::thread::sleep(Duration::from_millis(5));
             }
             (schedstat().0 - ran, start.elapsed().as_secs_f64())
-        });
+        };
+        let thread = std::thread::Builder::new()
+            .name(KnownLoad::THREAD.to_owned())
+            .spawn(work)
+            .ok();
         KnownLoad { stop, thread }
     }
 
@@ -205,8 +289,9 @@ impl KnownLoad {
     #[must_use]
     pub fn end(self) -> f64 {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        self.thread
-            .join()
+        let ended = self.thread.map(std::thread::JoinHandle::join);
+        ended
+            .and_then(Result::ok)
             .map_or(0.0, |(ran, seconds)| ran / seconds)
     }
 }
@@ -234,6 +319,13 @@ mod tests {
             "{cost:?}"
         );
         assert!((cost.scheduled + cost.in_context - cost.taken).abs() < 1e-12);
+        // 0.4 in context, of which ticks explain a part; ksoftirqd's part is a thread's.
+        let cost = CoreCost {
+            threads: vec![("ksoftirqd/1".to_owned(), 0.08), ("other".to_owned(), 0.02)],
+            ..cost
+        };
+        // (0.38 - 0.08) * 0.9 and 0.01 * 0.9 of 0.4.
+        assert!((cost.rest() - 0.121).abs() < 1e-9, "{cost:?}");
     }
 
     #[test]

@@ -10,10 +10,12 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod attribution;
 mod clock;
 pub mod counters;
 pub mod cpu;
 pub mod device;
+pub mod energy;
 mod error;
 pub mod mlr;
 pub mod ndr;
@@ -23,6 +25,7 @@ pub mod pace;
 mod packet;
 pub mod port;
 pub mod profile;
+mod raw;
 pub mod report;
 pub mod result;
 pub mod run;

@@ -1,11 +1,12 @@
 //! When packets are due: a pure function of the time since the start.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::profile::StreamSpec;
 
 /// The schedule of one stream. Times are nanoseconds since the start of the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     start: u64,
     shape: Shape,
@@ -15,7 +16,7 @@ pub struct Schedule {
     limit: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Max,
     /// Packets per second.
@@ -23,6 +24,11 @@ enum Shape {
     Burst {
         packets: u64,
         every: u64,
+    },
+    /// At the times of a capture, again after each period.
+    Capture {
+        times: Arc<[u64]>,
+        period: u64,
     },
     /// From 0 to this rate within that time, then constant.
     Ramp {
@@ -36,7 +42,12 @@ impl Schedule {
     #[must_use]
     pub fn new(spec: &StreamSpec, rate: f64, duration: Option<Duration>) -> Schedule {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let timed = spec.capture.as_ref().filter(|_| spec.timed);
         let shape = match (spec.burst, spec.ramp) {
+            (None, None) if timed.is_some() => timed.map_or(Shape::Max, |capture| Shape::Capture {
+                times: capture.times.clone(),
+                period: capture.period.max(1),
+            }),
             (Some(burst), _) => Shape::Burst {
                 packets: burst.packets,
                 every: ns(burst.every).max(1),
@@ -69,11 +80,18 @@ impl Schedule {
             return 0;
         };
         let seconds = elapsed as f64 * 1e-9;
-        let due = match self.shape {
+        let due = match &self.shape {
             Shape::Max => u64::MAX,
             Shape::Constant(rate) => (seconds * rate * (1.0 + 1e-12)) as u64 + 1,
-            Shape::Burst { packets, every } => (elapsed / every + 1).saturating_mul(packets),
-            Shape::Ramp { rate, over } if seconds < over => {
+            Shape::Burst { packets, every } => (elapsed / every + 1).saturating_mul(*packets),
+            Shape::Capture { times, period } => {
+                let within = elapsed % period;
+                let passed = times.partition_point(|time| *time <= within) as u64;
+                (elapsed / period)
+                    .saturating_mul(times.len() as u64)
+                    .saturating_add(passed)
+            }
+            Shape::Ramp { rate, over } if seconds < *over => {
                 (seconds * seconds * rate / over / 2.0) as u64 + 1
             }
             Shape::Ramp { rate, over } => ((seconds - over / 2.0) * rate) as u64 + 1,
@@ -88,10 +106,17 @@ impl Schedule {
             return u64::MAX;
         }
         let count = number as f64;
-        let after = match self.shape {
+        let after = match &self.shape {
             Shape::Max => 0,
             Shape::Constant(rate) => (count / rate * 1e9).round() as u64,
-            Shape::Burst { packets, every } => (number / packets.max(1)).saturating_mul(every),
+            Shape::Burst { packets, every } => (number / (*packets).max(1)).saturating_mul(*every),
+            Shape::Capture { times, period } => {
+                let count = (times.len() as u64).max(1);
+                let within = times.get((number % count) as usize).copied();
+                (number / count)
+                    .saturating_mul(*period)
+                    .saturating_add(within.unwrap_or(0))
+            }
             Shape::Ramp { rate, over } => {
                 let in_ramp = rate * over / 2.0;
                 let seconds = if count < in_ramp {

@@ -201,6 +201,19 @@ pub(crate) struct Template {
     pub(crate) stamp: Option<usize>,
 }
 
+impl Template {
+    /// A frame that is sent as it is.
+    pub(crate) fn plain(bytes: &[u8]) -> Template {
+        Template {
+            bytes: bytes.to_vec(),
+            header: None,
+            transport: None,
+            udp: false,
+            stamp: None,
+        }
+    }
+}
+
 /// Makes the frame of `len` bytes (without FCS).
 pub(crate) fn template(
     headers: &Headers,

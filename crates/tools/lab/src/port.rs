@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use weir_buf::Pool;
 use weir_memif::{MemifConfig, MemifPort, Role, Socket};
+use weir_netlink::ethtool::{Ethtool, Offload};
 use weir_port::null::NullPort;
 use weir_port::{Port, RxQueue, TxQueue};
 use weir_wire::MacAddr;
@@ -142,6 +143,10 @@ impl PortSpec {
     /// # Errors
     /// What the device or the operating system refused, in a sentence.
     pub fn open(&self, pool: &Pool) -> Result<LabPort, LabError> {
+        let settings = match &self.device {
+            Device::Afxdp(name, _) => Settings::of(name),
+            _ => None,
+        };
         let port: Box<dyn Port> = match &self.device {
             Device::Null => Box::new(NullPort::new(1)),
             Device::Pcap(path) => Box::new(weir_pcap::PcapPort::open(None, Some(Path::new(path)))?),
@@ -173,7 +178,10 @@ impl PortSpec {
                 Box::new(weir_afxdp::AfxdpPort::open(&config, pool)?)
             }
         };
-        Ok(LabPort::new(port, self.clone()))
+        Ok(LabPort {
+            settings,
+            ..LabPort::new(port, self.clone())
+        })
     }
 }
 
@@ -184,6 +192,45 @@ pub struct LabPort {
     pub(crate) mac: MacAddr,
     pub(crate) rx: Vec<Box<dyn RxQueue>>,
     pub(crate) tx: Vec<Box<dyn TxQueue>>,
+    /// Dropped last: AF_XDP's driver changes the device, and nothing else changes it back.
+    settings: Option<Settings>,
+}
+
+/// Settings of a device, as they were before it was opened; dropping it restores them.
+struct Settings {
+    device: String,
+    /// Of the device's network namespace.
+    ethtool: Ethtool,
+    offloads: Vec<(Offload, bool)>,
+}
+
+impl Settings {
+    fn of(device: &str) -> Option<Settings> {
+        let ethtool = Ethtool::open().ok()?;
+        let offloads = [Offload::RxVlan]
+            .into_iter()
+            .filter_map(|offload| Some((offload, ethtool.offload(device, offload).ok()?)));
+        Some(Settings {
+            device: device.to_owned(),
+            offloads: offloads.collect(),
+            ethtool,
+        })
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        for (offload, on) in &self.offloads {
+            // A device that is gone needs nothing.
+            if self
+                .ethtool
+                .offload(&self.device, *offload)
+                .is_ok_and(|now| now != *on)
+            {
+                let _ = self.ethtool.set_offload(&self.device, *offload, *on);
+            }
+        }
+    }
 }
 
 impl LabPort {
@@ -203,6 +250,7 @@ impl LabPort {
             mac,
             rx,
             tx,
+            settings: None,
         }
     }
 
@@ -216,6 +264,14 @@ impl LabPort {
             capabilities.driver,
             capabilities.mode
         )
+    }
+
+    /// Whether the device was deleted. One system call; a socket that was opened just before notices nothing.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| {
+            let answer = settings.ethtool.offload(&settings.device, Offload::RxVlan);
+            answer.is_err_and(|error| error.is_not_found())
+        })
     }
 
     /// Waits until the link is up.

@@ -10,6 +10,7 @@ mod svg;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::CoreCost;
 use crate::mlr::Search;
 use crate::result::{Latency, RunResult};
 
@@ -25,6 +26,30 @@ pub struct Report {
     pub environment: Vec<(String, String)>,
     /// The results.
     pub tests: Vec<Test>,
+}
+
+/// What a device takes from its core at one load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuPoint {
+    /// Packets per second that were sent.
+    pub sent: f64,
+    /// Packets per second that came through.
+    pub forwarded: f64,
+    /// The core, without load subtracted.
+    pub cost: CoreCost,
+    /// The share of the core that the load takes: what was taken less what is taken without load.
+    pub taken: f64,
+    /// Nanoseconds of the core for each packet that came through; absent without packets.
+    pub ns_per_packet: Option<f64>,
+    /// The share taken from `openssl speed`, when it was asked for.
+    #[serde(default)]
+    pub openssl: Option<f64>,
+    /// Joules of all processor packages meanwhile, where the machine says it.
+    #[serde(default)]
+    pub joules: Option<f64>,
+    /// The symbols that ran most on the core, by perf, when it was asked for: name and share.
+    #[serde(default)]
+    pub symbols: Vec<(String, f64)>,
 }
 
 /// One device with one traffic.
@@ -47,6 +72,9 @@ pub struct Test {
     /// One run without a search.
     #[serde(default)]
     pub run: Option<RunResult>,
+    /// What the device takes from a core, by load.
+    #[serde(default)]
+    pub cpu: Vec<CpuPoint>,
     /// Other figures: name, value, unit.
     #[serde(default)]
     pub figures: Vec<(String, f64, String)>,
@@ -57,6 +85,62 @@ impl Test {
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         self.search.as_ref()?.found.first()?.lower
+    }
+
+    /// Adds what a packet costs, by the device's counters in the highest trial without loss: Weir's
+    /// clocks and vectors, the kernel's softirq time.
+    pub fn costs(&mut self) {
+        let best = self
+            .search
+            .iter()
+            .flat_map(|search| &search.trials)
+            .filter(|trial| trial.lost == 0 && trial.sent > 0 && trial.spoilt.is_none())
+            .max_by(|a, b| a.load.total_cmp(&b.load));
+        let Some(trial) = best else { return };
+        let get = |name: &str| trial.device.get(name).copied().unwrap_or(0) as f64;
+        let sent = trial.sent as f64;
+        let mut figures = vec![(
+            "load of the figures below".to_owned(),
+            trial.load,
+            "packets/s".to_owned(),
+        )];
+        let mut add = |name: &str, value: f64, unit: &str| {
+            if value > 0.0 {
+                figures.push((name.to_owned(), value, unit.to_owned()));
+            }
+        };
+        add(
+            "Weir, turns with packets",
+            get("weir/clocks-busy/all") / sent,
+            "clocks/packet",
+        );
+        let mut nodes: Vec<(&str, f64)> = trial
+            .device
+            .iter()
+            .filter_map(|(name, clocks)| {
+                let node = name.strip_prefix("weir/clocks/")?;
+                (node != "loop").then_some((node, *clocks as f64 / sent))
+            })
+            .collect();
+        nodes.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (node, clocks) in nodes.into_iter().take(6) {
+            add(node, clocks, "clocks/packet");
+            let (packets, vectors) = (
+                get(&format!("weir/packets/{node}")),
+                get(&format!("weir/vectors/{node}")),
+            );
+            if vectors > 0.0 {
+                add(node, packets / vectors, "packets/vector");
+            }
+        }
+        add(
+            "softirqs of all cores, by ticks",
+            get("linux/cpu_ms/softirq") * 1e6 / sent,
+            "ns/packet",
+        );
+        if figures.len() > 1 {
+            self.figures.append(&mut figures);
+        }
     }
 
     /// What the device's counters say about lost packets, summed over all trials that lost packets.
@@ -86,12 +170,8 @@ fn counts_loss(name: &str) -> bool {
     let mut parts = name.split('/').skip(1);
     match parts.next() {
         Some("drop") => true,
-        Some("clocks" | "packets" | "cpu_ms") => false,
-        _ => parts.last().is_some_and(|last| {
-            ["drop", "miss", "error", "errs", "fifo", "squeeze"]
-                .iter()
-                .any(|word| last.contains(word))
-        }),
+        Some("clocks" | "clocks-busy" | "packets" | "vectors" | "cpu_ms") => false,
+        _ => parts.last().is_some_and(crate::counters::is_loss),
     }
 }
 

@@ -19,18 +19,22 @@ use crate::error::LabError;
 use crate::noise;
 use crate::pace::Schedule;
 use crate::port::LabPort;
-use crate::profile::{Network, Profile, Values};
+use crate::profile::{Network, Profile, StreamSpec, Values};
+use crate::raw;
 use crate::result::{Pacing, PortResult, RunResult, StreamResult};
 use crate::sequence::Tracker;
 use crate::stamp::Stamp;
 use crate::stream::Stream;
-use crate::units::LAYER1_OVERHEAD;
+use crate::units::{LAYER1_OVERHEAD, Rate};
 
 /// Packets that are written before the next look at the receivers.
 const BURST: usize = 64;
 const RECEIVE: usize = 256;
 /// Nanoseconds after the end in which late packets are still sent; at most a 200th of the run.
 const GRACE: u64 = 10_000_000;
+
+/// Nanoseconds between two checks that the devices are still there.
+const CHECK: u64 = 500_000_000;
 
 /// How a profile is to be run.
 #[derive(Clone, Debug)]
@@ -74,9 +78,11 @@ pub fn compile(profile: &Profile, plan: &Plan) -> Result<Vec<Stream>, LabError> 
     };
     let mut rates = Vec::new();
     for spec in &profile.streams {
-        let rate = spec
-            .rate
-            .packets_per_second(spec.average_size(), plan.line_rate);
+        let rate = match &spec.capture {
+            Some(capture) if spec.timed => Rate::Packets(capture.average_rate()),
+            _ => spec.rate,
+        };
+        let rate = rate.packets_per_second(spec.average_size(), plan.line_rate);
         rates.push(rate.map_err(|problem| wrong(&spec.name, problem))?);
     }
     if let Some(load) = plan.load {
@@ -91,12 +97,14 @@ pub fn compile(profile: &Profile, plan: &Plan) -> Result<Vec<Stream>, LabError> 
             .for_each(|rate| *rate = load * if finite { *rate } else { 1.0 } / total);
     }
     let stream = |(number, (spec, rate)): (usize, (&crate::profile::StreamSpec, f64))| {
-        Stream::new(
-            spec,
-            number as u16,
-            profile.seed,
-            Schedule::new(spec, rate, plan.duration),
-        )
+        // A load that is given replaces the times of a capture.
+        let timed = spec.timed && plan.load.is_none();
+        let paced = StreamSpec {
+            timed,
+            ..spec.clone()
+        };
+        let schedule = Schedule::new(&paced, rate, plan.duration);
+        Stream::new(spec, number as u16, profile.seed, schedule)
     };
     Ok(profile
         .streams
@@ -155,7 +163,12 @@ pub fn run(
             stream: spec.name.clone(),
             problem: format!("port {} is not there: {count} port(s) are given", spec.port),
         })?;
-        if spec.packet.destination_mac.is_none() {
+        if let Some(raw) = &mut spec.packet.raw {
+            if raw.port_macs && port.spec.gateway.is_some() {
+                let to = resolve(port, &mut cache)?;
+                raw.set_macs(to, port.mac);
+            }
+        } else if spec.capture.is_none() && spec.packet.destination_mac.is_none() {
             let mac = resolve(port, &mut cache)?;
             spec.packet.destination_mac = Some(Values::fixed(
                 mac.0
@@ -237,7 +250,7 @@ fn push(to: &mut Vector, cache: &mut PktCache, bytes: &[u8]) -> bool {
 }
 
 /// What a port answers for: its own addresses and the source addresses of its streams.
-fn answers<'a>(port: &LabPort, networks: impl Iterator<Item = &'a Network>) -> Answers {
+fn answers<'a>(port: &LabPort, streams: impl Iterator<Item = &'a StreamSpec>) -> Answers {
     let mut answers = Answers {
         mac: Some(port.mac),
         ..Answers::default()
@@ -252,8 +265,19 @@ fn answers<'a>(port: &LabPort, networks: impl Iterator<Item = &'a Network>) -> A
             .address6
             .map(|(address, _)| (u128::from(address), u128::from(address))),
     );
-    for network in networks {
-        match network {
+    for spec in streams {
+        if spec.capture.is_some() {
+            continue;
+        }
+        if let Some(raw) = &spec.packet.raw {
+            match raw::source(raw) {
+                Some((first, last, false)) => answers.v4.push((first as u32, last as u32)),
+                Some((first, last, true)) => answers.v6.push((first, last)),
+                None => {}
+            }
+            continue;
+        }
+        match &spec.packet.network {
             Network::V4 { source, .. } => {
                 answers.v4.push((source.first as u32, source.last() as u32))
             }
@@ -291,7 +315,7 @@ impl Loop {
                 .filter(|(_, spec)| spec.port == number);
             Sender {
                 out: Vector::with_capacity(RECEIVE),
-                answers: answers(port, mine.clone().map(|(_, spec)| &spec.packet.network)),
+                answers: answers(port, mine.clone().map(|(_, spec)| spec)),
                 streams: mine.map(|(index, _)| index).collect(),
                 turn: 0,
                 result: PortResult {
@@ -326,13 +350,13 @@ impl Loop {
         let drain = u64::try_from(plan.drain.as_nanos()).unwrap_or(u64::MAX);
         let before = noise::sample();
         self.start = self.clock.now();
-        let mut last_picture = 0;
+        let (mut last_picture, mut last_check) = (0, 0);
         let mut ended = None;
         loop {
             let now = self.clock.now() - self.start;
             let mut busy = false;
             for (port, number) in ports.iter_mut().zip(0..) {
-                busy |= self.receive(number, port, now)?;
+                busy |= self.receive(number, port)?;
                 busy |= self.send(number, port, now, ended.is_none());
             }
             // What is late by more than the grace at the end is not sent: the load would be another one.
@@ -363,6 +387,14 @@ impl Loop {
                 last_picture = now;
                 self.picture(now, control);
             }
+            if now - last_check > CHECK {
+                last_check = now;
+                if let Some(port) = ports.iter().find(|port| port.is_gone()) {
+                    return Err(LabError::Vanished {
+                        port: port.port.device().to_owned(),
+                    });
+                }
+            }
             if !busy {
                 std::thread::yield_now();
             }
@@ -385,7 +417,7 @@ impl Loop {
                 .all(|(tracker, sent)| tracker.received >= *sent)
     }
 
-    fn receive(&mut self, number: usize, port: &mut LabPort, now: u64) -> Result<bool, LabError> {
+    fn receive(&mut self, number: usize, port: &mut LabPort) -> Result<bool, LabError> {
         let Some(sender) = self.senders.get_mut(number) else {
             return Ok(false);
         };
@@ -400,7 +432,8 @@ impl Loop {
                 continue;
             }
             busy = true;
-            let arrived = self.start + now;
+            // Read again: packets sent in this turn may already be back.
+            let arrived = self.clock.now();
             for packet in self.got.iter() {
                 let len = packet.total_len();
                 sender.result.received += 1;
@@ -454,14 +487,15 @@ impl Loop {
             if wanted == 0 || self.cache.alloc_into(wanted, &mut self.fresh) == 0 {
                 continue;
             }
+            // Receiving took time since `now`.
+            let time = self.clock.now();
             if !stream.schedule.is_max() {
                 let _ = self.delays.record_n(
-                    now.saturating_sub(stream.schedule.time_of(stream.written())),
+                    (time - self.start).saturating_sub(stream.schedule.time_of(stream.written())),
                     self.fresh.len() as u64,
                 );
             }
             let began = weir_cpu::tsc();
-            let time = self.start + now;
             for packet in self.fresh.iter_mut() {
                 let _ = packet.set_len(stream.next_len());
                 packet.set_aux(index as u32);

@@ -8,12 +8,20 @@ use crate::stream::Random;
 pub struct Simulated {
     /// Packets per second that it forwards.
     pub capacity: f64,
+    /// Bits per second of layer 2 that it forwards, for frames of `frame` bytes; infinite for no limit.
+    pub bits: f64,
+    /// Bytes of a frame with FCS.
+    pub frame: f64,
     /// Packets that its queue holds.
     pub queue: f64,
     /// The share of trials that a busy machine spoils.
     pub spoilt: f64,
+    /// How many trials in a row are spoilt when one is.
+    pub burst: u32,
     /// The share of trials in which a packet is lost without being noticed as noise.
     pub noisy: f64,
+    /// Trials that are still spoilt.
+    left: u32,
     random: Random,
 }
 
@@ -23,9 +31,13 @@ impl Simulated {
     pub fn new(capacity: f64, seed: u64) -> Simulated {
         Simulated {
             capacity,
+            bits: f64::INFINITY,
+            frame: 64.0,
             queue: 0.0,
             spoilt: 0.0,
+            burst: 1,
             noisy: 0.0,
+            left: 0,
             random: Random::new(seed),
         }
     }
@@ -38,10 +50,13 @@ impl Simulated {
 impl Measurer for Simulated {
     fn measure(&mut self, load: f64, duration: f64) -> Result<Trial, LabError> {
         let offered = (load * duration).floor();
-        let mut lost = (offered - self.capacity * duration - self.queue)
-            .max(0.0)
-            .ceil();
-        let spoilt = self.chance(self.spoilt);
+        let capacity = self.capacity.min(self.bits / (self.frame * 8.0));
+        let mut lost = (offered - capacity * duration - self.queue).max(0.0).ceil();
+        if self.left == 0 && self.chance(self.spoilt) {
+            self.left = self.burst;
+        }
+        let spoilt = self.left > 0;
+        self.left = self.left.saturating_sub(1);
         if spoilt {
             lost += (offered * 0.01).ceil();
         } else if self.chance(self.noisy) {
@@ -121,6 +136,56 @@ mod tests {
                 .filter(|trial| trial.spoilt.is_none())
                 .count();
             assert!(counted <= 20, "seed {seed}: {counted} trials");
+        }
+    }
+
+    /// A device limited by bytes: the same at each frame size.
+    #[test]
+    fn fifty_devices_limited_by_bytes_are_found() {
+        for seed in 0..50 {
+            let mut random = Random::new(3000 + seed);
+            let bits = 1e8 + random.below(900_000_000) as f64;
+            let frame = [64.0, 512.0, 1518.0][random.below(3) as usize];
+            let mut device = Simulated {
+                bits,
+                frame,
+                ..Simulated::new(f64::INFINITY, seed)
+            };
+            let result = search(&[Goal::no_drop(1.0)], limits(), &mut device).unwrap();
+            let (lower, capacity) = (result.found[0].lower.unwrap(), bits / (frame * 8.0));
+            assert!(
+                lower <= capacity + 1.0 && lower >= capacity * 0.99,
+                "seed {seed}: {lower} of {capacity}"
+            );
+            assert!(result.trials.len() <= 20, "{}", result.trials.len());
+        }
+    }
+
+    /// Noise in bursts of several trials, each noticed: within 1 %, never a rate that loses.
+    #[test]
+    fn bursts_of_noise_are_waited_out() {
+        for seed in 0..50 {
+            let mut random = Random::new(4000 + seed);
+            let capacity = 100_000.0 + random.below(10_000_000) as f64;
+            let mut device = Simulated {
+                spoilt: 0.1,
+                burst: 3,
+                ..Simulated::new(capacity, seed)
+            };
+            let result = search(&[Goal::no_drop(1.0)], limits(), &mut device);
+            let result = match result {
+                Ok(result) => result,
+                // Two bursts in a row are more than the search repeats; it says so.
+                Err(error) => {
+                    assert!(error.to_string().contains("6 times in a row"), "{error}");
+                    continue;
+                }
+            };
+            let lower = result.found[0].lower.unwrap();
+            assert!(
+                lower <= capacity + 1.0 && lower >= capacity * 0.99,
+                "seed {seed}: {lower} of {capacity}"
+            );
         }
     }
 

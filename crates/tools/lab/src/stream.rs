@@ -6,8 +6,9 @@
 use weir_buf::DATA_ROOM;
 
 use crate::pace::Schedule;
-use crate::packet::{self, FieldSpec, Headers, Template};
+use crate::packet::{self, FieldSpec, Template};
 use crate::profile::StreamSpec;
+use crate::raw;
 use crate::stamp::{self, Stamp};
 
 /// The largest frame without FCS that the generator sends: one buffer.
@@ -16,6 +17,9 @@ pub const LARGEST_FRAME: usize = DATA_ROOM;
 /// The smallest frame without FCS that holds the headers, and the stamp when there is one. At least 60.
 #[must_use]
 pub fn smallest_frame(spec: &StreamSpec) -> usize {
+    if let Some(raw) = &spec.packet.raw {
+        return raw.bytes.len();
+    }
     let headers = packet::headers(&spec.packet).bytes.len();
     (headers + if spec.stamped { stamp::LEN } else { 0 })
         .next_multiple_of(2)
@@ -58,6 +62,9 @@ struct Field {
     step: u64,
     count: u64,
     index: u64,
+    /// Packets that still get the value of `index`, and how many each value gets.
+    left: u64,
+    every: u64,
     random: bool,
     list: Box<[u64]>,
     /// The bits of the field.
@@ -69,21 +76,31 @@ struct Field {
 
 impl Field {
     fn new(spec: &FieldSpec, l3: usize) -> Field {
-        let weight = if spec.width == 1 && (spec.at - l3.min(spec.at)).is_multiple_of(2) {
-            256
-        } else {
-            1
-        };
+        // A checksum adds words of 16 bits. A value that ends within a word counts 256 times:
+        // exchanging the bytes of all words exchanges those of the sum (RFC 1071).
+        let ends_at = spec.at - l3.min(spec.at) + spec.width;
+        let weight = if ends_at.is_multiple_of(2) { 1 } else { 256 };
         let value = |value: u128| (value as u64) << spec.shift | spec.fixed;
+        let values = &spec.values;
+        let mut list: Box<[u64]> = values.list.iter().map(|item| value(*item)).collect();
+        let step = values.step << spec.shift;
+        let (first, step) = if values.down {
+            list.reverse();
+            (value(values.last()), step.wrapping_neg())
+        } else {
+            (value(values.first), step)
+        };
         Field {
             at: spec.at,
             width: spec.width,
-            first: value(spec.values.first),
-            step: spec.values.step << spec.shift,
-            count: spec.values.count,
-            index: 0,
-            random: spec.values.random,
-            list: spec.values.list.iter().map(|item| value(*item)).collect(),
+            first,
+            step,
+            count: values.count,
+            index: values.start,
+            left: values.every.max(1),
+            every: values.every.max(1),
+            random: values.random,
+            list,
             mask: u64::MAX >> (64 - 8 * spec.width.clamp(1, 8)),
             in_header: u64::from(spec.in_header) * weight,
             in_transport: u64::from(spec.in_transport) * weight,
@@ -96,7 +113,11 @@ impl Field {
             random.below(self.count)
         } else {
             let now = self.index;
-            self.index = if now + 1 >= self.count { 0 } else { now + 1 };
+            self.left -= 1;
+            if self.left == 0 {
+                self.left = self.every;
+                self.index = if now + 1 >= self.count { 0 } else { now + 1 };
+            }
             now
         };
         if self.list.is_empty() {
@@ -136,7 +157,7 @@ fn put<const N: usize>(frame: &mut [u8], at: usize, value: [u8; N]) {
 pub struct Stream {
     templates: Vec<Template>,
     /// The order of the sizes, for a whole cycle of the mix.
-    order: Vec<u8>,
+    order: Vec<u32>,
     turn: usize,
     fields: Vec<Field>,
     random: Random,
@@ -151,37 +172,35 @@ impl Stream {
     #[must_use]
     pub fn new(spec: &StreamSpec, number: u16, seed: u64, schedule: Schedule) -> Stream {
         let mut random = Random::new(seed ^ u64::from(number).wrapping_mul(0xd6e8_feb8_6659_fd93));
-        let headers: Headers = packet::headers(&spec.packet);
         let stamp = spec.stamped.then_some(number);
-        let least = smallest_frame(spec);
-        let template = |size: u16, random: &mut Random| {
-            let len = usize::from(size)
-                .saturating_sub(4)
-                .clamp(least, LARGEST_FRAME.max(least));
-            packet::template(&headers, len, &spec.packet.payload, stamp, &mut || {
-                random.next() >> 32
-            })
+        let (templates, fields) = match (&spec.capture, &spec.packet.raw) {
+            (Some(capture), _) => (
+                capture.frames.iter().map(|f| Template::plain(f)).collect(),
+                Vec::new(),
+            ),
+            (None, Some(frame)) => {
+                let (template, fields, l3) = raw::compile(frame, stamp);
+                (
+                    vec![template],
+                    fields.iter().map(|field| Field::new(field, l3)).collect(),
+                )
+            }
+            (None, None) => built(spec, stamp, &mut random),
         };
-        let templates: Vec<_> = spec
-            .sizes
-            .iter()
-            .map(|(size, _)| template(*size, &mut random))
-            .collect();
-        let mut order: Vec<u8> = spec
-            .sizes
-            .iter()
-            .enumerate()
-            .flat_map(|(number, (_, weight))| std::iter::repeat_n(number as u8, *weight as usize))
-            .collect();
-        for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at as u64 + 1) as usize);
+        let mut order: Vec<u32> = if spec.capture.is_some() {
+            (0..templates.len() as u32).collect()
+        } else {
+            spec.sizes
+                .iter()
+                .zip(0..)
+                .flat_map(|((_, weight), number)| std::iter::repeat_n(number, *weight as usize))
+                .collect()
+        };
+        if spec.capture.is_none() {
+            for at in (1..order.len()).rev() {
+                order.swap(at, random.below(at as u64 + 1) as usize);
+            }
         }
-        let l3 = headers.l3.map_or(0, |(l3, _)| l3);
-        let fields = headers
-            .fields
-            .iter()
-            .map(|field| Field::new(field, l3))
-            .collect();
         Stream {
             templates,
             order,
@@ -209,7 +228,7 @@ impl Stream {
 
     #[inline]
     fn template(&self) -> Option<&Template> {
-        self.templates.get(usize::from(*self.order.get(self.turn)?))
+        self.templates.get(*self.order.get(self.turn)? as usize)
     }
 
     /// Writes the next packet, sent at `time`, into a frame of [`Stream::next_len`] bytes.
@@ -218,7 +237,7 @@ impl Stream {
         let Some(template) = self
             .order
             .get(self.turn)
-            .and_then(|at| self.templates.get(usize::from(*at)))
+            .and_then(|at| self.templates.get(*at as usize))
         else {
             return;
         };
@@ -275,6 +294,31 @@ impl Stream {
         }
         self.sequence += 1;
     }
+}
+
+/// Templates and fields of packets that are described by their headers.
+fn built(
+    spec: &StreamSpec,
+    stamp: Option<u16>,
+    random: &mut Random,
+) -> (Vec<Template>, Vec<Field>) {
+    let headers = packet::headers(&spec.packet);
+    let least = smallest_frame(spec);
+    let template = |(size, _): &(u16, u32)| {
+        let len = usize::from(*size)
+            .saturating_sub(4)
+            .clamp(least, LARGEST_FRAME.max(least));
+        packet::template(&headers, len, &spec.packet.payload, stamp, &mut || {
+            random.next() >> 32
+        })
+    };
+    let templates = spec.sizes.iter().map(template).collect();
+    let l3 = headers.l3.map_or(0, |(l3, _)| l3);
+    let fields = headers.fields.iter();
+    (
+        templates,
+        fields.map(|field| Field::new(field, l3)).collect(),
+    )
 }
 
 /// Copies a template; frames of 60 bytes, the usual ones in tests of packet rates, without a call.

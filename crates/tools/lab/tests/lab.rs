@@ -2,6 +2,7 @@
 
 mod lab {
     mod frames;
+    mod imports;
     mod loops;
     mod search;
 }

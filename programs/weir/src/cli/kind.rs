@@ -180,6 +180,7 @@ pub(crate) const KINDS: &[Kind] = &[
         Source::Nothing,
         "the name of a scenario, as `weir lab run` lists them",
     ),
+    kind("FACTOR", Source::Nothing, "a factor above 0, as 2 or 0.5"),
     kind("SHARE", Source::Nothing, "a share from 0 to 1, as 0.005"),
     kind(
         "SOURCE",

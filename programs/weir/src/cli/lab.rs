@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use weir_lab::port::PortSpec;
+use weir_lab::profile::FrameSize;
 use weir_lab::units::{self, Rate};
 
 /// `weir lab`.
@@ -19,6 +20,7 @@ pub(crate) enum LabCommand {
     /// Make a page with graphs from results, and compare them
     Report(ReportArgs),
     /// Measure what other work takes from the cores, with a job of known speed on each
+    #[command(after_help = CPU_EXAMPLES)]
     Cpu(CpuArgs),
     /// Run a scenario: devices under test in network namespaces, searches and a report (needs root)
     Run(LabRunArgs),
@@ -65,9 +67,23 @@ pub(crate) struct TrafficArgs {
     /// A port to send from and receive on; may be given several times [default: null]
     #[arg(short, long, value_name = "DEVICE", value_parser = PortSpec::parse)]
     pub(crate) port: Vec<PortSpec>,
-    /// A profile file, or imix
+    /// A profile file of Weir, streams of T-Rex as YAML or JSON, or imix
     #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
+    /// Send the frames of a capture file, at its times unless --rate is given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "profile")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Replay this many times as fast as captured
+    #[arg(long, value_name = "FACTOR", default_value = "1", requires = "replay")]
+    pub(crate) speed: String,
+    /// Replay this many times, or forever
+    #[arg(
+        long = "loop",
+        value_name = "COUNT",
+        default_value = "1",
+        requires = "replay"
+    )]
+    pub(crate) passes: String,
     /// How fast: 100kpps, 1Gbps, 1GbpsL1, 50%, max [default: 1000pps]
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     pub(crate) rate: Option<Rate>,
@@ -130,12 +146,15 @@ pub(crate) struct NdrArgs {
     /// How the search works
     #[command(flatten)]
     pub(crate) search: SearchArgs,
-    /// Read a router's counters around each trial: linux, or the socket of a running Weir
+    /// Read a router's counters around each trial: linux, vpp=SOCKET (by vppctl), or the socket of a running Weir
     #[arg(long, value_name = "SOURCE")]
     pub(crate) device_counters: Vec<String>,
     /// The device's name in reports
     #[arg(long, value_name = "TEXT", default_value = "device")]
     pub(crate) device: String,
+    /// Frame sizes with FCS to test, one after the other: 64,512,1518,imix
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = FrameSize::parse)]
+    pub(crate) sizes: Vec<FrameSize>,
     /// Measure latency at 10, 50 and 90 % of the rate found
     #[arg(long)]
     pub(crate) latency: bool,
@@ -232,6 +251,21 @@ pub(crate) struct LabRunArgs {
     /// The scenario; none = list them
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
+    /// The generator's network cards instead of virtual ones; give it twice
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) port: Vec<String>,
+    /// The network cards of the device under test, on this machine, cabled to the generator's in the same order; give it twice
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device_port: Vec<String>,
+    /// Join generator and router by memif instead of veth: the Linux bridge and router are left out
+    #[arg(long)]
+    pub(crate) memif: bool,
+    /// Frame sizes with FCS to test, one after the other: 64,512,1518,imix
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = FrameSize::parse)]
+    pub(crate) sizes: Vec<FrameSize>,
+    /// Search this many times, for confidence intervals
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: u32,
     /// How searches work
     #[command(flatten)]
     pub(crate) search: SearchArgs,
@@ -248,19 +282,69 @@ pub(crate) struct LabDemoArgs {
     pub(crate) output: PathBuf,
 }
 
+const CPU_EXAMPLES: &str = "\
+Examples:
+  weir lab cpu                                     what is taken from each core now?
+  weir lab cpu --known 0.25                        is a load of known cost found?
+  sudo weir lab cpu --case bridge,router,xdp,weir-sleep,weir-adaptive,weir-poll
+  sudo weir lab cpu --case bridge,xdp --rates 20k,50k,100k,200k --with openssl,perf -o cost.html
+
+Cases are built in network namespaces. The generator runs on one core, the device on another one, where
+a job of known speed runs beside it.";
+
 /// `weir lab cpu`.
 #[derive(Debug, Args)]
 pub(crate) struct CpuArgs {
-    /// The cores to measure [default: all]
+    /// The cores to measure [default: all; with --case, the last is the device's and the first the generator's]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
     /// How long each step takes
     #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "5s")]
     pub(crate) duration: Duration,
     /// Take this share of each core by a known load, to check the method
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", conflicts_with = "case")]
     pub(crate) known: Option<f64>,
     /// Packets per second that are processed meanwhile, for the time a packet costs
-    #[arg(long, value_name = "RATE", value_parser = packets)]
+    #[arg(long, value_name = "RATE", value_parser = packets, conflicts_with = "case")]
     pub(crate) rate: Option<f64>,
+    /// Devices to measure under load (needs root)
+    #[arg(long, value_name = "HOW", value_delimiter = ',')]
+    pub(crate) case: Vec<CpuCase>,
+    /// The loads of the cases
+    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = packets, default_value = "10kpps,30kpps,100kpps")]
+    pub(crate) rates: Vec<f64>,
+    /// Measure with these programs too: what is taken from `openssl speed`, what `perf` sees on the core
+    #[arg(long, value_name = "HOW", value_delimiter = ',', requires = "case")]
+    pub(crate) with: Vec<CpuProgram>,
+    /// Write a page with the curves here
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "case")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A device whose cost is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CpuCase {
+    /// The kernel's bridge
+    Bridge,
+    /// The kernel's router
+    Router,
+    /// Open vSwitch's kernel datapath
+    Ovs,
+    /// Frames forwarded by `weir xdp` in the kernel's XDP hook
+    Xdp,
+    /// Weir, whose worker waits for the kernel
+    WeirSleep,
+    /// Weir, whose worker polls while packets come fast
+    WeirAdaptive,
+    /// Weir, whose worker always polls
+    WeirPoll,
+}
+
+/// A program that measures beside the built-in job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CpuProgram {
+    /// `openssl speed`
+    Openssl,
+    /// `perf record`
+    Perf,
 }

@@ -1,5 +1,6 @@
 //! `weir lab`: thin commands over the crate `weir_lab`.
 
+mod cases;
 mod cpu;
 mod demo;
 mod device;
@@ -11,13 +12,14 @@ mod stage;
 mod view;
 
 use std::io::Write;
+use std::path::Path;
 
 use weir_lab::LabError;
 use weir_lab::port::{Device, PortSpec};
-use weir_lab::profile::{Profile, Simple};
+use weir_lab::profile::{Profile, ProfileError, Simple};
 
 use crate::cli::{LabCommand, TrafficArgs};
-use crate::failure::{Failure, REFUSED};
+use crate::failure::{Failure, REFUSED, USAGE};
 
 /// Does it.
 pub(crate) fn execute(what: &LabCommand, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
@@ -54,17 +56,22 @@ fn traffic(args: &TrafficArgs) -> Result<(Profile, Vec<PortSpec>), Failure> {
         .profile
         .as_ref()
         .is_some_and(|profile| profile.as_os_str() == "imix");
-    let mut profile = match &args.profile {
-        Some(path) if !imix => {
+    let mut profile = match (&args.profile, &args.replay) {
+        (Some(path), _) if !imix => {
+            only_in_words(args, &format!("the profile {}", path.display()))?;
             let text = std::fs::read_to_string(path)
                 .map_err(|error| Failure::said(format!("{}: {error}", path.display())))?;
-            let profile = Profile::from_yaml(&text);
-            profile.map_err(|errors| {
-                Failure::Coded(
-                    REFUSED,
-                    format!("{}: {}", path.display(), LabError::Profile(errors)),
-                )
-            })?
+            let folder = path.parent().unwrap_or(Path::new("."));
+            refused(Profile::from_yaml_in(&text, folder), &path.display())?
+        }
+        (_, Some(path)) => {
+            only_in_words(args, "a replay")?;
+            let file = serde_json::Value::from(path.display().to_string());
+            let text = format!(
+                "streams: [{{name: replay, capture: {{file: {file}, speed: {}, loop: {}}}}}]",
+                args.speed, args.passes
+            );
+            refused(Profile::from_yaml(&text), &"--replay")?
         }
         _ => Profile::simple(&simple(args, imix, &ports))
             .map_err(|problem| Failure::Coded(REFUSED, problem))?,
@@ -73,10 +80,44 @@ fn traffic(args: &TrafficArgs) -> Result<(Profile, Vec<PortSpec>), Failure> {
         profile.seed = seed;
     }
     for spec in &mut profile.streams {
-        spec.rate = args.rate.unwrap_or(spec.rate);
+        if let Some(rate) = args.rate {
+            spec.rate = rate;
+            spec.timed = false;
+        }
         spec.packets = args.packets.unwrap_or(spec.packets);
+        spec.stamped &= !args.no_stamp;
     }
     Ok((profile, ports))
+}
+
+fn refused(
+    profile: Result<Profile, Vec<ProfileError>>,
+    whence: &dyn std::fmt::Display,
+) -> Result<Profile, Failure> {
+    profile.map_err(|errors| {
+        Failure::Coded(REFUSED, format!("{whence}: {}", LabError::Profile(errors)))
+    })
+}
+
+/// Refuses arguments about packets beside a file that describes them: they would change nothing.
+fn only_in_words(args: &TrafficArgs, file: &str) -> Result<(), Failure> {
+    let given = [
+        ("--size", args.size.is_some()),
+        ("--l3", args.l3.is_some()),
+        ("--flows", args.flows.is_some()),
+        ("--source", args.source.is_some()),
+        ("--destination", args.destination.is_some()),
+        ("--destination-mac", args.destination_mac.is_some()),
+        ("--bidirectional", args.bidirectional),
+    ];
+    let given: Vec<_> = given.iter().filter(|(_, given)| *given).collect();
+    match given.first() {
+        Some((name, _)) => Err(Failure::Coded(
+            USAGE,
+            format!("{name} does not apply: {file} says what is sent"),
+        )),
+        None => Ok(()),
+    }
 }
 
 fn simple(args: &TrafficArgs, imix: bool, ports: &[PortSpec]) -> Simple {

@@ -10,6 +10,7 @@ mod first;
 mod bonds;
 mod hsflowd;
 mod labels;
+mod netem;
 mod sampling;
 mod tags;
 mod zero_copy;

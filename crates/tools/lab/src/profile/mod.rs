@@ -4,12 +4,18 @@
 //! ([`Profile::simple`]). Reading reports all errors of a file at once, each with its line. A profile
 //! is pure data; `crate::stream` compiles it.
 
+mod capture;
 mod read;
 mod simple;
+mod trex;
 mod values;
 mod yaml;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use capture::Capture;
 
 pub use simple::Simple;
 pub use values::Values;
@@ -60,6 +66,10 @@ pub struct StreamSpec {
     pub stamped: bool,
     /// The headers.
     pub packet: PacketSpec,
+    /// Frames of a capture file, sent as they are instead of `packet`.
+    pub capture: Option<Arc<Capture>>,
+    /// Frames of the capture are sent at their times; otherwise at `rate`.
+    pub timed: bool,
 }
 
 /// Packets sent back to back, then a pause.
@@ -88,6 +98,38 @@ pub struct PacketSpec {
     pub transport: Transport,
     /// What fills the rest.
     pub payload: Payload,
+    /// A frame given by its bytes, instead of all of the above.
+    pub raw: Option<RawFrame>,
+}
+
+/// A frame given by its bytes, with fields written into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawFrame {
+    /// The frame without FCS.
+    pub bytes: Vec<u8>,
+    /// The fields, none of which overlap.
+    pub writes: Vec<RawWrite>,
+    /// The IPv4 header checksum is computed for each packet.
+    pub fix_header: bool,
+    /// The checksum of TCP, UDP or ICMP is computed for each packet.
+    pub fix_transport: bool,
+    /// A port with a gateway writes its own MAC address and the gateway's.
+    pub port_macs: bool,
+}
+
+/// A field of a [`RawFrame`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawWrite {
+    /// Offset in the frame.
+    pub at: usize,
+    /// Bytes: 1, 2, 4 or 8.
+    pub width: usize,
+    /// Bits of the field's bytes that do not vary.
+    pub fixed: u64,
+    /// How far values are shifted left.
+    pub shift: u32,
+    /// The values.
+    pub values: Values,
 }
 
 /// A VLAN tag.
@@ -187,6 +229,7 @@ impl Default for PacketSpec {
             },
             transport: Transport::Udp(Values::fixed(1024), Values::fixed(1025)),
             payload: Payload::Counting,
+            raw: None,
         }
     }
 }
@@ -206,12 +249,17 @@ impl StreamSpec {
             sizes: vec![(64, 1)],
             stamped: true,
             packet: PacketSpec::default(),
+            capture: None,
+            timed: false,
         }
     }
 
     /// The average frame size with FCS.
     #[must_use]
     pub fn average_size(&self) -> f64 {
+        if let Some(capture) = &self.capture {
+            return capture.average_len() + 4.0;
+        }
         let (bytes, frames) =
             self.sizes
                 .iter()
@@ -237,12 +285,81 @@ impl StreamSpec {
     }
 }
 
+/// A frame size to test with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameSize {
+    /// Bytes with FCS.
+    Bytes(u16),
+    /// The Internet mix.
+    Imix,
+}
+
+impl FrameSize {
+    /// Reads `64` or `imix`.
+    ///
+    /// # Errors
+    /// A sentence that says what is accepted.
+    pub fn parse(text: &str) -> Result<FrameSize, String> {
+        match text {
+            "imix" => Ok(FrameSize::Imix),
+            text => text
+                .parse()
+                .map(FrameSize::Bytes)
+                .map_err(|_| "a frame size is a number of bytes with FCS, or imix".to_owned()),
+        }
+    }
+}
+
 impl Profile {
-    /// Reads a profile file.
+    /// The same streams with frames of another size.
+    ///
+    /// # Errors
+    /// When frames of that size cannot be sent, or are given by their bytes.
+    pub fn with_size(&self, size: FrameSize) -> Result<Profile, String> {
+        let mut profile = self.clone();
+        for spec in &mut profile.streams {
+            if spec.packet.raw.is_some() || spec.capture.is_some() {
+                return Err(format!(
+                    "stream {}: frames given by their bytes have no other size",
+                    spec.name
+                ));
+            }
+            let least = crate::stream::smallest_frame(spec) + 4;
+            let most = crate::stream::LARGEST_FRAME + 4;
+            spec.sizes = match size {
+                FrameSize::Imix => IMIX
+                    .map(|(size, weight)| (size.max(least as u16), weight))
+                    .to_vec(),
+                FrameSize::Bytes(size) if (least..=most).contains(&usize::from(size)) => {
+                    vec![(size, 1)]
+                }
+                // The usual smallest frame stands for the smallest that the headers need.
+                FrameSize::Bytes(64) => vec![(least as u16, 1)],
+                FrameSize::Bytes(size) => {
+                    return Err(format!(
+                        "stream {}: {size} bytes are impossible: {least} to {most} bytes with FCS",
+                        spec.name
+                    ));
+                }
+            };
+        }
+        Ok(profile)
+    }
+
+    /// Reads a profile: Weir's YAML, or streams of T-Rex as YAML or JSON (a list instead of a map).
+    /// Files that it names are looked for in the current folder.
     ///
     /// # Errors
     /// All that is wrong with it, each with its line.
     pub fn from_yaml(text: &str) -> Result<Profile, Vec<ProfileError>> {
-        read::profile(text)
+        Profile::from_yaml_in(text, Path::new("."))
+    }
+
+    /// Reads a profile whose files are looked for in `folder`.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each with its line.
+    pub fn from_yaml_in(text: &str, folder: &Path) -> Result<Profile, Vec<ProfileError>> {
+        read::profile(text, folder)
     }
 }

@@ -2,21 +2,23 @@
 //!
 //! Each reader takes its keys out of a map; keys that nobody took are errors.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::values::Type;
 use super::yaml::{self, Content, Node};
 use super::{
-    Burst, IMIX, Label, Network, PacketSpec, Payload, Profile, ProfileError, StreamSpec, Transport,
-    Values, Vlan,
+    Burst, Capture, IMIX, Label, Network, PacketSpec, Payload, Profile, ProfileError, StreamSpec,
+    Transport, Values, Vlan,
 };
 use crate::stream::{LARGEST_FRAME, smallest_frame};
 use crate::units::{self, Rate};
 
-struct Errors(Vec<ProfileError>);
+pub(super) struct Errors(pub(super) Vec<ProfileError>);
 
 impl Errors {
-    fn add(&mut self, line: usize, path: &str, problem: impl Into<String>) {
+    pub(super) fn add(&mut self, line: usize, path: &str, problem: impl Into<String>) {
         self.0.push(ProfileError {
             line,
             path: path.to_owned(),
@@ -26,15 +28,15 @@ impl Errors {
 }
 
 /// The keys of a map, each taken once.
-struct Keys<'n> {
+pub(super) struct Keys<'n> {
     path: String,
-    line: usize,
+    pub(super) line: usize,
     left: Vec<(&'n str, usize, &'n Node)>,
     known: Vec<&'static str>,
 }
 
 impl<'n> Keys<'n> {
-    fn of(node: &'n Node, path: &str, errors: &mut Errors) -> Keys<'n> {
+    pub(super) fn of(node: &'n Node, path: &str, errors: &mut Errors) -> Keys<'n> {
         let left = match &node.content {
             Content::Map(entries) => entries
                 .iter()
@@ -54,7 +56,7 @@ impl<'n> Keys<'n> {
         }
     }
 
-    fn take(&mut self, key: &'static str) -> Option<(&'n Node, String)> {
+    pub(super) fn take(&mut self, key: &'static str) -> Option<(&'n Node, String)> {
         self.known.push(key);
         let at = self.left.iter().position(|(other, ..)| *other == key)?;
         Some((
@@ -66,7 +68,7 @@ impl<'n> Keys<'n> {
     }
 
     /// Reads a scalar by `parse`; `None` when the key is absent or wrong.
-    fn scalar<T>(
+    pub(super) fn scalar<T>(
         &mut self,
         key: &'static str,
         errors: &mut Errors,
@@ -94,7 +96,7 @@ impl<'n> Keys<'n> {
         values(node, &path, kind, errors)
     }
 
-    fn finish(self, errors: &mut Errors) {
+    pub(super) fn finish(self, errors: &mut Errors) {
         for (key, line, _) in self.left {
             let path = format!("{}.{key}", self.path);
             errors.add(
@@ -140,6 +142,9 @@ fn values(node: &Node, path: &str, kind: Type, errors: &mut Errors) -> Option<Va
                     step: 1,
                     random: false,
                     list,
+                    every: 1,
+                    start: 0,
+                    down: false,
                 }),
             }
         }
@@ -150,14 +155,24 @@ fn values(node: &Node, path: &str, kind: Type, errors: &mut Errors) -> Option<Va
             let to = keys.scalar("to", errors, read);
             let step = keys.number("step", u64::MAX, errors).unwrap_or(1);
             let random = keys.scalar("random", errors, boolean).unwrap_or(false);
+            let down = keys.scalar("down", errors, boolean).unwrap_or(false);
+            let every = keys.scalar("every", errors, units::count).unwrap_or(1);
             let line = keys.line;
             keys.finish(errors);
             let (Some(from), Some(to)) = (from, to) else {
                 errors.add(line, path, "a range needs from and to");
                 return None;
             };
-            kind.between(from, to, step)
-                .map(|values| if random { values.at_random() } else { values })
+            if every == 0 {
+                errors.add(line, path, "every must be 1 or more");
+                return None;
+            }
+            kind.between(from, to, step).map(|values| Values {
+                random,
+                down,
+                every,
+                ..values
+            })
         }
     };
     result
@@ -173,7 +188,7 @@ fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-pub(super) fn profile(text: &str) -> Result<Profile, Vec<ProfileError>> {
+pub(super) fn profile(text: &str, folder: &Path) -> Result<Profile, Vec<ProfileError>> {
     let mut errors = Errors(Vec::new());
     let root = match yaml::parse(text) {
         Ok(root) => root,
@@ -182,6 +197,9 @@ pub(super) fn profile(text: &str) -> Result<Profile, Vec<ProfileError>> {
             return Err(errors.0);
         }
     };
+    if let Content::List(items) = &root.content {
+        return super::trex::profile(items, folder);
+    }
     let mut keys = Keys::of(&root, "", &mut errors);
     let seed = keys.number("seed", u64::MAX, &mut errors).unwrap_or(1);
     let mut streams = Vec::new();
@@ -194,7 +212,7 @@ pub(super) fn profile(text: &str) -> Result<Profile, Vec<ProfileError>> {
             _,
         )) if !items.is_empty() => {
             for (number, item) in items.iter().enumerate() {
-                streams.extend(stream(item, number, &mut errors));
+                streams.extend(stream(item, number, folder, &mut errors));
             }
         }
         Some((node, _)) => errors.add(
@@ -216,24 +234,41 @@ pub(super) fn profile(text: &str) -> Result<Profile, Vec<ProfileError>> {
     }
 }
 
-fn stream(node: &Node, number: usize, errors: &mut Errors) -> Option<StreamSpec> {
+fn stream(node: &Node, number: usize, folder: &Path, errors: &mut Errors) -> Option<StreamSpec> {
     let before = errors.0.len();
     let path = format!("streams[{number}]");
     let mut keys = Keys::of(node, &path, errors);
     let name = keys
         .scalar("name", errors, |text| Ok(text.to_owned()))
         .unwrap_or_else(|| format!("stream-{number}"));
-    let rate = keys
-        .scalar("rate", errors, Rate::parse)
-        .unwrap_or(Rate::Packets(1000.0));
-    let mut spec = StreamSpec::new(&name, rate);
+    let rate = keys.scalar("rate", errors, Rate::parse);
+    let mut spec = StreamSpec::new(&name, rate.unwrap_or(Rate::Packets(1000.0)));
     spec.port = keys.number("port", 63, errors).unwrap_or(0) as usize;
     spec.packets = keys.scalar("packets", errors, units::count).unwrap_or(0);
     spec.start = keys
         .scalar("start", errors, units::duration)
         .unwrap_or(Duration::ZERO);
     spec.ramp = keys.scalar("ramp", errors, units::duration);
-    spec.stamped = keys.scalar("stamp", errors, boolean).unwrap_or(true);
+    let stamp = keys.scalar("stamp", errors, boolean);
+    spec.stamped = stamp.unwrap_or(true);
+    if let Some((node, path)) = keys.take("capture") {
+        let capture = capture(node, &path, folder, errors);
+        spec.timed = rate.is_none();
+        if stamp == Some(true) {
+            errors.add(
+                node.line,
+                &path,
+                "frames of a capture are sent as they are: stamp must be false",
+            );
+        }
+        keys.finish(errors);
+        spec.stamped = false;
+        if spec.packets == 0 {
+            spec.packets = capture.as_ref().map_or(0, |(_, packets)| *packets);
+        }
+        spec.capture = Some(Arc::new(capture?.0));
+        return (errors.0.len() == before).then_some(spec);
+    }
     let size_line = keys
         .left
         .iter()
@@ -286,6 +321,40 @@ fn stream(node: &Node, number: usize, errors: &mut Errors) -> Option<StreamSpec>
         }
     }
     Some(spec)
+}
+
+/// Frames of a capture, and how many packets all passes have (0: no limit).
+fn capture(node: &Node, path: &str, folder: &Path, errors: &mut Errors) -> Option<(Capture, u64)> {
+    let (file, speed, passes, line) = match &node.content {
+        Content::Scalar(file) => (Some(file.clone()), 1.0, 1, node.line),
+        _ => {
+            let mut keys = Keys::of(node, path, errors);
+            let file = keys.scalar("file", errors, |text| Ok(text.to_owned()));
+            let speed = keys.scalar("speed", errors, |text| {
+                units::scaled(text)
+                    .filter(|speed| *speed > 0.0)
+                    .ok_or_else(|| "a factor above 0: 2 replays twice as fast".to_owned())
+            });
+            let passes = keys.scalar("loop", errors, |text| match text {
+                "forever" => Ok(0),
+                _ => units::count(text),
+            });
+            let line = keys.line;
+            keys.finish(errors);
+            (file, speed.unwrap_or(1.0), passes.unwrap_or(1), line)
+        }
+    };
+    let Some(file) = file else {
+        errors.add(line, path, "a capture needs file");
+        return None;
+    };
+    Capture::open(&folder.join(file), speed)
+        .map(|capture| {
+            let packets = capture.frames.len() as u64 * passes;
+            (capture, packets)
+        })
+        .map_err(|problem| errors.add(line, path, problem))
+        .ok()
 }
 
 fn sizes(node: &Node, path: &str, errors: &mut Errors) -> Option<Vec<(u16, u32)>> {

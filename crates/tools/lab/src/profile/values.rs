@@ -17,6 +17,12 @@ pub struct Values {
     pub random: bool,
     /// The values themselves, when they are a list.
     pub list: Vec<u128>,
+    /// How many packets in a row have the same value, at least 1.
+    pub every: u64,
+    /// The number of the value that comes first; below `count`.
+    pub start: u64,
+    /// Values are taken in descending order.
+    pub down: bool,
 }
 
 impl Values {
@@ -29,6 +35,9 @@ impl Values {
             step: 1,
             random: false,
             list: Vec::new(),
+            every: 1,
+            start: 0,
+            down: false,
         }
     }
 
@@ -42,6 +51,9 @@ impl Values {
             step: 1,
             random: false,
             list: Vec::new(),
+            every: 1,
+            start: 0,
+            down: false,
         }
     }
 
@@ -140,6 +152,9 @@ impl Type {
             step,
             random: false,
             list: Vec::new(),
+            every: 1,
+            start: 0,
+            down: false,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::svg::{bars, escaped, lines, short};
+use super::svg::{Axis, bars, escaped, lines, short};
 use super::{Report, Test, compare};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1d2530}\
@@ -11,6 +11,8 @@ table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{padding:.3rem .
 th:first-child,td:first-child{text-align:left}thead th{background:#f2f5f8}svg{width:100%;height:auto;margin:.6rem 0}\
 .axis{font-size:12px;fill:#41505f}.tick{font-size:11px;text-anchor:end;fill:#41505f}.name,.value{font-size:11px;text-anchor:middle;fill:#1d2530}\
 .grid{stroke:#e1e6eb}.note{color:#55636f;font-size:.9rem}li.verdict{font-weight:600}details{margin:.6rem 0}summary{cursor:pointer}\
+svg+.legend{margin:0 0 1rem}.legend span{margin-right:1rem;font-size:.9rem;white-space:nowrap}.legend i{display:inline-block;width:.7rem;height:.7rem;margin-right:.3rem}\
+.wide{overflow-x:auto}.wide td,.wide th{font-size:.82rem;padding:.25rem .4rem}\
 .spoilt{color:#9a6200}.lossy{color:#a32020}@media print{details{display:block}}";
 
 /// Renders the page.
@@ -25,6 +27,7 @@ pub fn page(report: &Report) -> String {
     verdicts(&mut html, report);
     rates(&mut html, report);
     latency(&mut html, report);
+    cpu(&mut html, report);
     figures(&mut html, report);
     drops(&mut html, report);
     trials(&mut html, report);
@@ -107,7 +110,7 @@ fn rates(html: &mut String, report: &Report) {
         &traffics,
         &series,
     ));
-    html.push_str("<table><thead><tr><th>Device</th><th>Traffic</th><th>Goal</th><th>Loss allowed</th><th>Packets/s</th><th>Gbit/s (L1)</th><th>Fails at</th><th>Trials</th><th>Spoilt</th></tr></thead><tbody>");
+    html.push_str("<table><thead><tr><th>Device</th><th>Traffic</th><th>Goal</th><th>Loss allowed</th><th>Packets/s</th><th>Gbit/s (L1)</th><th>Fails at</th><th>Repeats</th><th>Trials</th><th>Spoilt</th></tr></thead><tbody>");
     for test in tests {
         let Some(search) = &test.search else { continue };
         let spoilt = search
@@ -123,18 +126,30 @@ fn rates(html: &mut String, report: &Report) {
             });
             let _ = write!(
                 html,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{} %</td><td>{}</td><td>{bits:.3}</td><td>{}</td><td>{}</td><td>{spoilt}</td></tr>",
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{} %</td><td>{}</td><td>{bits:.3}</td><td>{}</td><td>{}</td><td>{}</td><td>{spoilt}</td></tr>",
                 escaped(&test.device),
                 escaped(&test.traffic),
                 escaped(&found.goal.name),
                 found.goal.loss_ratio * 100.0,
                 number(found.lower, "below the lowest"),
                 number(found.upper, "above the highest"),
+                repeats(&test.repeats),
                 search.trials.len()
             );
         }
     }
     html.push_str("</tbody></table>");
+}
+
+/// The range of repeated searches of the first goal.
+fn repeats(rates: &[f64]) -> String {
+    if rates.len() < 2 {
+        return "1".to_owned();
+    }
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let range = format!("{}: {} to {}", rates.len(), short(least), short(most));
+    range.replace(' ', "\u{a0}")
 }
 
 fn latency(html: &mut String, report: &Report) {
@@ -161,6 +176,7 @@ fn latency(html: &mut String, report: &Report) {
     html.push_str(&lines(
         "median latency in µs, by load in % of the rate found",
         " %",
+        Axis::Logarithmic,
         &series,
     ));
     html.push_str("<table><thead><tr><th>Device</th><th>Traffic</th><th>Load</th><th>min µs</th><th>50 %</th><th>90 %</th><th>99 %</th><th>99.9 %</th><th>max µs</th><th>jitter</th></tr></thead><tbody>");
@@ -183,6 +199,82 @@ fn latency(html: &mut String, report: &Report) {
         }
     }
     html.push_str("</tbody></table>");
+}
+
+fn cpu(html: &mut String, report: &Report) {
+    let tests: Vec<&Test> = report
+        .tests
+        .iter()
+        .filter(|test| !test.cpu.is_empty())
+        .collect();
+    if tests.is_empty() {
+        return;
+    }
+    html.push_str("<h2>What it takes from a core</h2>");
+    let series: Vec<_> = tests
+        .iter()
+        .map(|test| {
+            let points = test.cpu.iter();
+            let points = points.map(|point| (point.sent, point.taken * 100.0));
+            (test.device.clone(), points.collect())
+        })
+        .collect();
+    html.push_str(&lines(
+        "share of the device's core in %, by packets/s that were sent",
+        "",
+        Axis::Linear,
+        &series,
+    ));
+    html.push_str("<div class=\"wide\"><table><thead><tr><th>Device</th><th>Sent/s</th><th>Came through/s</th><th>Taken</th><th>ns/packet</th><th>Threads</th><th>Softirq</th><th>Interrupts</th><th>Hypervisor</th><th>Unexplained</th><th>openssl</th></tr></thead><tbody>");
+    for test in tests {
+        for point in &test.cpu {
+            let cost = &point.cost;
+            let threads = cost.threads.iter().take(2);
+            let threads: Vec<String> = threads
+                .map(|(name, share)| format!("{} {:.1} %", escaped(name), share * 100.0))
+                .collect();
+            let each = |value: Option<f64>, factor: f64, unit: &str| {
+                value.map_or_else(String::new, |value| format!("{:.1}{unit}", value * factor))
+            };
+            let _ = write!(
+                html,
+                "<tr><td>{}</td><td>{:.0}</td><td>{:.0}</td><td>{:.1} %</td><td>{}</td><td>{}</td><td>{:.1} %</td><td>{:.1} %</td><td>{:.1} %</td><td>{:.1} %</td><td>{}</td></tr>",
+                escaped(&test.device),
+                point.sent,
+                point.forwarded,
+                point.taken * 100.0,
+                point
+                    .ns_per_packet
+                    .map_or_else(String::new, |ns| format!("{ns:.0}")),
+                threads.join(", "),
+                cost.softirq_in_context() * 100.0,
+                cost.irq * 100.0,
+                cost.steal * 100.0,
+                cost.rest() * 100.0,
+                each(point.openssl, 100.0, " %"),
+            );
+        }
+    }
+    html.push_str("</tbody></table></div><p class=\"note\">Taken: by the device's threads and while the job of known speed was running, less what is taken without the device. Threads (the two largest are shown), softirq, interrupts, hypervisor and the unexplained rest add up to all that the job could not do; other programs' threads are among them.</p>");
+    for test in &report.tests {
+        for point in test.cpu.iter().filter(|point| !point.symbols.is_empty()) {
+            let _ = write!(
+                html,
+                "<details><summary>{} at {:.0} packets/s: symbols by perf</summary><table><tbody>",
+                escaped(&test.device),
+                point.sent
+            );
+            for (name, share) in &point.symbols {
+                let _ = write!(
+                    html,
+                    "<tr><td>{}</td><td>{:.1} %</td></tr>",
+                    escaped(name),
+                    share * 100.0
+                );
+            }
+            html.push_str("</tbody></table></details>");
+        }
+    }
 }
 
 fn figures(html: &mut String, report: &Report) {

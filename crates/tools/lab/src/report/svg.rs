@@ -10,8 +10,8 @@ pub(super) const COLOURS: [&str; 6] = [
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 80.0;
-const BOTTOM: f64 = 40.0;
-const TOP: f64 = 16.0;
+const BOTTOM: f64 = 26.0;
+const TOP: f64 = 30.0;
 
 /// Escapes text for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
@@ -89,7 +89,7 @@ pub(super) fn bars(
         let _ = write!(
             svg,
             "<text x=\"{middle:.1}\" y=\"{:.1}\" class=\"name\">{}</text>",
-            HEIGHT - 22.0,
+            HEIGHT - 8.0,
             escaped(name)
         );
         for (number, (_, values)) in series.iter().enumerate() {
@@ -110,13 +110,27 @@ pub(super) fn bars(
             );
         }
     }
-    legend(&mut svg, series.iter().map(|(name, _)| name.as_str()));
     svg.push_str("</svg>");
+    legend(&mut svg, series.iter().map(|(name, _)| name.as_str()));
     svg
 }
 
-/// Lines: points of (x, y); the y axis is logarithmic.
-pub(super) fn lines(label: &str, below: &str, series: &[(String, Vec<(f64, f64)>)]) -> String {
+/// The y axis of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    /// Decades.
+    Logarithmic,
+    /// From 0.
+    Linear,
+}
+
+/// Lines: points of (x, y), and what is written behind the numbers of the x axis.
+pub(super) fn lines(
+    label: &str,
+    below: &str,
+    axis: Axis,
+    series: &[(String, Vec<(f64, f64)>)],
+) -> String {
     let mut svg = frame(label);
     let points = || series.iter().flat_map(|(_, points)| points.iter());
     // Without points the ends of the axes are infinite, and the loop over decades has no end.
@@ -127,14 +141,6 @@ pub(super) fn lines(label: &str, below: &str, series: &[(String, Vec<(f64, f64)>
     let (least_x, most_x) = points().fold((f64::INFINITY, 0.0), |(least, most), (x, _)| {
         (f64::min(least, *x), f64::max(most, *x))
     });
-    let low = points()
-        .map(|(_, y)| y.max(1e-3).log10())
-        .fold(f64::INFINITY, f64::min)
-        .floor();
-    let high = points()
-        .map(|(_, y)| y.max(1e-3).log10())
-        .fold(low + 1.0, f64::max)
-        .ceil();
     let (plot, wide) = (HEIGHT - BOTTOM - TOP, WIDTH - LEFT - 20.0);
     let x_of = |x: f64| {
         LEFT + if most_x > least_x {
@@ -143,19 +149,41 @@ pub(super) fn lines(label: &str, below: &str, series: &[(String, Vec<(f64, f64)>
             wide / 2.0
         }
     };
-    let y_of = |y: f64| TOP + plot * (1.0 - (y.max(1e-3).log10() - low) / (high - low));
-    let mut decade = low;
-    while decade <= high + 0.01 {
-        let y = y_of(10_f64.powf(decade));
+    let scaled = |y: f64| match axis {
+        Axis::Logarithmic => y.max(1e-3).log10(),
+        Axis::Linear => y.max(0.0),
+    };
+    let (low, high, step) = match axis {
+        Axis::Logarithmic => {
+            let low = points()
+                .map(|(_, y)| scaled(*y))
+                .fold(f64::INFINITY, f64::min)
+                .floor();
+            let high = points().map(|(_, y)| scaled(*y)).fold(low + 1.0, f64::max);
+            (low, high.ceil(), 1.0)
+        }
+        Axis::Linear => {
+            let high = nice(points().map(|(_, y)| scaled(*y)).fold(0.0, f64::max));
+            (0.0, high, high / 4.0)
+        }
+    };
+    let y_of = |y: f64| TOP + plot * (1.0 - (scaled(y) - low) / (high - low));
+    let mut tick = low;
+    while tick <= high + step / 100.0 {
+        let value = match axis {
+            Axis::Logarithmic => 10_f64.powf(tick),
+            Axis::Linear => tick,
+        };
+        let y = y_of(value);
         let _ = write!(
             svg,
             "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" class=\"grid\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"tick\">{}</text>",
             LEFT + wide,
             LEFT - 6.0,
             y + 4.0,
-            short(10_f64.powf(decade))
+            short(value)
         );
-        decade += 1.0;
+        tick += step;
     }
     for (number, (_, points)) in series.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
@@ -177,35 +205,40 @@ pub(super) fn lines(label: &str, below: &str, series: &[(String, Vec<(f64, f64)>
             );
         }
     }
-    for x in points().map(|(x, _)| *x) {
+    let mut labels: Vec<f64> = points().map(|(x, _)| *x).collect();
+    labels.sort_by(f64::total_cmp);
+    let mut last = f64::NEG_INFINITY;
+    for x in labels {
+        // Numbers that would overlap are left out.
+        if x_of(x) < last + 44.0 {
+            continue;
+        }
+        last = x_of(x);
         let _ = write!(
             svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" class=\"name\">{}{}</text>",
-            x_of(x),
-            HEIGHT - 22.0,
+            "<text x=\"{last:.1}\" y=\"{:.1}\" class=\"name\">{}{}</text>",
+            HEIGHT - 8.0,
             short(x),
             escaped(below)
         );
     }
-    legend(&mut svg, series.iter().map(|(name, _)| name.as_str()));
     svg.push_str("</svg>");
+    legend(&mut svg, series.iter().map(|(name, _)| name.as_str()));
     svg
 }
 
-fn legend<'a>(svg: &mut String, names: impl Iterator<Item = &'a str>) {
-    let mut x = LEFT;
+/// Names of the series below the graph, as text that wraps.
+fn legend<'a>(to: &mut String, names: impl Iterator<Item = &'a str>) {
+    to.push_str("<p class=\"legend\">");
     for (number, name) in names.enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
-        let y = HEIGHT - 12.0;
         let _ = write!(
-            svg,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{colour}\"/><text x=\"{:.1}\" y=\"{:.1}\" class=\"axis\">{}</text>",
-            x + 14.0,
-            y + 9.0,
+            to,
+            "<span><i style=\"background:{colour}\"></i>{}</span> ",
             escaped(name)
         );
-        x += 30.0 + 7.0 * name.chars().count() as f64;
     }
+    to.push_str("</p>");
 }
 
 #[cfg(test)]
@@ -229,8 +262,17 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_error() {
-        assert!(bars("a", &[], &[]).ends_with("</svg>"));
-        assert!(!lines("a", "", &[]).contains("NaN"));
+        assert!(bars("a", &[], &[]).contains("</svg>"));
+        for axis in [Axis::Linear, Axis::Logarithmic] {
+            assert!(!lines("a", "", axis, &[]).contains("NaN"));
+            let zero = lines(
+                "a",
+                "",
+                axis,
+                &[("b".into(), vec![(0.0, 0.0), (0.0, -3.0)])],
+            );
+            assert!(!zero.contains("NaN") && !zero.contains("inf"), "{zero}");
+        }
         assert!(bars("<a>", &["x".into()], &[("y".into(), vec![None])]).contains("&lt;a&gt;"));
     }
 }

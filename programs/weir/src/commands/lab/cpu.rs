@@ -8,6 +8,9 @@ use crate::cli::CpuArgs;
 use crate::failure::Failure;
 
 pub(super) fn execute(args: &CpuArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure> {
+    if !args.case.is_empty() {
+        return super::cases::execute(args, json, to);
+    }
     let cores = if args.cores.is_empty() {
         weir_cpu::allowed_cores()
     } else {
@@ -53,6 +56,13 @@ pub(super) fn execute(args: &CpuArgs, json: bool, to: &mut dyn Write) -> Result<
             percent(cost.irq),
             percent(cost.steal)
         )?;
+    }
+    for cost in costs.iter().filter(|cost| !cost.threads.is_empty()) {
+        let threads = cost.threads.iter().take(5);
+        let threads: Vec<String> = threads
+            .map(|(name, share)| format!("{name} {:.1} %", share * 100.0))
+            .collect();
+        writeln!(to, "core {}: others were {}", cost.core, threads.join(", "))?;
     }
     for (cost, known) in costs.iter().zip(&known) {
         writeln!(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_lab::cpu::{KnownLoad, measure};
+use weir_lab::cpu::{CoreCost, KnownLoad, calibrated, measure_at};
 use weir_lab::device::DeviceConfig;
 use weir_lab::port::{Device, PortSpec};
 use weir_lab::profile::{Profile, Simple};
@@ -16,7 +16,8 @@ use super::device::InProcess;
 use super::generate::stop_on_signals;
 use super::ndr::{Bench, pool};
 use super::report::save;
-use super::scenario::{bridge_and_weir, test};
+use super::scenario::{Wanted, bridge_and_weir, test};
+use super::stage::Cables;
 use crate::cli::{LabDemoArgs, SearchArgs};
 use crate::failure::Failure;
 
@@ -73,9 +74,17 @@ pub(super) fn execute(args: &LabDemoArgs, json: bool, to: &mut dyn Write) -> Res
             width: 0.03,
             ..patient(1e6, Duration::from_millis(400), 1.0)
         };
-        let result = test(&name, &device, false, &profile, &search, &control, false)?;
-        rates.push((name, result.rate()));
-        report.tests.push(result);
+        let wanted = Wanted {
+            search: &search,
+            sizes: &[],
+            repeat: 1,
+            cables: &Cables::Veth,
+            noisy: false,
+        };
+        for result in test(&name, &device, &profile, &wanted, &control)? {
+            rates.push((name.clone(), result.rate()));
+            report.tests.push(result);
+        }
     }
     save(&args.output, &report)?;
     let rate = |at: usize| rates.get(at).and_then(|(_, rate)| *rate);
@@ -205,13 +214,19 @@ fn known_faults(control: &Control) -> Result<(f64, u64, u64), Failure> {
     Ok((error, counts.lost, result.lost))
 }
 
-/// A load of known cost, and what the job beside it found; what others took is subtracted.
+/// A load of known cost, and what the job beside it found: the load's thread, and what was taken while
+/// the job was running more than without the load. Other programs' threads are left out.
 fn known_cpu() -> Result<(f64, f64), Failure> {
     let core = weir_cpu::allowed_cores().first().copied().unwrap_or(0);
-    let alone = measure(&[core], Duration::from_secs(2))?;
+    let speed = calibrated(core)?;
+    let alone = measure_at(&[(core, speed)], Duration::from_secs(2))?;
     let load = KnownLoad::start(core, KNOWN_SHARE);
-    let beside = measure(&[core], Duration::from_secs(4));
+    let beside = measure_at(&[(core, speed)], Duration::from_secs(4));
     let known = load.end();
-    let taken = |costs: &[weir_lab::cpu::CoreCost]| costs.first().map_or(0.0, |cost| cost.taken);
-    Ok((known, taken(&beside?) - taken(&alone)))
+    let of = |costs: &[CoreCost]| {
+        costs
+            .first()
+            .map_or(0.0, |cost| cost.of(KnownLoad::THREAD) + cost.in_context)
+    };
+    Ok((known, of(&beside?) - of(&alone)))
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use weir_api::Client;
 use weir_buf::{Hugepages, Pool, PoolConfig};
-use weir_lab::counters::{CounterSource, Counters, Linux};
+use weir_lab::counters::{CounterSource, Counters, Linux, Vpp};
 use weir_lab::mlr::{Goal, Limits, Measurer, Search, Trial, search};
 use weir_lab::ndr::TrafficMeasurer;
 use weir_lab::port::LabPort;
-use weir_lab::profile::Profile;
+use weir_lab::profile::{FrameSize, Profile};
 use weir_lab::report::{Report, Test, environment};
 use weir_lab::result::Latency;
 use weir_lab::run::{Control, Plan};
 
 use super::generate::stop_on_signals;
 use crate::cli::{NdrArgs, SearchArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, REFUSED};
 
 const BUFFERS: usize = 32_768;
 
@@ -38,7 +38,13 @@ impl CounterSource for Weir {
         }
         let runtime = self.0.runtime().map_err(|error| error.to_string())?;
         for worker in runtime.workers {
+            *counters
+                .entry(format!("{}/clocks-busy/all", self.1))
+                .or_default() += worker.busy_clocks;
             for node in worker.nodes {
+                *counters
+                    .entry(format!("{}/vectors/{}", self.1, node.name))
+                    .or_default() += node.calls;
                 *counters
                     .entry(format!("{}/clocks/{}", self.1, node.name))
                     .or_default() += node.clocks;
@@ -61,6 +67,7 @@ fn sources(args: &NdrArgs) -> Vec<Box<dyn CounterSource>> {
         .iter()
         .map(|text| match text.split_once('=') {
             _ if text == "linux" => Box::new(Linux::new("/", Vec::new())) as Box<dyn CounterSource>,
+            Some(("vpp", socket)) => Box::new(Vpp::new(socket)),
             Some((name, socket)) => weir_counters(name, socket),
             None => weir_counters("weir", text),
         })
@@ -78,35 +85,46 @@ pub(super) fn execute(args: &NdrArgs, json: bool, to: &mut dyn Write) -> Result<
     }
     let control = Arc::new(Control::default());
     stop_on_signals(&control)?;
-    let mut bench = Bench {
-        profile: &profile,
-        ports: &mut ports,
-        pool: &pool,
-        control: &control,
-        search: &args.search,
-        noisy: !json,
-    };
-    let mut test = Test {
-        device: args.device.clone(),
-        traffic: traffic_name(&profile),
-        frame: frame(&profile),
-        ..Test::default()
-    };
-    for _ in 0..args.repeat {
-        let found = bench.search(sources(args))?;
-        test.repeats
-            .extend(found.found.first().and_then(|found| found.lower));
-        test.search = Some(found);
+    let mut tests = Vec::new();
+    for profile in sized(&profile, &args.sizes)? {
+        let mut bench = Bench {
+            profile: &profile,
+            ports: &mut ports,
+            pool: &pool,
+            control: &control,
+            search: &args.search,
+            noisy: !json,
+        };
+        let mut test = Test {
+            device: args.device.clone(),
+            traffic: traffic_name(&profile),
+            frame: frame(&profile),
+            ..Test::default()
+        };
+        for _ in 0..args.repeat {
+            let found = bench.search(sources(args))?;
+            test.repeats
+                .extend(found.found.first().and_then(|found| found.lower));
+            test.search = Some(found);
+        }
+        if args.latency
+            && let Some(rate) = test.rate()
+        {
+            test.latency = bench.latency(rate, &[0.1, 0.5, 0.9])?;
+        }
+        test.costs();
+        tests.push(test);
     }
-    if args.latency
-        && let Some(rate) = test.rate()
-    {
-        test.latency = bench.latency(rate, &[0.1, 0.5, 0.9])?;
-    }
+    let mut environment = environment();
+    environment.extend(
+        ports
+            .iter()
+            .map(|port| ("port".to_owned(), port.describe())),
+    );
     let report = Report {
         title: args.device.clone(),
-        environment: environment(),
-        tests: vec![test],
+        environment,
+        tests,
     };
     if let Some(path) = &args.output {
         let text = serde_json::to_vec_pretty(&report).map_err(Failure::said)?;
@@ -122,6 +140,19 @@ pub(super) fn pool() -> Result<Pool, Failure> {
         hugepages: Hugepages::Auto,
     })
     .map_err(Failure::said)
+}
+
+/// The profile once for each frame size; as it is when there are none.
+pub(super) fn sized(profile: &Profile, sizes: &[FrameSize]) -> Result<Vec<Profile>, Failure> {
+    if sizes.is_empty() {
+        return Ok(vec![profile.clone()]);
+    }
+    let one = |size: &FrameSize| profile.with_size(*size);
+    sizes
+        .iter()
+        .map(one)
+        .collect::<Result<_, _>>()
+        .map_err(|problem| Failure::Coded(REFUSED, problem))
 }
 
 /// The traffic in a word.

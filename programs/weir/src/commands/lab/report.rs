@@ -21,7 +21,19 @@ pub(super) fn execute(args: &ReportArgs, json: bool, to: &mut dyn Write) -> Resu
         if all.environment.is_empty() {
             all.environment = report.environment;
         }
-        all.tests.extend(report.tests);
+        // Runs of one device at different times are compared too: the file tells them apart.
+        let known: Vec<_> = all
+            .tests
+            .iter()
+            .map(|test| (test.device.clone(), test.traffic.clone()))
+            .collect();
+        all.tests.extend(report.tests.into_iter().map(|mut test| {
+            if known.contains(&(test.device.clone(), test.traffic.clone())) {
+                let file = path.file_stem().unwrap_or(path.as_os_str());
+                test.device = format!("{} ({})", test.device, file.to_string_lossy());
+            }
+            test
+        }));
     }
     save(&args.output, &all)?;
     if json {

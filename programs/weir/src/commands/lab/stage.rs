@@ -23,13 +23,76 @@ const GENERATOR: &str = "generator";
 const ROUTER: &str = "router";
 
 /// What joins the two cables.
+#[derive(Clone)]
 pub(super) enum Device {
     /// The kernel's bridge.
     Bridge,
     /// The kernel's router.
     Linux,
-    /// Weir with this configuration; `API` in it is replaced by the socket's path.
+    /// Weir with this configuration; in it `API` is replaced by the socket's path, `DEVICE-A` and
+    /// `DEVICE-B` by the devices.
     Weir(String),
+    /// `weir xdp`: frames forwarded in the kernel's XDP hook.
+    Xdp,
+}
+
+impl Device {
+    /// Whether frames pass without a routing decision.
+    pub(super) fn is_switch(&self) -> bool {
+        match self {
+            Device::Bridge | Device::Xdp => true,
+            Device::Linux => false,
+            Device::Weir(configuration) => configuration.contains("l2xc:"),
+        }
+    }
+}
+
+/// What lies between the generator and the device.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Cables {
+    /// veth pairs between two namespaces.
+    #[default]
+    Veth,
+    /// veth pairs whose packet processing is on two cores: the generator's side on the first, the
+    /// device's on the second.
+    Split {
+        /// Where the generator runs.
+        generator: usize,
+        /// Where the device runs.
+        device: usize,
+    },
+    /// Shared memory, which only Weir has.
+    Memif,
+    /// The generator's network cards, and those of the device, which are in the device's namespace as long as it lives.
+    Cards([String; 2], [String; 2]),
+}
+
+/// Names that no other lab has, since kernel threads of all namespaces are in one list.
+fn unique(side: char) -> [String; 2] {
+    let process = std::process::id();
+    [0, 1].map(|number| format!("{side}{number}{process:x}"))
+}
+
+fn generator_names(cables: &Cables) -> [String; 2] {
+    match cables {
+        Cables::Split { .. } => unique('g'),
+        _ => ["g0".to_owned(), "g1".to_owned()],
+    }
+}
+
+/// The kernel's threads for the queues of a device, by their names `napi/DEVICE-NUMBER`.
+fn napi_threads(device: &str) -> Vec<u32> {
+    let begin = format!("napi/{device}-");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+            // The kernel cuts names after 15 bytes.
+            let begin = begin.get(..begin.len().min(15))?;
+            name.starts_with(begin).then_some(id)
+        })
+        .collect()
 }
 
 /// The device with the generator's ports to it.
@@ -39,6 +102,8 @@ pub(super) struct Stage {
     socket: Option<PathBuf>,
     router: Option<Running>,
     folder: PathBuf,
+    /// Cards that go back to this namespace.
+    borrowed: Option<(NetNs, Vec<(String, bool)>)>,
     lab: Lab,
 }
 
@@ -47,6 +112,13 @@ impl Drop for Stage {
         self.ports.clear();
         drop(self.router.take());
         let _ = std::fs::remove_dir_all(&self.folder);
+        if let Some((home, cards)) = self.borrowed.take() {
+            for (name, up) in cards {
+                if let Err(error) = self.give_back(&home, &name, up) {
+                    eprintln!("weir: {name} could not be given back: {error}");
+                }
+            }
+        }
     }
 }
 
@@ -65,47 +137,184 @@ fn end(host: &str, name: &str) -> Port {
 impl Stage {
     /// Builds it. With `routed`, the networks are 10.1.0.0/24 and 10.2.0.0/24, the generator is .2 and
     /// the device is .1.
-    pub(super) fn build(device: &Device, routed: bool, pool: &Pool) -> Result<Stage, Failure> {
+    pub(super) fn build(
+        device: &Device,
+        routed: bool,
+        cables: &Cables,
+        pool: &Pool,
+    ) -> Result<Stage, Failure> {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("weir-lab-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(Failure::said)?;
-        let mut lab = Lab::new();
-        lab.add_host(GENERATOR).map_err(Failure::said)?;
-        lab.add_host(ROUTER).map_err(Failure::said)?;
-        for (near, far, network) in [("g0", "port-a", 1), ("g1", "port-b", 2)] {
-            let mut other = end(ROUTER, far);
-            if matches!(device, Device::Linux) {
-                other = other.address(std::net::Ipv4Addr::new(10, network, 0, 1), 24);
-            }
-            let cable = Cable::new(end(GENERATOR, near), other);
-            lab.connect(&cable).map_err(Failure::said)?;
-        }
         let mut stage = Stage {
             ports: Vec::new(),
             socket: None,
             router: None,
             folder,
-            lab,
+            borrowed: None,
+            lab: Lab::new(),
         };
-        stage.start(device)?;
-        stage.open(routed, pool)?;
+        stage.lab.add_host(GENERATOR).map_err(Failure::said)?;
+        stage.lab.add_host(ROUTER).map_err(Failure::said)?;
+        let mut names = ["port-a".to_owned(), "port-b".to_owned()];
+        match cables {
+            Cables::Veth | Cables::Split { .. } => {
+                if matches!(cables, Cables::Split { .. }) {
+                    names = unique('d');
+                }
+                let near = generator_names(cables);
+                for (near, far) in near.iter().zip(&names) {
+                    let cable = Cable::new(end(GENERATOR, near), end(ROUTER, far));
+                    stage.lab.connect(&cable).map_err(Failure::said)?;
+                }
+            }
+            Cables::Memif if !matches!(device, Device::Weir(_)) => {
+                return Err(Failure::said(
+                    "the kernel's bridge and router have no memif",
+                ));
+            }
+            Cables::Memif => {}
+            Cables::Cards(_, cards) => {
+                stage.borrow(cards)?;
+                names.clone_from(cards);
+            }
+        }
+        stage.start(device, cables, &names)?;
+        stage.open(routed, cables, pool)?;
+        if let Cables::Split { generator, device } = cables {
+            stage.steer(GENERATOR, &generator_names(cables), *generator)?;
+            stage.steer(ROUTER, &names, *device)?;
+        }
         Ok(stage)
     }
 
-    fn start(&mut self, device: &Device) -> Result<(), Failure> {
+    /// Moves cards into the device's namespace. One with an address is refused: moving takes the
+    /// address away, and it may be the one by which the machine is managed.
+    fn borrow(&mut self, cards: &[String; 2]) -> Result<(), Failure> {
+        let home = NetNs::current().map_err(Failure::said)?;
+        let mut route = home.route().map_err(Failure::said)?;
+        let addresses = route.addresses().map_err(Failure::said)?;
+        let host = self.lab.host(ROUTER).map_err(Failure::said)?;
+        let mut taken = Vec::new();
+        let mut result = Ok(());
+        for name in cards {
+            result = route
+                .link_by_name(name)
+                .map_err(Failure::said)
+                .and_then(|link| {
+                    if addresses
+                        .iter()
+                        .any(|a| a.index == link.index && a.address.is_ipv4())
+                    {
+                        return Err(Failure::said(format!(
+                            "{name} has an address: a card of a device under test must have none"
+                        )));
+                    }
+                    route
+                        .move_to(link.index, host.namespace())
+                        .map_err(Failure::said)?;
+                    taken.push((name.clone(), link.up));
+                    let mut inside = host.route().map_err(Failure::said)?;
+                    let index = inside.link_by_name(name).map_err(Failure::said)?.index;
+                    inside.set_up(index, true).map_err(Failure::said)
+                });
+            if result.is_err() {
+                break;
+            }
+        }
+        // Also what was taken before an error goes back.
+        self.borrowed = Some((home, taken));
+        result
+    }
+
+    fn give_back(&self, home: &NetNs, name: &str, up: bool) -> weir_netlink::Result<()> {
+        let mut inside = self.lab.host(ROUTER)?.route()?;
+        let index = inside.link_by_name(name)?.index;
+        inside.set_controller(index, None)?;
+        inside.move_to(index, home)?;
+        let mut route = home.route()?;
+        let index = route.link_by_name(name)?.index;
+        route.set_up(index, up)
+    }
+
+    fn start(
+        &mut self,
+        device: &Device,
+        cables: &Cables,
+        names: &[String; 2],
+    ) -> Result<(), Failure> {
         let host = self.lab.host(ROUTER).map_err(Failure::said)?;
         match device {
-            Device::Bridge => self
-                .lab
-                .bridge(ROUTER, "bridge", &["port-a", "port-b"])
-                .map_err(Failure::said),
-            Device::Linux => host
-                .set_parameter("ipv4/ip_forward", "1")
-                .map_err(Failure::said),
+            Device::Bridge => {
+                let ports = names.each_ref().map(String::as_str);
+                self.lab
+                    .bridge(ROUTER, "bridge", &ports)
+                    .map_err(Failure::said)
+            }
+            Device::Linux => {
+                let mut route = host.route().map_err(Failure::said)?;
+                for (name, network) in names.iter().zip(1..) {
+                    let index = route.link_by_name(name).map_err(Failure::said)?.index;
+                    let address = std::net::Ipv4Addr::new(10, network, 0, 1);
+                    route
+                        .add_address(index, address.into(), 24)
+                        .map_err(Failure::said)?;
+                }
+                host.set_parameter("ipv4/ip_forward", "1")
+                    .map_err(Failure::said)
+            }
+            Device::Xdp => {
+                let file = self.folder.join("xdp.yaml");
+                let [a, b] = names;
+                // The generator's usual addresses: what it sends from one port is for the other.
+                let text = format!(
+                    "ports:\n  {a}: {{vlan: 100, macs: ['02:00:00:00:00:01']}}\n  {b}: {{vlan: 100, macs: ['02:00:00:00:00:02']}}\n"
+                );
+                std::fs::write(&file, text).map_err(Failure::said)?;
+                let program = std::env::current_exe().map_err(Failure::said)?;
+                let pins = self.folder.join("bpf");
+                std::fs::create_dir_all(&pins).map_err(Failure::said)?;
+                let script = format!(
+                    "mount -t bpf bpf {0} && exec {1} xdp --pins {0}/pins --state {2} run -c {3}",
+                    pins.display(),
+                    program.display(),
+                    self.folder.join("xdp").display(),
+                    file.display()
+                );
+                let mut running = host
+                    .spawn("unshare", &["-m", "sh", "-c", &script])
+                    .map_err(Failure::said)?;
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let state = self.folder.join("xdp");
+                while std::fs::read_dir(&state).map_or(0, Iterator::count) == 0 {
+                    if Instant::now() > deadline || !running.is_running().map_err(Failure::said)? {
+                        return Err(Failure::said(format!(
+                            "weir xdp does not start: {}",
+                            running.stderr_so_far().trim()
+                        )));
+                    }
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                self.router = Some(running);
+                Ok(())
+            }
             Device::Weir(configuration) => {
                 let (socket, file) = (self.folder.join("api.sock"), self.folder.join("weir.yaml"));
-                let text = configuration.replace("API", &socket.display().to_string());
+                let mut text = configuration.replace("API", &socket.display().to_string());
+                for ((place, name), id) in [("DEVICE-A", &names[0]), ("DEVICE-B", &names[1])]
+                    .iter()
+                    .zip(0..)
+                {
+                    let device = match cables {
+                        Cables::Memif => format!(
+                            "{{driver: memif, socket: {}, id: {id}, role: slave}}",
+                            self.memif().display()
+                        ),
+                        _ => format!("{{driver: af-xdp, name: {name}}}"),
+                    };
+                    text = text.replace(place, &device);
+                }
                 std::fs::write(&file, text).map_err(Failure::said)?;
                 let program = std::env::current_exe().map_err(Failure::said)?;
                 let arguments = ["run", "-c", &file.display().to_string()];
@@ -113,7 +322,7 @@ impl Stage {
                     .spawn(&program.display().to_string(), &arguments)
                     .map_err(Failure::said)?;
                 let client = Client::new(&socket);
-                let deadline = Instant::now() + Duration::from_secs(30);
+                let deadline = Instant::now() + Duration::from_secs(60);
                 while client.version().is_err() {
                     if Instant::now() > deadline || !router.is_running().map_err(Failure::said)? {
                         return Err(Failure::said(format!(
@@ -130,23 +339,81 @@ impl Stage {
         }
     }
 
-    fn open(&mut self, routed: bool, pool: &Pool) -> Result<(), Failure> {
-        let namespace = self
-            .lab
-            .host(GENERATOR)
-            .map_err(Failure::said)?
-            .namespace()
-            .clone();
-        for (name, network) in [("g0", 1), ("g1", 2)] {
-            let text = if routed {
-                format!("{name},address=10.{network}.0.2/24,gateway=10.{network}.0.1")
+    /// Moves packet processing of devices to one core: by RPS where the driver has no NAPI, by threads
+    /// of NAPI bound to the core where it has. The settings end with the namespace.
+    fn steer(&self, host: &str, names: &[String; 2], core: usize) -> Result<(), Failure> {
+        // /sys shows the devices of the namespace in which it is mounted.
+        let [a, b] = names;
+        let mask = format!("{:x}", 1_u64 << (core % 64));
+        let script = format!(
+            "mount -t sysfs weir-lab /sys && cd /sys/class/net && for d in {a} {b}; do \
+             echo {mask} > $d/queues/rx-0/rps_cpus || exit 1; echo 1 > $d/threaded 2>/dev/null || true; done"
+        );
+        let host = self.lab.host(host).map_err(Failure::said)?;
+        let done = host
+            .run(
+                "unshare",
+                &["-m", "sh", "-c", &script],
+                Duration::from_secs(10),
+            )
+            .map_err(Failure::said)?;
+        if !done.success() {
+            return Err(Failure::said(format!(
+                "packets of {a} and {b} cannot be moved to core {core}: {}",
+                done.stderr.trim()
+            )));
+        }
+        for name in names {
+            for thread in napi_threads(name) {
+                let arguments = ["-cp", &core.to_string(), &thread.to_string()];
+                let done = host
+                    .run("taskset", &arguments, Duration::from_secs(10))
+                    .map_err(Failure::said)?;
+                if !done.success() {
+                    return Err(Failure::said(format!(
+                        "the thread of {name} cannot be bound to core {core}: {}",
+                        done.stderr.trim()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn memif(&self) -> PathBuf {
+        self.folder.join("memif.sock")
+    }
+
+    fn open(&mut self, routed: bool, cables: &Cables, pool: &Pool) -> Result<(), Failure> {
+        let inside = self.lab.host(GENERATOR).map_err(Failure::said)?;
+        let (names, namespace) = match cables {
+            Cables::Veth | Cables::Split { .. } => {
+                (generator_names(cables), inside.namespace().clone())
+            }
+            Cables::Memif => {
+                let port = |id| format!("memif:{},id={id},role=master", self.memif().display());
+                ([port(0), port(1)], NetNs::current().map_err(Failure::said)?)
+            }
+            Cables::Cards(cards, _) => (cards.clone(), NetNs::current().map_err(Failure::said)?),
+        };
+        for (name, network) in names.iter().zip(1..) {
+            // Two ends of memif have no MAC address of their own.
+            let mac = if matches!(cables, Cables::Memif) {
+                format!(",mac=02:00:00:00:00:0{network}")
             } else {
-                name.to_owned()
+                String::new()
+            };
+            let text = if routed {
+                format!("{name}{mac},address=10.{network}.0.2/24,gateway=10.{network}.0.1")
+            } else {
+                format!("{name}{mac}")
             };
             let spec = PortSpec::parse(&text).map_err(Failure::said)?;
-            let mut port = namespace.run(|| spec.open(pool)).map_err(Failure::said)??;
+            self.ports
+                .push(namespace.run(|| spec.open(pool)).map_err(Failure::said)??);
+        }
+        for port in &mut self.ports {
             port.wait_for_link(Duration::from_secs(10))?;
-            self.ports.push(port);
         }
         Ok(())
     }

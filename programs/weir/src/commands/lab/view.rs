@@ -2,17 +2,25 @@
 //!
 //! The terminal is restored when the run ends, however it ends; `q` and Ctrl-C end it.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crossterm::cursor::{Hide, Show};
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use ratatui::Frame;
+use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::backend::CrosstermBackend;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Row, Sparkline, Table};
+use ratatui::{Frame, Terminal};
 use weir_lab::run::{Control, Live};
 
 use crate::failure::Failure;
@@ -22,7 +30,13 @@ const HISTORY: usize = 200;
 
 /// Starts the view.
 pub(super) fn start(control: Arc<Control>, names: Vec<String>) -> Result<JoinHandle<()>, Failure> {
-    let mut terminal = ratatui::try_init().map_err(Failure::said)?;
+    // The command holds the lock of standard output until it ends, so that this is another handle.
+    let screen = std::io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(Failure::said)?;
+    let mut screen = Screen(File::from(screen));
+    let mut terminal = screen.begin().map_err(Failure::said)?;
     control.watched.store(true, Ordering::Relaxed);
     Ok(std::thread::spawn(move || {
         let mut view = View {
@@ -43,8 +57,28 @@ pub(super) fn start(control: Arc<Control>, names: Vec<String>) -> Result<JoinHan
                 control.stop.store(true, Ordering::Relaxed);
             }
         }
-        ratatui::restore();
+        drop(terminal);
+        drop(screen);
     }))
+}
+
+/// The terminal in raw mode with its other screen; both end with the value.
+struct Screen(File);
+
+impl Screen {
+    fn begin(&mut self) -> std::io::Result<Terminal<CrosstermBackend<File>>> {
+        enable_raw_mode()?;
+        execute!(self.0, EnterAlternateScreen, Hide)?;
+        Terminal::new(CrosstermBackend::new(self.0.try_clone()?))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nothing is left to be done for a terminal that went away.
+        let _ = execute!(self.0, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
 }
 
 #[derive(Default)]
