@@ -1,7 +1,7 @@
 //! Routes as BGP peers announced them, by prefix.
 //!
 //! Attributes that are equal are kept once, however many routes have them. Readers hold the lock for one search;
-//! the writer never holds it for more than [`STEP`] prefixes.
+//! the writer never holds it for more than some thousand prefixes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
