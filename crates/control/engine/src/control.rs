@@ -812,16 +812,16 @@ impl Control {
             return;
         };
         let (mtu, mac) = (interface.mtu, interface.mac.0);
+        let is_link = |adjacency: &Adjacency| {
+            matches!(
+                adjacency.kind,
+                AdjacencyKind::Neighbor | AdjacencyKind::Glean
+            )
+        };
         let here: Vec<(u32, Adjacency)> = self
             .nexthops
-            .adjacencies()
-            .filter(|(_, adjacency)| {
-                adjacency.interface == index
-                    && matches!(
-                        adjacency.kind,
-                        AdjacencyKind::Neighbor | AdjacencyKind::Glean
-                    )
-            })
+            .adjacencies_of(index)
+            .filter(|(_, adjacency)| is_link(adjacency))
             .map(|(number, adjacency)| (number, adjacency.with_link(mtu, mac)))
             .collect();
         for (number, adjacency) in here {
@@ -947,10 +947,8 @@ impl Control {
     pub(crate) fn set_paths_up(&mut self, index: u32, up: bool) {
         let here: Vec<u32> = self
             .nexthops
-            .adjacencies()
-            .filter(|(_, adjacency)| {
-                adjacency.interface == index && adjacency.kind == AdjacencyKind::Neighbor
-            })
+            .adjacencies_of(index)
+            .filter(|(_, adjacency)| adjacency.kind == AdjacencyKind::Neighbor)
             .map(|(number, _)| number)
             .collect();
         for number in here {

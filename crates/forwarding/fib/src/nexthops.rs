@@ -8,7 +8,7 @@
 //! that use it, and rebuilds the buckets of exactly those groups that hold a path which goes down or
 //! comes up: what that costs does not depend on how many routes there are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::group::{Group, GroupError, LabelStack, MAX_BUCKETS, Path};
@@ -277,6 +277,8 @@ pub struct NexthopTable {
     free_groups: Vec<u32>,
     adjacencies: Vec<Option<End>>,
     free_adjacencies: Vec<u32>,
+    /// The adjacencies of each interface: there may be many interfaces, each with few.
+    by_interface: BTreeMap<u32, BTreeSet<u32>>,
     entries: Vec<GroupEntry>,
     snapshot: Option<Nexthops>,
 }
@@ -297,6 +299,7 @@ impl NexthopTable {
             free_groups: Vec::new(),
             adjacencies: vec![Some(End::new(Adjacency::unreachable()))],
             free_adjacencies: Vec::new(),
+            by_interface: BTreeMap::new(),
             entries: vec![GroupEntry::default()],
             snapshot: None,
         }
@@ -349,15 +352,38 @@ impl NexthopTable {
     /// Adds an adjacency; returns its number.
     pub fn add_adjacency(&mut self, adjacency: Adjacency) -> u32 {
         self.snapshot = None;
+        let interface = adjacency.interface;
         let end = Some(End::new(adjacency));
-        if let Some(number) = self.free_adjacencies.pop()
-            && let Some(place) = self.adjacencies.get_mut(number as usize)
-        {
-            *place = end;
-            return number;
+        let number = match self.free_adjacencies.pop() {
+            Some(number) if (number as usize) < self.adjacencies.len() => {
+                self.adjacencies[number as usize] = end;
+                number
+            }
+            _ => {
+                self.adjacencies.push(end);
+                (self.adjacencies.len() - 1) as u32
+            }
+        };
+        self.note_interface(number, None, Some(interface));
+        number
+    }
+
+    /// An adjacency is of another interface now.
+    fn note_interface(&mut self, number: u32, before: Option<u32>, now: Option<u32>) {
+        if before == now {
+            return;
         }
-        self.adjacencies.push(end);
-        (self.adjacencies.len() - 1) as u32
+        if let Some(before) = before
+            && let Some(here) = self.by_interface.get_mut(&before)
+        {
+            here.remove(&number);
+            if here.is_empty() {
+                self.by_interface.remove(&before);
+            }
+        }
+        if let Some(now) = now {
+            self.by_interface.entry(now).or_default().insert(number);
+        }
     }
 
     /// Puts another adjacency in the place of one; paths that end there stay, and their labels. `false` when
@@ -366,6 +392,7 @@ impl NexthopTable {
         let Some(end) = self.end_mut(number).filter(|_| number != DROP) else {
             return false;
         };
+        let mut moved = vec![(number, end.adjacency.interface, adjacency.interface)];
         end.adjacency = Arc::new(adjacency);
         let below = end.adjacency.clone();
         let stacks: Vec<_> = end
@@ -375,8 +402,13 @@ impl NexthopTable {
             .collect();
         for (place, labelled) in stacks {
             if let Some(over) = self.end_mut(place) {
-                over.adjacency = Arc::new(Adjacency::over(labelled));
+                let adjacency = Adjacency::over(labelled);
+                moved.push((place, over.adjacency.interface, adjacency.interface));
+                over.adjacency = Arc::new(adjacency);
             }
+        }
+        for (number, before, now) in moved {
+            self.note_interface(number, Some(before), Some(now));
         }
         self.snapshot = None;
         true
@@ -443,8 +475,12 @@ impl NexthopTable {
         {
             return false;
         }
-        if let Some(place) = self.adjacencies.get_mut(number as usize) {
-            *place = None;
+        if let Some(gone) = self
+            .adjacencies
+            .get_mut(number as usize)
+            .and_then(Option::take)
+        {
+            self.note_interface(number, Some(gone.adjacency.interface), None);
         }
         self.free_adjacencies.push(number);
         self.snapshot = None;
@@ -487,6 +523,12 @@ impl NexthopTable {
             .iter()
             .enumerate()
             .filter_map(|(number, end)| Some((number as u32, &end.as_ref()?.adjacency)))
+    }
+
+    /// The adjacencies of an interface with their numbers.
+    pub fn adjacencies_of(&self, interface: u32) -> impl Iterator<Item = (u32, &Arc<Adjacency>)> {
+        let here = self.by_interface.get(&interface).into_iter().flatten();
+        here.filter_map(|&number| Some((number, self.adjacency(number)?)))
     }
 
     /// Takes paths to an adjacency out of use, or in again, in all groups that have one. Returns how

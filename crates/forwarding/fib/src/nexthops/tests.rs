@@ -374,3 +374,49 @@ fn labels_need_a_neighbour_and_have_a_bound() {
         (18, Some(2), 7 << 12)
     );
 }
+
+/// Whatever is added, replaced and removed, labels over neighbours included.
+#[test]
+fn the_adjacencies_of_an_interface_are_found_without_a_search() {
+    let mut table = NexthopTable::new();
+    let mut random = crate::synthetic::Random::new(5);
+    let mut below = |most: usize| random.below(most as u64) as u32;
+    let mut groups = Vec::new();
+    for round in 0..400u32 {
+        let address = std::net::Ipv4Addr::from(0x0a00_0000 + round);
+        let new = Adjacency::neighbor(1 + below(5), address.into(), 1500, [2, 0, 0, 0, 0, 1]);
+        let known: Vec<u32> = table
+            .adjacencies()
+            .filter(|(_, it)| it.kind == AdjacencyKind::Neighbor)
+            .map(|(number, _)| number)
+            .collect();
+        let one = known.get(below(known.len().max(1)) as usize);
+        match (below(5), one) {
+            (0 | 1, _) | (_, None) => drop(table.add_adjacency(new)),
+            (2, Some(&one)) => drop(table.replace_adjacency(one, new)),
+            (3, Some(&one)) => table.abandon_adjacency(one),
+            (_, Some(&one)) => {
+                let labelled = Path {
+                    labels: LabelStack::of(&[100 + below(3)]),
+                    ..Path::to(one)
+                };
+                groups.extend(table.acquire(Group::new([labelled]).unwrap()));
+                if groups.len() > 8 {
+                    table.release(groups.remove(0));
+                }
+            }
+        }
+        for interface in 1..=5 {
+            let by_search = table.adjacencies();
+            let by_search = by_search.filter(|(_, it)| it.interface == interface);
+            let by_search: Vec<u32> = by_search.map(|(number, _)| number).collect();
+            let found: Vec<u32> = table.adjacencies_of(interface).map(|(n, _)| n).collect();
+            assert_eq!(found, by_search, "round {round}");
+        }
+    }
+    assert!(
+        table
+            .adjacencies()
+            .any(|(_, it)| it.kind == AdjacencyKind::Labelled)
+    );
+}
