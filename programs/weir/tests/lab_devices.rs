@@ -349,7 +349,7 @@ fn cards_are_given_back() {
     assert!(done.success(), "{done:?}");
     let done = tester.run(WEIR, &arguments, LIMIT).unwrap();
     assert!(
-        !done.success() && done.stderr.contains("p2 has an address"),
+        !done.success() && done.stderr.contains("uses the card p2 itself"),
         "{done:?}"
     );
     assert!(tester.link("p2").unwrap().up);
@@ -370,4 +370,43 @@ fn wait_for_xdp(lab: &Lab, name: &str) {
         assert!(std::time::Instant::now() < deadline, "{name} is not opened");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The device with the default route is taken only when that is asked for.
+#[test]
+fn the_device_that_a_machine_is_reached_through_is_spared() {
+    let Some(lab) = stage() else { return };
+    let tester = lab.host("tester").unwrap();
+    for words in [
+        ["addr", "add", "10.0.0.2/24", "dev", "g0"].as_slice(),
+        &["route", "add", "default", "via", "10.0.0.1"],
+    ] {
+        assert!(tester.run("ip", words, LIMIT).unwrap().success());
+    }
+    let generate = |port: &str| {
+        let words = [
+            "lab",
+            "generate",
+            "--port",
+            port,
+            "--packets",
+            "5",
+            "--rate",
+            "100pps",
+            "--drain",
+            "0s",
+        ];
+        tester.run(WEIR, &words, LIMIT).unwrap()
+    };
+    let refused = generate("g0");
+    assert!(!refused.success());
+    assert!(
+        refused.stderr.contains("g0,allow-management"),
+        "{refused:?}"
+    );
+    let done = generate("g0,allow-management");
+    assert!(done.success(), "{done:?}");
+    // No default route leads over the other one.
+    let done = generate("g1");
+    assert!(done.success(), "{done:?}");
 }

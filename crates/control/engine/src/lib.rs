@@ -67,6 +67,7 @@ mod worker;
 
 pub use apply::{Applied, ApplyError};
 pub use changes::{Startup, StartupError};
+pub use management::use_of as machine_use_of;
 pub use publish::Stall;
 pub use router::{AccessControl, LogControl, Options, Pulse, Router, StartError};
 pub use trial::Trial;

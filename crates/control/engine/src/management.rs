@@ -65,8 +65,9 @@ pub(crate) fn uses(route: &mut Route, links: &[Link]) -> BTreeMap<u32, Managemen
     with_those_above
 }
 
-/// What the device of this name is used for.
-pub(crate) fn use_of(device: &str) -> Option<Management> {
+/// What this machine uses the device of this name for, in the network namespace of the calling thread.
+#[must_use]
+pub fn use_of(device: &str) -> Option<Management> {
     let mut route = Route::open().ok()?;
     let links = route.links().ok()?;
     let index = links.iter().find(|link| link.name == device)?.index;

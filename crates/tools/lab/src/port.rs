@@ -54,9 +54,11 @@ pub struct PortSpec {
     pub address6: Option<(Ipv6Addr, u8)>,
     /// The next hop whose MAC address packets for `gateway` get.
     pub gateway: Option<std::net::IpAddr>,
+    /// Take the device even if this machine is reached through it.
+    pub allow_management: bool,
 }
 
-const HELP: &str = "a port is null, pcap:FILE, memif:SOCKET[,id=N][,role=master|slave][,ring=N], tap:NAME or [afxdp:]DEVICE[,mode=auto|native|generic|zero-copy], \
+const HELP: &str = "a port is null, pcap:FILE, memif:SOCKET[,id=N][,role=master|slave][,ring=N], tap:NAME or [afxdp:]DEVICE[,mode=auto|native|generic|zero-copy][,allow-management], \
 each with [,mac=MAC][,address=ADDRESS/LENGTH][,gateway=ADDRESS]";
 
 fn prefixed<A: std::str::FromStr>(text: &str, most: u8) -> Option<(A, u8)> {
@@ -75,6 +77,7 @@ impl PortSpec {
             address: None,
             address6: None,
             gateway: None,
+            allow_management: false,
         }
     }
 
@@ -109,6 +112,10 @@ impl PortSpec {
     }
 
     fn option(&mut self, word: &str) -> Option<()> {
+        if word == "allow-management" && matches!(self.device, Device::Afxdp(..)) {
+            self.allow_management = true;
+            return Some(());
+        }
         let (key, value) = word.split_once('=')?;
         match (key, &mut self.device) {
             ("id", Device::Memif { id, .. }) => *id = value.parse().ok()?,

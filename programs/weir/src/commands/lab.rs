@@ -52,6 +52,7 @@ fn traffic(args: &TrafficArgs) -> Result<(Profile, Vec<PortSpec>), Failure> {
     } else {
         args.port.clone()
     };
+    spare_management(&ports)?;
     let imix = args
         .profile
         .as_ref()
@@ -88,6 +89,26 @@ fn traffic(args: &TrafficArgs) -> Result<(Profile, Vec<PortSpec>), Failure> {
         spec.stamped &= !args.no_stamp;
     }
     Ok((profile, ports))
+}
+
+/// Refuses devices that this machine is reached through: Linux receives nothing from a device that is taken.
+fn spare_management(ports: &[PortSpec]) -> Result<(), Failure> {
+    for port in ports.iter().filter(|port| !port.allow_management) {
+        let Device::Afxdp(name, _) = &port.device else {
+            continue;
+        };
+        // Addresses alone are usual where a lab is built.
+        let used = weir_engine::machine_use_of(name);
+        if let Some(used) = used.filter(|it| it.default_route || !it.ssh_clients.is_empty()) {
+            return Err(Failure::Coded(
+                REFUSED,
+                format!(
+                    "this machine uses the device {name} itself: it has {used}; choose another one, or write {name},allow-management"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn refused(

@@ -23,6 +23,7 @@ pub(super) fn execute(args: &DeviceArgs, json: bool, to: &mut dyn Write) -> Resu
             "a device has two ports: give --port twice".to_owned(),
         ));
     };
+    super::spare_management(&args.port)?;
     let config = DeviceConfig {
         packets_per_second: match args.capacity {
             Some(Rate::Packets(rate)) => Some(rate),

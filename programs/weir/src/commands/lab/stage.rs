@@ -194,7 +194,6 @@ impl Stage {
     fn borrow(&mut self, cards: &[String; 2]) -> Result<(), Failure> {
         let home = NetNs::current().map_err(Failure::said)?;
         let mut route = home.route().map_err(Failure::said)?;
-        let addresses = route.addresses().map_err(Failure::said)?;
         let host = self.lab.host(ROUTER).map_err(Failure::said)?;
         let mut taken = Vec::new();
         let mut result = Ok(());
@@ -203,12 +202,9 @@ impl Stage {
                 .link_by_name(name)
                 .map_err(Failure::said)
                 .and_then(|link| {
-                    if addresses
-                        .iter()
-                        .any(|a| a.index == link.index && a.address.is_ipv4())
-                    {
+                    if let Some(used) = weir_engine::machine_use_of(name) {
                         return Err(Failure::said(format!(
-                            "{name} has an address: a card of a device under test must have none"
+                            "this machine uses the card {name} itself: it has {used}"
                         )));
                     }
                     route
