@@ -150,8 +150,8 @@ impl PortSpec {
     /// # Errors
     /// What the device or the operating system refused, in a sentence.
     pub fn open(&self, pool: &Pool) -> Result<LabPort, LabError> {
-        let settings = match &self.device {
-            Device::Afxdp(name, _) => Settings::of(name),
+        let watched = match &self.device {
+            Device::Afxdp(name, _) => Watched::new(name),
             _ => None,
         };
         let port: Box<dyn Port> = match &self.device {
@@ -186,7 +186,7 @@ impl PortSpec {
             }
         };
         Ok(LabPort {
-            settings,
+            watched,
             ..LabPort::new(port, self.clone())
         })
     }
@@ -199,44 +199,23 @@ pub struct LabPort {
     pub(crate) mac: MacAddr,
     pub(crate) rx: Vec<Box<dyn RxQueue>>,
     pub(crate) tx: Vec<Box<dyn TxQueue>>,
-    /// Dropped last: AF_XDP's driver changes the device, and nothing else changes it back.
-    settings: Option<Settings>,
+    /// Its network device, if it has one.
+    watched: Option<Watched>,
 }
 
-/// Settings of a device, as they were before it was opened; dropping it restores them.
-struct Settings {
+/// Who is asked whether a device is still there.
+struct Watched {
     device: String,
     /// Of the device's network namespace.
     ethtool: Ethtool,
-    offloads: Vec<(Offload, bool)>,
 }
 
-impl Settings {
-    fn of(device: &str) -> Option<Settings> {
-        let ethtool = Ethtool::open().ok()?;
-        let offloads = [Offload::RxVlan]
-            .into_iter()
-            .filter_map(|offload| Some((offload, ethtool.offload(device, offload).ok()?)));
-        Some(Settings {
+impl Watched {
+    fn new(device: &str) -> Option<Watched> {
+        Some(Watched {
             device: device.to_owned(),
-            offloads: offloads.collect(),
-            ethtool,
+            ethtool: Ethtool::open().ok()?,
         })
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        for (offload, on) in &self.offloads {
-            // A device that is gone needs nothing.
-            if self
-                .ethtool
-                .offload(&self.device, *offload)
-                .is_ok_and(|now| now != *on)
-            {
-                let _ = self.ethtool.set_offload(&self.device, *offload, *on);
-            }
-        }
     }
 }
 
@@ -257,7 +236,7 @@ impl LabPort {
             mac,
             rx,
             tx,
-            settings: None,
+            watched: None,
         }
     }
 
@@ -275,8 +254,8 @@ impl LabPort {
 
     /// Whether the device was deleted. One system call; a socket that was opened just before notices nothing.
     pub(crate) fn is_gone(&self) -> bool {
-        self.settings.as_ref().is_some_and(|settings| {
-            let answer = settings.ethtool.offload(&settings.device, Offload::RxVlan);
+        self.watched.as_ref().is_some_and(|watched| {
+            let answer = watched.ethtool.offload(&watched.device, Offload::RxVlan);
             answer.is_err_and(|error| error.is_not_found())
         })
     }

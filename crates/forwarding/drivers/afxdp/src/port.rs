@@ -38,6 +38,8 @@ pub struct AfxdpPort {
     ethtool: Ethtool,
     gone: bool,
     last_link: LinkState,
+    /// Dropped last.
+    tags: Option<KeptTags>,
 }
 
 impl AfxdpPort {
@@ -50,7 +52,7 @@ impl AfxdpPort {
         let mut route = Route::open().map_err(failed)?;
         let ethtool = Ethtool::open().map_err(failed)?;
         let setup = Setup::new(config, pool, &mut route, &ethtool)?;
-        keep_tags(&config.device, &ethtool);
+        let tags = KeptTags::of(&config.device).map_err(failed)?;
         let (
             Opened {
                 program,
@@ -100,6 +102,7 @@ impl AfxdpPort {
             },
             route: Mutex::new(route),
             ethtool,
+            tags,
             gone: false,
         })
     }
@@ -118,6 +121,10 @@ impl AfxdpPort {
     fn vanish(&mut self) {
         if !self.gone {
             self.gone = true;
+            if let Some(mut tags) = self.tags.take() {
+                // Whatever has the name from now on is another device.
+                tags.is_gone = true;
+            }
             (self.program, self.promiscuous) = (None, None);
             self.queues.clear();
         }
@@ -162,15 +169,53 @@ impl AfxdpPort {
     }
 }
 
-/// A device that takes VLAN tags off frames tells them beside the frame, where no XDP program sees them.
-fn keep_tags(device: &str, ethtool: &Ethtool) {
-    if ethtool.offload(device, Offload::RxVlan).is_ok_and(|on| on)
-        && let Err(error) = ethtool.set_offload(device, Offload::RxVlan, false)
-    {
-        tracing::warn!(
-            device,
-            "it takes VLAN tags off what comes in, so tagged frames will seem to have none: {error}"
-        );
+/// A device that takes VLAN tags off frames tells them beside the frame, where no XDP program sees them. So that offload is off
+/// while the port is open, and on again afterwards.
+#[derive(Debug)]
+struct KeptTags {
+    device: String,
+    /// Of the device's network namespace.
+    ethtool: Ethtool,
+    is_gone: bool,
+}
+
+impl KeptTags {
+    /// `None` when the device leaves tags alone.
+    fn of(device: &str) -> weir_netlink::Result<Option<KeptTags>> {
+        let ethtool = Ethtool::open()?;
+        if !ethtool.offload(device, Offload::RxVlan).is_ok_and(|on| on) {
+            return Ok(None);
+        }
+        if let Err(error) = ethtool.set_offload(device, Offload::RxVlan, false) {
+            tracing::warn!(
+                device,
+                "it takes VLAN tags off what comes in, so tagged frames will seem to have none: {error}"
+            );
+            return Ok(None);
+        }
+        Ok(Some(KeptTags {
+            device: device.to_owned(),
+            ethtool,
+            is_gone: false,
+        }))
+    }
+}
+
+impl Drop for KeptTags {
+    fn drop(&mut self) {
+        if self.is_gone {
+            return;
+        }
+        if let Err(error) = self
+            .ethtool
+            .set_offload(&self.device, Offload::RxVlan, true)
+        {
+            let device = &self.device;
+            tracing::warn!(
+                device,
+                "its offload of received VLAN tags (rxvlan) stays off: {error}"
+            );
+        }
     }
 }
 

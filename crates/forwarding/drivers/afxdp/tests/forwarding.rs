@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use common::{Raw, Running, can_run, frame, lab, number, pool, wait_for};
 use weir_afxdp::{AfxdpConfig, Mode};
 use weir_buf::PktCache;
+use weir_netlink::ethtool::{Ethtool, Offload};
 use weir_port::Port;
 use weir_wire::build::{self, Ends};
 
@@ -461,4 +462,24 @@ fn down_and_up_is_no_end() {
     });
     drop(running);
     assert_eq!(pool.usage().free, 4096);
+}
+
+/// Tags reach the port, and the device takes them off again when the port is closed.
+#[test]
+fn the_offload_of_tags_is_off_while_the_port_is_open() {
+    if !can_run() {
+        return;
+    }
+    let lab = lab(1, 1);
+    let near = lab.host("router").unwrap().namespace();
+    let is_on = || {
+        let asked = near.run(|| Ethtool::open().unwrap().offload("p0", Offload::RxVlan));
+        asked.unwrap().unwrap()
+    };
+    assert!(is_on(), "a veth takes tags off");
+    let pool = pool(8192);
+    let running = Running::open(&lab, &config("p0", Mode::Auto), &pool);
+    assert!(!is_on());
+    drop(running);
+    assert!(is_on());
 }
