@@ -63,13 +63,47 @@ pub struct Binding {
     /// For what goes out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<String>,
+    /// What becomes of later fragments.
+    #[serde(skip_serializing_if = "AclFragments::is_default")]
+    pub fragments: AclFragments,
+}
+
+/// What becomes of later fragments, which have no ports, where lists are bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AclFragments {
+    /// A term with ports matches those with its addresses and protocol.
+    #[default]
+    Match,
+    /// They are dropped.
+    Drop,
+    /// They pass.
+    Permit,
+}
+
+impl AclFragments {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Match => "match",
+            Self::Drop => "drop",
+            Self::Permit => "permit",
+        }
+    }
 }
 
 impl Binding {
-    /// Whether nothing is bound.
+    /// Whether nothing is bound, and nothing said.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.input.is_empty() && self.output.is_empty()
+        self.input.is_empty()
+            && self.output.is_empty()
+            && matches!(self.fragments, AclFragments::Match)
     }
 }
 
@@ -85,6 +119,10 @@ impl fmt::Display for Binding {
                 self.input.join(" "),
                 self.output.join(" ")
             ),
+        }?;
+        match self.fragments {
+            AclFragments::Match => Ok(()),
+            fragments => write!(f, ", fragments {}", fragments.word()),
         }
     }
 }

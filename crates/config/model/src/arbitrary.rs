@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use devices::{any_device, bond, in_memory, sub_interface};
 
 use crate::access_list::{
-    AccessList, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term, TermAction,
+    AccessList, AclFragments, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term,
+    TermAction,
 };
 use crate::bridge::{Bridge, SplitHorizon, StaticMac};
 use crate::device::Device;
@@ -718,6 +719,11 @@ impl Dice {
             interface.acl = Binding {
                 input: some(dice),
                 output: some(dice / 16),
+                fragments: match dice % 5 {
+                    0 => AclFragments::Drop,
+                    1 => AclFragments::Permit,
+                    _ => AclFragments::Match,
+                },
             };
         }
     }
@@ -806,7 +812,7 @@ impl Dice {
                         .cloned()
                         .into_iter()
                         .collect(),
-                    output: Vec::new(),
+                    ..Binding::default()
                 },
                 device: Some(Device::SubInterface(sub)),
                 ..Interface::default()

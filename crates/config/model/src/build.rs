@@ -759,6 +759,7 @@ fn binding(node: &Node<'_>) -> Binding {
     Binding {
         input: names("input"),
         output: names("output"),
+        fragments: word(node, "fragments").unwrap_or_default(),
     }
 }
 

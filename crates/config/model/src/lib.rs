@@ -63,8 +63,8 @@ mod walk;
 mod written;
 
 pub use access_list::{
-    AccessList, AddressPair, Binding, Family, Octets, Ports, PrefixList, Protocol, Scope, Term,
-    TermAction,
+    AccessList, AclFragments, AddressPair, Binding, Family, Octets, Ports, PrefixList, Protocol,
+    Scope, Term, TermAction,
 };
 pub use apply::{StepMisfit, apply_to_model};
 pub use bond::{Bond, BondMode, LacpRate, LoadBalance};

@@ -13,8 +13,10 @@ use std::sync::Arc;
 
 use weir_acl::{Action, Addresses, Payload, Rule};
 use weir_api::{AclAction, AclBinding, AclDirection, AclQuery, AclTerm, Acls};
-use weir_config::{AccessList, AddressPair, Config, PrefixList, Scope, Term, TermAction};
-use weir_nodes::{Filter, FilterCounters, FilterList};
+use weir_config::{
+    AccessList, AclFragments, AddressPair, Config, PrefixList, Scope, Term, TermAction,
+};
+use weir_nodes::{Filter, FilterCounters, FilterList, Fragments};
 use weir_wire::IpProtocol;
 
 use crate::control::Control;
@@ -24,11 +26,12 @@ use crate::control::Control;
 pub(crate) struct Wording {
     lists: Vec<(String, AccessList)>,
     prefix_lists: BTreeMap<String, PrefixList>,
+    fragments: AclFragments,
 }
 
 impl Wording {
     /// What the lists of these names say in a configuration.
-    fn of(config: &Config, names: &[String]) -> Wording {
+    fn of(config: &Config, names: &[String], fragments: AclFragments) -> Wording {
         let lists: Vec<_> = names
             .iter()
             .filter_map(|name| Some((name.clone(), config.access_lists.get(name)?.clone())))
@@ -50,6 +53,7 @@ impl Wording {
         Wording {
             lists,
             prefix_lists,
+            fragments,
         }
     }
 
@@ -57,6 +61,12 @@ impl Wording {
         let terms = self.lists.iter().flat_map(|(_, list)| &list.terms);
         let built =
             FilterList::build(terms.map(|term| (action_of(term), rules(term, &self.prefix_lists))));
+        let fragments = match self.fragments {
+            AclFragments::Match => Fragments::Match,
+            AclFragments::Drop => Fragments::Drop,
+            AclFragments::Permit => Fragments::Permit,
+        };
+        let built = built.map(|list| list.with_fragments(fragments));
         built.map_err(|error| {
             let names: Vec<&str> = self.lists.iter().map(|(name, _)| name.as_str()).collect();
             format!("access list {}: {error}", names.join(" and "))
@@ -146,7 +156,7 @@ impl BuiltLists {
     pub(crate) fn prepare(&mut self, config: &Config) -> Result<(), String> {
         for binding in config.interfaces.values().map(|interface| &interface.acl) {
             for names in [&binding.input, &binding.output] {
-                self.get(Wording::of(config, names))?;
+                self.get(Wording::of(config, names, binding.fragments))?;
             }
         }
         Ok(())
@@ -305,8 +315,8 @@ impl Control {
         if wanted.is_empty() && before.input.is_none() && before.output.is_none() {
             return Ok(());
         }
-        let input = self.binding(&wanted.input, before.input.as_ref())?;
-        let output = self.binding(&wanted.output, before.output.as_ref())?;
+        let input = self.binding(&wanted.input, wanted.fragments, before.input.as_ref())?;
+        let output = self.binding(&wanted.output, wanted.fragments, before.output.as_ref())?;
         let same = |one: &Option<Binding>, other: &Option<Binding>| match (one, other) {
             (Some(one), Some(other)) => Arc::ptr_eq(&one.filter.counters, &other.filter.counters),
             (None, None) => true,
@@ -326,9 +336,10 @@ impl Control {
     fn binding(
         &mut self,
         names: &[String],
+        fragments: AclFragments,
         before: Option<&Binding>,
     ) -> Result<Option<Binding>, String> {
-        let wording = Wording::of(&self.config, names);
+        let wording = Wording::of(&self.config, names, fragments);
         if let Some(before) = before.filter(|before| before.wording == wording) {
             return Ok(Some(before.clone()));
         }
@@ -470,5 +481,34 @@ impl Control {
                 .collect(),
             terms,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The key reaches the list that workers ask, and makes it another one.
+    #[test]
+    fn later_fragments_are_treated_as_the_binding_says() {
+        let mut lists = BuiltLists::default();
+        for (words, wanted) in [
+            ("", Fragments::Match),
+            (", fragments: match", Fragments::Match),
+            (", fragments: drop", Fragments::Drop),
+            (", fragments: permit", Fragments::Permit),
+        ] {
+            let text = format!(
+                "interfaces: {{xe0: {{device: {{driver: 'null'}}, addresses: [10.0.0.1/24], acl: {{input: [web]{words}}}}}}}
+acls: {{web: {{terms: [{{action: permit, protocol: tcp, destination-port: https}}]}}}}"
+            );
+            let (config, _) = weir_config::check("test", &text).unwrap();
+            lists.prepare(&config).unwrap();
+            let acl = &config.interfaces["xe0"].acl;
+            let wording = Wording::of(&config, &acl.input, acl.fragments);
+            let bound = lists.get(wording).unwrap().unwrap();
+            assert_eq!(bound.filter.fragments(), wanted, "{words}");
+        }
+        assert_eq!(lists.0.len(), 3);
     }
 }

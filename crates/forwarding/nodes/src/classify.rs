@@ -171,10 +171,29 @@ impl Classifier {
             let Some(bytes) = l3(packet).and_then(|offset| packet.data().get(offset..)) else {
                 return;
             };
-            match bytes.first().map(|first| first >> 4) {
-                Some(4) => four.push(Key4::read(bytes).unwrap_or_default(), place),
-                Some(6) => six.push(Key6::read(bytes).unwrap_or_default(), place),
-                _ => {}
+            let fate = |upper| filter.list.fate_of_fragment(upper);
+            let fate = match bytes.first().map(|first| first >> 4) {
+                Some(4) => {
+                    let key = Key4::read(bytes).unwrap_or_default();
+                    let fate = fate(key.upper());
+                    if fate.is_none() {
+                        four.push(key, place);
+                    }
+                    fate
+                }
+                Some(6) => {
+                    let key = Key6::read(bytes).unwrap_or_default();
+                    let fate = fate(key.upper());
+                    if fate.is_none() {
+                        six.push(key, place);
+                    }
+                    fate
+                }
+                _ => None,
+            };
+            if let Some(passes) = fate {
+                permitted[place % VECTOR] =
+                    filter.settle_fragment(worker, passes, packet.total_len());
             }
         });
         let (cache4, cache6) = caches.get_or_insert_with(|| new_caches(worker));

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use weir_acl::{Acl, Action, Answer};
+use weir_acl::{Acl, Action, Answer, Upper};
 use weir_ring::counter::Counter;
 
 /// A list, or several one after the other, ready to be asked.
@@ -15,6 +15,19 @@ pub struct FilterList {
     /// The classifier, whose answers are judgements.
     acl: Acl,
     terms: usize,
+    fragments: Fragments,
+}
+
+/// What becomes of later fragments, which have no ports (RFC 1858).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragments {
+    /// They meet the terms by addresses and protocol alone.
+    #[default]
+    Match,
+    /// They are dropped, and counted behind the last term.
+    Drop,
+    /// They pass, and no term counts them.
+    Permit,
 }
 
 /// A rule's term, the uppermost bit saying that it denies: so the answer of a term that permits is its number, and small as a rule.
@@ -69,7 +82,33 @@ impl FilterList {
             count += 1;
         }
         let acl = Acl::build(&rules)?.with_answers(judgements, Judgement::of_nothing(count).0);
-        Ok(FilterList { acl, terms: count })
+        Ok(FilterList {
+            acl,
+            terms: count,
+            fragments: Fragments::Match,
+        })
+    }
+
+    /// The same with another treatment of later fragments.
+    #[must_use]
+    pub fn with_fragments(self, fragments: Fragments) -> FilterList {
+        FilterList { fragments, ..self }
+    }
+
+    /// What becomes of later fragments.
+    #[must_use]
+    pub fn fragments(&self) -> Fragments {
+        self.fragments
+    }
+
+    /// What becomes of a later fragment whatever the terms say: whether it passes.
+    #[inline(always)]
+    pub(crate) fn fate_of_fragment(&self, upper: Upper) -> Option<bool> {
+        match self.fragments {
+            Fragments::Match => None,
+            _ if upper != Upper::LaterFragment => None,
+            fate => Some(fate == Fragments::Permit),
+        }
     }
 
     /// How many terms there are.
@@ -156,6 +195,15 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Counts a later fragment that passes or is dropped without regard to the terms.
+    #[cold]
+    pub(crate) fn settle_fragment(&self, worker: usize, passes: bool, bytes: usize) -> bool {
+        if !passes {
+            let _ = self.settle(worker, Judgement::of_nothing(self.list.terms), bytes);
+        }
+        passes
+    }
+
     /// Counts a packet that met a rule; whether it may go on.
     #[inline(always)]
     pub(crate) fn settle(&self, worker: usize, judgement: Judgement, bytes: usize) -> bool {

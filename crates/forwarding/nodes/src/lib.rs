@@ -127,7 +127,7 @@ pub use bridge_domain::{
     BridgeCounters, BridgeDomain, BridgeSettings, BridgeSums, Member, Meters, StormLimits,
 };
 pub use features::{FEATURES, FeatureArc, FeatureSpec, next_name, nodes_of, order_of};
-pub use filter::{Filter, FilterCounters, FilterList};
+pub use filter::{Filter, FilterCounters, FilterList, Fragments};
 pub use flow_hash::{flow_hash4, flow_hash6};
 pub use flow_path::{FlowEnds, FlowPath};
 pub use forwarding_path::{ForwardingPath, Hop, LabelStack, OuterTag};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipnet::Ipv4Net;
 use weir_acl::{Action, Addresses, Payload, Rule};
 use weir_graph::DropReason;
-use weir_nodes::{Entry, Filter, FilterCounters, FilterList};
+use weir_nodes::{Entry, Filter, FilterCounters, FilterList, Fragments};
 use weir_port::interface::{Feature, Features};
 use weir_wire::{ArpPacket, IpProtocol, MacAddr, build};
 
@@ -63,10 +63,23 @@ pub(crate) fn bind(
     feature: Feature,
     terms: Vec<(Action, Vec<Rule>)>,
 ) -> Arc<FilterCounters> {
-    let list = Arc::new(FilterList::build(terms).unwrap());
+    bind_list(
+        router,
+        interface,
+        feature,
+        FilterList::build(terms).unwrap(),
+    )
+}
+
+fn bind_list(
+    router: &mut Router,
+    interface: u32,
+    feature: Feature,
+    list: FilterList,
+) -> Arc<FilterCounters> {
     let counters = Arc::new(FilterCounters::new(1, list.terms()));
     let filter = Some(Filter {
-        list,
+        list: Arc::new(list),
         counters: counters.clone(),
     });
     let place = router.tables.interfaces[interface as usize]
@@ -237,5 +250,50 @@ fn only_a_neighbour_gets_past_a_list_by_discovery() {
         );
         assert_eq!(router.dropped(DropReason::AclDenied), u64::from(!passes));
         router.balance();
+    }
+}
+
+/// Whatever the terms say of ports, and in both directions; first fragments meet the terms as ever.
+#[test]
+fn later_fragments_match_or_are_dropped_or_pass() {
+    for feature in [Feature::AclIn, Feature::AclOut] {
+        for (fragments, passes, counted) in [
+            (Fragments::Match, [true, false], (2, 0)),
+            (Fragments::Drop, [false, false], (1, 2)),
+            (Fragments::Permit, [true, true], (1, 0)),
+        ] {
+            let mut router = Router::default();
+            let interface = if feature == Feature::AclIn {
+                WEST
+            } else {
+                EAST
+            };
+            let terms = vec![
+                udp_to(Action::Permit, "10.0.2.2/32", 7..=9),
+                udp_to(Action::Deny, "10.0.2.3/32", 0..=65_535),
+            ];
+            let list = FilterList::build(terms).unwrap().with_fragments(fragments);
+            let counters = bind_list(&mut router, interface, feature, list);
+            let piece = |to: &str, offset: u16| {
+                let mut frame = build::udp4(&through(to), &[1; 40]);
+                frame[36..38].copy_from_slice(&8u16.to_be_bytes());
+                alter(&mut frame, |header| {
+                    header.set_fragment(offset, offset == 0)
+                });
+                frame
+            };
+            assert_eq!(router.send(WEST, &piece("10.0.2.2", 0)).len(), 1);
+            assert!(router.send(WEST, &piece("10.0.2.3", 0)).is_empty());
+            for (to, passes) in ["10.0.2.2", "10.0.2.3"].into_iter().zip(passes) {
+                let sent = router.send(WEST, &piece(to, 100)).len();
+                assert_eq!(sent, usize::from(passes), "{fragments:?} {to}");
+            }
+            assert_eq!(
+                (counters.of(0).0, counters.of(2).0),
+                counted,
+                "{fragments:?}"
+            );
+            router.balance();
+        }
     }
 }
