@@ -11,6 +11,8 @@
 //! * [`message`]: from messages to changes of routes.
 //! * [`server`]: sessions and their thread.
 
+#![forbid(unsafe_code)]
+
 pub mod message;
 pub mod routes;
 pub mod server;

@@ -83,7 +83,7 @@ struct Up {
     tables: BTreeMap<Monitored, u32>,
 }
 
-/// What a session has told so far.
+/// What is known of a session's peers.
 #[derive(Debug, Default)]
 pub(crate) struct Monitor {
     /// The name that the daemon gives itself.
@@ -94,8 +94,12 @@ pub(crate) struct Monitor {
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// So many routes were announced, and so many withdrawn.
-    Routes(usize, usize),
+    /// Routes were announced and withdrawn; some found no room.
+    Routes {
+        announced: usize,
+        withdrawn: usize,
+        refused: usize,
+    },
     /// It is known and changes no route.
     Known,
     /// It cannot be used, for this reason.
@@ -183,9 +187,7 @@ impl Monitor {
 
     fn remove(&mut self, key: &PeerKey, routes: &Routes) {
         if let Some(up) = self.peers.remove(key) {
-            up.tables
-                .into_values()
-                .for_each(|number| routes.remove_peer(number));
+            routes.remove_peers(&up.tables.into_values().collect());
         }
     }
 
@@ -245,19 +247,16 @@ impl Monitor {
             refused += routes.announce(peer, read(next_hop), &prefixes);
             announced.extend(prefixes);
         }
-        if refused > 0 {
-            return Taken::Refused("too-many-routes");
+        Taken::Routes {
+            announced: announced.len() - refused,
+            withdrawn: withdrawn.len(),
+            refused,
         }
-        Taken::Routes(announced.len(), withdrawn.len())
     }
 
     /// The session has ended: its peers go with their routes.
-    pub(crate) fn end(mut self, routes: &Routes) {
-        while let Some((_, up)) = self.peers.pop_first() {
-            up.tables
-                .into_values()
-                .for_each(|number| routes.remove_peer(number));
-        }
+    pub(crate) fn end(self, routes: &Routes) {
+        routes.remove_peers(&self.peers().collect());
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = u32> + '_ {

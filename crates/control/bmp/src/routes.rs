@@ -1,7 +1,7 @@
 //! Routes as BGP peers announced them, by prefix.
 //!
-//! Attributes that are equal are kept once, however many routes have them. Readers hold the lock for one search;
-//! the writer never holds it for more than some thousand prefixes.
+//! Attributes that are equal are kept once, however many routes have them. Paths are bounded by their number, attributes by their
+//! bytes: a daemon may send a long path and many communities with each route. Readers hold the lock for one search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -14,6 +14,9 @@ use ipnet::IpNet;
 const STEP: usize = 4096;
 /// Changes after which attributes that no route has are forgotten.
 const TIDY: usize = 1 << 16;
+/// Bytes of attributes for each path that may be kept, and for those of one message.
+const BYTES: usize = 100;
+const LEAST_BYTES: usize = 1 << 17;
 
 /// A part of an AS path (RFC 4271 4.3, RFC 5065).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +63,13 @@ impl Attributes {
                 self.as_path.remove(0);
             }
         }
+    }
+
+    /// Bytes that they occupy, about.
+    fn bytes(&self) -> usize {
+        let segments = self.as_path.iter();
+        let segments = segments.map(|it| size_of::<Segment>() + size_of_val(it.numbers()));
+        size_of::<Attributes>() + segments.sum::<usize>() + size_of_val(&*self.communities)
     }
 
     fn length(&self) -> usize {
@@ -139,6 +149,8 @@ struct Inner {
     routes: BTreeMap<IpNet, Vec<Entry>>,
     peers: BTreeMap<u32, Peer>,
     attributes: BTreeSet<Arc<Attributes>>,
+    /// Bytes of the attributes.
+    bytes: usize,
     paths: usize,
     changes: usize,
 }
@@ -166,6 +178,11 @@ impl Routes {
 
     fn write(&self) -> RwLockWriteGuard<'_, Inner> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of attributes that are kept at most.
+    fn most_bytes(&self) -> usize {
+        LEAST_BYTES.saturating_add(self.most.saturating_mul(BYTES))
     }
 
     /// Paths and prefixes.
@@ -214,7 +231,7 @@ impl Routes {
         self.write().peers.insert(number, peer);
     }
 
-    /// Adds routes of a peer, or replaces them. Returns how many found no room.
+    /// Adds routes of a peer, or replaces them. Returns how many found no room; of these, none is left from before.
     pub(crate) fn announce(&self, peer: u32, attributes: Attributes, prefixes: &[IpNet]) -> usize {
         if prefixes.is_empty() {
             return 0;
@@ -224,6 +241,17 @@ impl Routes {
         let attributes = match inner.attributes.get(&attributes) {
             Some(known) => known.clone(),
             None => {
+                let (new, most) = (attributes.bytes(), self.most_bytes());
+                if inner.bytes + new > most {
+                    inner.tidy();
+                }
+                if inner.bytes + new > most {
+                    for prefix in prefixes {
+                        inner.remove(*prefix, peer);
+                    }
+                    return prefixes.len();
+                }
+                inner.bytes += new;
                 let new = Arc::new(attributes);
                 inner.attributes.insert(new.clone());
                 new
@@ -264,8 +292,11 @@ impl Routes {
         inner.changed(prefixes.len());
     }
 
-    /// Removes a peer with all its routes, some at a time.
-    pub(crate) fn remove_peer(&self, peer: u32) {
+    /// Removes peers with all their routes, some at a time.
+    pub(crate) fn remove_peers(&self, peers: &BTreeSet<u32>) {
+        if peers.is_empty() {
+            return;
+        }
         let mut from = Bound::Unbounded;
         loop {
             let mut inner = self.write();
@@ -274,17 +305,20 @@ impl Routes {
             let mut its = Vec::new();
             for (prefix, entries) in &mut some {
                 last = Some(*prefix);
-                if entries.iter().any(|entry| entry.peer == peer) {
-                    its.push(*prefix);
-                }
+                let its_peers = entries.iter().map(|entry| entry.peer);
+                its.extend(
+                    its_peers
+                        .filter(|peer| peers.contains(peer))
+                        .map(|peer| (*prefix, peer)),
+                );
             }
-            for prefix in its {
+            for (prefix, peer) in its {
                 inner.remove(prefix, peer);
             }
             match last {
                 Some(last) => from = Bound::Excluded(last),
                 None => {
-                    inner.peers.remove(&peer);
+                    inner.peers.retain(|peer, _| !peers.contains(peer));
                     inner.tidy();
                     return;
                 }
@@ -329,6 +363,7 @@ impl Inner {
         self.changes = 0;
         self.attributes
             .retain(|attributes| Arc::strong_count(attributes) > 1);
+        self.bytes = self.attributes.iter().map(|it| it.bytes()).sum();
     }
 }
 
@@ -379,7 +414,7 @@ mod tests {
         assert_eq!(by("192.0.2.9").local, 65_000);
         routes.withdraw(1, &all);
         assert_eq!(by("192.0.2.9").peer, 65_002);
-        routes.remove_peer(2);
+        routes.remove_peers(&BTreeSet::from([2]));
         assert_eq!(routes.find(all[0], None), None);
         assert_eq!(routes.counts(), (0, 0));
         assert!(routes.read().attributes.is_empty());
@@ -405,7 +440,34 @@ mod tests {
             .collect();
         routes.announce(1, attributes("192.0.2.1", &[1]), &all);
         routes.announce(2, attributes("192.0.2.2", &[2]), &all[..5000]);
-        routes.remove_peer(1);
+        routes.remove_peers(&BTreeSet::from([1]));
         assert_eq!(routes.counts(), (5000, 5000));
+    }
+
+    /// Long paths with each route: few fit, and no older path is shown for those that do not.
+    #[test]
+    fn attributes_are_bounded_by_their_bytes() {
+        let most = 1000;
+        let routes = Routes::new(most);
+        let net = |n: u32| IpNet::new(IpAddr::from((n << 12).to_be_bytes()), 20).unwrap();
+        assert_eq!(
+            routes.announce(1, attributes("192.0.2.1", &[7]), &[net(999)]),
+            0
+        );
+        let long = |n: u32| attributes("192.0.2.1", &[n; 500]);
+        let refused: usize = (0..1000)
+            .map(|n| routes.announce(1, long(n), &[net(n)]))
+            .sum();
+        assert!(refused > 800, "{refused}");
+        assert!(routes.read().bytes <= routes.most_bytes());
+        assert_eq!(
+            routes.find(net(999), None),
+            None,
+            "the older path of a refused one"
+        );
+        // Withdrawals make room again.
+        let all: Vec<IpNet> = (0..1000).map(net).collect();
+        routes.withdraw(1, &all);
+        assert_eq!(routes.announce(1, long(1000), &all[..1]), 0);
     }
 }

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use bytes::{Buf, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_netlink::Error;
-use weir_netlink::netns::NetNs;
+use weir_netlink::netns::{NetNs, listen};
 
 use crate::message::{Monitor, Taken, length_of};
 use crate::routes::Routes;
@@ -62,7 +62,7 @@ pub struct Status {
     pub announced: u64,
     /// Routes that were withdrawn.
     pub withdrawn: u64,
-    /// Messages that could not be used, by reason.
+    /// Messages that could not be used, by reason; of `too-many-routes`, routes.
     pub refused: BTreeMap<&'static str, u64>,
 }
 
@@ -83,15 +83,8 @@ impl Bmp {
     /// When the address cannot be used, or the thread cannot be started.
     pub fn start(namespace: Option<&NetNs>, settings: BmpSettings) -> Result<Bmp, Error> {
         let asked = || format!("listen for BMP on {}", settings.address);
-        let bind = move || TcpListener::bind(settings.address);
-        let listener = match namespace {
-            None => bind(),
-            Some(namespace) => namespace.run(bind)?,
-        };
-        let listener = listener.map_err(|source| Error::system(asked(), source))?;
-        listener
-            .set_nonblocking(true)
-            .map_err(|source| Error::system(asked(), source))?;
+        let listener =
+            listen(namespace, settings.address).map_err(|source| Error::system(asked(), source))?;
         let address = listener
             .local_addr()
             .map_err(|source| Error::system(asked(), source))?;
@@ -167,6 +160,8 @@ struct Session {
     from: SocketAddr,
     bytes: BytesMut,
     monitor: Monitor,
+    /// A message of it could be used.
+    has_spoken: bool,
 }
 
 /// The thread's side.
@@ -209,6 +204,13 @@ impl Server {
         let Ok((stream, from)) = self.listener.accept() else {
             return;
         };
+        // A client that has sent no message makes room: anybody can connect.
+        if self.sessions.len() >= MOST_SESSIONS
+            && let Some(silent) = self.sessions.iter().position(|it| !it.has_spoken)
+        {
+            let silent = self.sessions.remove(silent);
+            self.with(|status| drop(status.sessions.remove(&silent.from)));
+        }
         if self.sessions.len() >= MOST_SESSIONS || stream.set_nonblocking(true).is_err() {
             return self
                 .with(|status| *status.refused.entry("too-many-sessions").or_default() += 1);
@@ -223,6 +225,7 @@ impl Server {
             from,
             bytes: BytesMut::new(),
             monitor: Monitor::default(),
+            has_spoken: false,
         });
     }
 
@@ -259,14 +262,22 @@ impl Server {
             let taken = session
                 .monitor
                 .take(message, &self.routes, &mut self.next_peer);
-            let is_changed = self.next_peer != before || !matches!(taken, Taken::Routes(..));
+            let is_changed = self.next_peer != before || !matches!(taken, Taken::Routes { .. });
+            session.has_spoken |= !matches!(taken, Taken::Refused(_));
             let monitor = &session.monitor;
             self.with(|status| {
                 status.messages += 1;
                 match taken {
-                    Taken::Routes(announced, withdrawn) => {
+                    Taken::Routes {
+                        announced,
+                        withdrawn,
+                        refused,
+                    } => {
                         status.announced += announced as u64;
                         status.withdrawn += withdrawn as u64;
+                        if refused > 0 {
+                            *status.refused.entry("too-many-routes").or_default() += refused as u64;
+                        }
                     }
                     Taken::Refused(reason) => *status.refused.entry(reason).or_default() += 1,
                     Taken::Known | Taken::Ended => {}

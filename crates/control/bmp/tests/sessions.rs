@@ -211,6 +211,26 @@ fn what_cannot_be_read_is_counted_and_harms_nobody_else() {
     assert_eq!(routes.counts(), (1, 1));
 }
 
+#[test]
+fn silent_clients_make_room_for_a_daemon() {
+    let bmp_side = start(1000);
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|_| TcpStream::connect(bmp_side.address()).unwrap())
+        .collect();
+    let mut daemon = TcpStream::connect(bmp_side.address()).unwrap();
+    let all = [up(PEER), update(PEER, &[1], &[[10, 1]], &[])];
+    daemon.write_all(&all.concat()).unwrap();
+    wait_for("the route", || bmp_side.routes().counts() == (1, 1));
+    // And those that come later do not take its place.
+    let more: Vec<TcpStream> = (0..40)
+        .map(|_| TcpStream::connect(bmp_side.address()).unwrap())
+        .collect();
+    wait_for("all of them", || bmp_side.status().begun == 81);
+    assert_eq!(bmp_side.routes().counts(), (1, 1));
+    assert!(bmp_side.status().sessions.len() <= 16);
+    drop((silent, more));
+}
+
 /// Each truncation of each message, and each octet changed: never more than refused.
 #[test]
 fn no_message_makes_it_fall() {

@@ -1,7 +1,7 @@
 //! What BGP daemons tell by BMP, for those who report flows: AS paths and communities beside samples, AS numbers in flow records.
 //!
 //! The BMP thread keeps the routes (`weir_bmp`); the agent's and the exporter's threads ask here. A route is found by the
-//! prefix and the next hop that the forwarding table has, so that what is told is the path that the packet took. Only
+//! prefix and the next hop that the forwarding table has, so that the path reported is the one that the packet took. Only
 //! the default table is known to BGP here.
 
 use std::net::IpAddr;

@@ -17,6 +17,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
@@ -36,6 +37,20 @@ const NAMED_NAMESPACES: &str = "/run/netns";
 #[derive(Debug, Clone)]
 pub struct NetNs {
     descriptor: Arc<OwnedFd>,
+}
+
+/// A TCP socket that listens in a namespace, in the calling thread's when `None`; accepting does not wait.
+///
+/// # Errors
+/// When the address cannot be used there, or the namespace cannot be entered.
+pub fn listen(namespace: Option<&NetNs>, address: SocketAddr) -> io::Result<TcpListener> {
+    let bind = move || TcpListener::bind(address);
+    let listener = match namespace {
+        None => bind(),
+        Some(namespace) => namespace.run(bind).map_err(io::Error::other)?,
+    }?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 impl NetNs {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_control::{RouteSource, RouteUpdate, Target};
-use weir_netlink::netns::NetNs;
+use weir_netlink::netns::{NetNs, listen};
 use weir_netlink::{Error, Frames};
 
 use crate::decode::{Decoder, Message};
@@ -109,15 +109,8 @@ impl Fpm {
         wake: impl Fn() + Send + 'static,
     ) -> Result<Fpm, Error> {
         let asked = || format!("listen to zebra on {}", settings.address);
-        let bind = move || TcpListener::bind(settings.address);
-        let listener = match namespace {
-            None => bind(),
-            Some(namespace) => namespace.run(bind)?,
-        };
-        let listener = listener.map_err(|source| Error::system(asked(), source))?;
-        listener
-            .set_nonblocking(true)
-            .map_err(|source| Error::system(asked(), source))?;
+        let listener =
+            listen(namespace, settings.address).map_err(|source| Error::system(asked(), source))?;
         let (writer, reader) = queue(wake);
         let counters = Arc::new(FpmCounters::default());
         let resync = Arc::new(AtomicBool::new(false));

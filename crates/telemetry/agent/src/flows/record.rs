@@ -61,7 +61,7 @@ pub(crate) struct Slip {
     /// The first two words of a [`Short`].
     pub(crate) key: [u64; 2],
     /// See [`marks_of`], in the upper half; and [`sizes_of`], the length is all of its octets.
-    pub(crate) told: [u64; 2],
+    pub(crate) marks_and_sizes: [u64; 2],
 }
 
 impl Slip {
@@ -74,13 +74,13 @@ impl Slip {
     /// See [`sizes_of`].
     #[inline(always)]
     pub(crate) fn sizes(&self) -> u64 {
-        self.told[1]
+        self.marks_and_sizes[1]
     }
 
     /// See [`marks_of`].
     #[inline(always)]
     pub(crate) fn marks(&self) -> u32 {
-        (self.told[0] >> 32) as u32
+        (self.marks_and_sizes[0] >> 32) as u32
     }
 }
 
@@ -524,7 +524,7 @@ impl Hot {
         sum_up(
             &mut self.sums,
             [packet.octets().into(), 1],
-            &packet.told,
+            &packet.marks_and_sizes,
             moment,
         );
     }

@@ -322,13 +322,19 @@ impl Glass {
             quad(head, 30) & self.own[1],
         ];
         let marks = marks_of(pair(head, 46) & flags as u16, fragment as u8 & 0xe0);
-        let told = [u64::from(marks) << 32, sizes_of(length, own as u8)];
+        let marks_and_sizes = [u64::from(marks) << 32, sizes_of(length, own as u8)];
         // Whole, TCP or UDP, with all of the header that is looked at.
         let odd = (kind ^ self.plain4) << 8
             | fragment & 0xff3f
             | u32::from(length < LEAST)
             | flags & NEITHER;
-        (Slip { key, told }, odd)
+        (
+            Slip {
+                key,
+                marks_and_sizes,
+            },
+            odd,
+        )
     }
 }
 
@@ -418,7 +424,7 @@ impl Read for WideGlass {
         to.key = lanes.words(key);
         let flags = FLAGS[usize::from(head[23])];
         let sizes = lanes.shuffle(begin, order);
-        to.told = lanes
+        to.marks_and_sizes = lanes
             .words(lanes.with_octets_4(lanes.xor(sizes, turned), pair(head, 46) & flags as u16));
         odd.0 = lanes.or(
             odd.0,

@@ -505,14 +505,14 @@ impl Manifest {
     /// What is known of a packet that waits: one of the others, or a plain one.
     fn late(&self, place: usize, other: Option<usize>) -> Late {
         let (slip, lens) = (&self.slips[place], self.lens_of(place));
-        let told = other.and_then(|other| {
+        let read = other.and_then(|other| {
             self.others
                 .readings
                 .get(other)
                 .copied()
                 .zip(self.others.addresses.get(other).copied())
         });
-        let (mut reading, addresses) = told.unwrap_or_else(|| {
+        let (mut reading, addresses) = read.unwrap_or_else(|| {
             (
                 lens.share
                     .reading(slip, ForwardingOutcome::default(), self.hashes[place]),
