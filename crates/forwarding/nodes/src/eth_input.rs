@@ -169,8 +169,8 @@ struct Paths {
     classifier: Classifier,
     /// Of interfaces with access lists.
     flows: Option<Flows>,
-    /// Taps look at these packets as they came in, so they are left as they are.
-    is_watched: bool,
+    /// These packets go to the nodes: they are few, or taps look at them as they came in.
+    by_nodes: bool,
 }
 
 impl Paths {
@@ -259,7 +259,7 @@ impl Paths {
     ) -> (Outcome, Census) {
         let own = Own::of(interface);
         let (table, tables) = (interface.table as usize, cx.world);
-        let leaves = !(cx.is_one_step() || self.is_watched);
+        let leaves = !(cx.is_one_step() || self.by_nodes);
         let is_open = |arc, except| leaves && features::is_open(arc, interface, except);
         match class {
             Class::Ip4 => match tables.fib4.get(table) {
@@ -292,7 +292,7 @@ impl Paths {
             },
             Class::Mpls
                 if interface.mpls
-                    && !self.is_watched
+                    && !self.by_nodes
                     && features::is_open(FeatureArc::Mpls, interface, Features::EMPTY) =>
             {
                 labelled(cx, interface, packets, verdicts)
