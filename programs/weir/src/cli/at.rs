@@ -18,16 +18,16 @@ const LONGEST_TOKEN: usize = 4096;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct Where {
     /// The router's socket [default: /run/weir/api.sock; for `run`, the file's `api.socket`]
-    #[arg(long, global = true, hide_env_values = true, env = "WEIR_SOCKET", value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    #[arg(long, global = true, help_heading = "Router", hide_env_values = true, env = "WEIR_SOCKET", value_name = "SOCKET", value_hint = ValueHint::FilePath)]
     pub(crate) socket: Option<PathBuf>,
     /// A router's TCP address instead; the token is in the environment's WEIR_TOKEN
-    #[arg(long, global = true, value_name = "HOST:PORT")]
+    #[arg(long, global = true, help_heading = "Router", value_name = "HOST:PORT")]
     pub(crate) router: Option<String>,
     /// The CA that vouches for that router's certificate; without it, no TLS: for this machine only
-    #[arg(long, global = true, env = "WEIR_CA", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, global = true, help_heading = "Router", env = "WEIR_CA", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ca: Option<PathBuf>,
     /// A file that has the token for that router
-    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, global = true, help_heading = "Router", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
 }
 

@@ -6,6 +6,7 @@ mod demo;
 mod device;
 mod generate;
 mod ndr;
+mod ovs;
 mod report;
 mod scenario;
 mod stage;

@@ -11,6 +11,7 @@ mod bonds;
 mod hsflowd;
 mod labels;
 mod netem;
+mod pktgen;
 mod sampling;
 mod tags;
 mod zero_copy;

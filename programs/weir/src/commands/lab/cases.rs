@@ -114,11 +114,10 @@ fn setup(case: CpuCase, core: usize) -> Result<Device, &'static str> {
     Ok(match case {
         CpuCase::Bridge => Device::Bridge,
         CpuCase::Router => Device::Linux,
-        CpuCase::Ovs => {
-            return Err(
-                "Open vSwitch is not set up by this command: measure it with weir lab ndr and weir lab cpu --rate",
-            );
-        }
+        CpuCase::Ovs => match super::ovs::missing() {
+            Some(why) => return Err(why),
+            None => Device::OpenVSwitch,
+        },
         CpuCase::Xdp => Device::Xdp,
         CpuCase::WeirSleep => Device::Weir(weir("sleep")),
         CpuCase::WeirAdaptive => Device::Weir(weir("adaptive")),
@@ -246,9 +245,12 @@ impl Bench<'_> {
 /// The share that the device may have taken: its threads, and what was taken while the job was running.
 /// Other programs' threads, which need not even live until the end, are left out.
 fn own(cost: &CoreCost) -> f64 {
-    let threads = ["ksoftirqd", "napi/", "weir"].map(|name| cost.of(name));
+    let threads = OWN.map(|name| cost.of(name));
     cost.in_context + threads.iter().sum::<f64>()
 }
+
+/// What the names of a device's threads begin with.
+const OWN: [&str; 4] = ["ksoftirqd", "napi/", "weir", "ovs"];
 
 /// What was found while a load was there.
 struct Meanwhile {
@@ -372,7 +374,11 @@ fn table(report: &Report, to: &mut dyn Write) -> Result<(), Failure> {
     for test in &report.tests {
         for point in &test.cpu {
             let cost = &point.cost;
-            let threads = cost.threads.iter().take(2);
+            let (own, others): (Vec<_>, Vec<_>) = cost
+                .threads
+                .iter()
+                .partition(|(name, _)| OWN.iter().any(|own| name.starts_with(own)));
+            let threads = own.into_iter().chain(others).take(2);
             let threads: Vec<String> = threads
                 .map(|(name, share)| format!("{name} {:.1} %", share * 100.0))
                 .collect();

@@ -34,13 +34,15 @@ pub(super) enum Device {
     Weir(String),
     /// `weir xdp`: frames forwarded in the kernel's XDP hook.
     Xdp,
+    /// Open vSwitch's kernel datapath.
+    OpenVSwitch,
 }
 
 impl Device {
     /// Whether frames pass without a routing decision.
     pub(super) fn is_switch(&self) -> bool {
         match self {
-            Device::Bridge | Device::Xdp => true,
+            Device::Bridge | Device::Xdp | Device::OpenVSwitch => true,
             Device::Linux => false,
             Device::Weir(configuration) => configuration.contains("l2xc:"),
         }
@@ -100,7 +102,8 @@ pub(super) struct Stage {
     /// The generator's ports. First, so that they are closed before the namespaces go.
     pub(super) ports: Vec<LabPort>,
     socket: Option<PathBuf>,
-    router: Option<Running>,
+    /// The device's processes, in the order in which they end.
+    processes: Vec<Running>,
     folder: PathBuf,
     /// Cards that go back to this namespace.
     borrowed: Option<(NetNs, Vec<(String, bool)>)>,
@@ -110,7 +113,7 @@ pub(super) struct Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.ports.clear();
-        drop(self.router.take());
+        self.processes.drain(..).for_each(drop);
         let _ = std::fs::remove_dir_all(&self.folder);
         if let Some((home, cards)) = self.borrowed.take() {
             for (name, up) in cards {
@@ -150,7 +153,7 @@ impl Stage {
         let mut stage = Stage {
             ports: Vec::new(),
             socket: None,
-            router: None,
+            processes: Vec::new(),
             folder,
             borrowed: None,
             lab: Lab::new(),
@@ -165,7 +168,12 @@ impl Stage {
                 }
                 let near = generator_names(cables);
                 for (near, far) in near.iter().zip(&names) {
-                    let cable = Cable::new(end(GENERATOR, near), end(ROUTER, far));
+                    let mut far = end(ROUTER, far);
+                    if matches!(cables, Cables::Split { .. }) {
+                        // veth then has NAPI, as network cards do.
+                        far = far.offload(Offload::GenericReceive, true);
+                    }
+                    let cable = Cable::new(end(GENERATOR, near), far);
                     stage.lab.connect(&cable).map_err(Failure::said)?;
                 }
             }
@@ -260,6 +268,10 @@ impl Stage {
                 host.set_parameter("ipv4/ip_forward", "1")
                     .map_err(Failure::said)
             }
+            Device::OpenVSwitch => {
+                self.processes = super::ovs::start(host, &self.folder, names)?;
+                Ok(())
+            }
             Device::Xdp => {
                 let file = self.folder.join("xdp.yaml");
                 let [a, b] = names;
@@ -281,18 +293,10 @@ impl Stage {
                 let mut running = host
                     .spawn("unshare", &["-m", "sh", "-c", &script])
                     .map_err(Failure::said)?;
-                let deadline = Instant::now() + Duration::from_secs(60);
-                let state = self.folder.join("xdp");
-                while std::fs::read_dir(&state).map_or(0, Iterator::count) == 0 {
-                    if Instant::now() > deadline || !running.is_running().map_err(Failure::said)? {
-                        return Err(Failure::said(format!(
-                            "weir xdp does not start: {}",
-                            running.stderr_so_far().trim()
-                        )));
-                    }
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                self.router = Some(running);
+                running
+                    .wait_for_output("weir xdp runs", Duration::from_secs(60))
+                    .map_err(Failure::said)?;
+                self.processes.push(running);
                 Ok(())
             }
             Device::Weir(configuration) => {
@@ -328,40 +332,44 @@ impl Stage {
                     }
                     std::thread::sleep(Duration::from_millis(50));
                 }
-                self.router = Some(router);
+                self.processes.push(router);
                 self.socket = Some(socket);
                 Ok(())
             }
         }
     }
 
-    /// Moves packet processing of devices to one core: by RPS where the driver has no NAPI, by threads
-    /// of NAPI bound to the core where it has. The settings end with the namespace.
+    /// Moves packet processing of devices to one core: by threads of NAPI bound to the core where the
+    /// device has NAPI, by RPS where it has not. Threads are preferred, because the scheduler knows
+    /// exactly how long each ran. The settings end with the namespace.
     fn steer(&self, host: &str, names: &[String; 2], core: usize) -> Result<(), Failure> {
         // /sys shows the devices of the namespace in which it is mounted.
-        let [a, b] = names;
-        let mask = format!("{:x}", 1_u64 << (core % 64));
-        let script = format!(
-            "mount -t sysfs weir-lab /sys && cd /sys/class/net && for d in {a} {b}; do \
-             echo {mask} > $d/queues/rx-0/rps_cpus || exit 1; echo 1 > $d/threaded 2>/dev/null || true; done"
-        );
-        let host = self.lab.host(host).map_err(Failure::said)?;
-        let done = host
-            .run(
-                "unshare",
-                &["-m", "sh", "-c", &script],
-                Duration::from_secs(10),
-            )
-            .map_err(Failure::said)?;
-        if !done.success() {
-            return Err(Failure::said(format!(
-                "packets of {a} and {b} cannot be moved to core {core}: {}",
+        let in_sys = |script: String| -> Result<(), Failure> {
+            let script = format!("mount -t sysfs weir-lab /sys && cd /sys/class/net && {script}");
+            let arguments = ["-m", "sh", "-c", &script];
+            let host = self.lab.host(host).map_err(Failure::said)?;
+            let done = host
+                .run("unshare", &arguments, Duration::from_secs(10))
+                .map_err(Failure::said)?;
+            if done.success() {
+                return Ok(());
+            }
+            Err(Failure::said(format!(
+                "packets of {} cannot be moved to core {core}: {}",
+                names.join(" and "),
                 done.stderr.trim()
-            )));
-        }
+            )))
+        };
+        let mask = format!("{:x}", 1_u64 << (core % 64));
         for name in names {
-            for thread in napi_threads(name) {
+            in_sys(format!("echo 1 > {name}/threaded 2>/dev/null || true"))?;
+            let threads = napi_threads(name);
+            if threads.is_empty() {
+                in_sys(format!("echo {mask} > {name}/queues/rx-0/rps_cpus"))?;
+            }
+            for thread in threads {
                 let arguments = ["-cp", &core.to_string(), &thread.to_string()];
+                let host = self.lab.host(host).map_err(Failure::said)?;
                 let done = host
                     .run("taskset", &arguments, Duration::from_secs(10))
                     .map_err(Failure::said)?;
