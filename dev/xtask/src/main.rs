@@ -23,6 +23,7 @@ const FLOORS: [&[&str]; 6] = [
         "weir-port",
         "weir-fib",
         "weir-flowfmt",
+        "weir-config-derive",
         "weir-config",
         "weir-netlink",
         "weir-store",
@@ -53,7 +54,11 @@ const FLOORS: [&[&str]; 6] = [
 ];
 
 /// Pairs on one floor that have an order of their own: the pool asks the processor.
-const WITHIN: [(&str, &str); 2] = [("weir-buf", "weir-cpu"), ("weir-linux", "weir-control")];
+const WITHIN: [(&str, &str); 3] = [
+    ("weir-buf", "weir-cpu"),
+    ("weir-config", "weir-config-derive"),
+    ("weir-linux", "weir-control"),
+];
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {

@@ -14,19 +14,25 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use serde::{Deserialize, Serialize};
+use weir_config_derive::{Section, Words};
 
 use crate::scalar::{NotAValue, decimal};
+use crate::section::text_values;
 use crate::services::port;
 
-/// Prefixes under a name.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// One prefix list.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{members: [192.0.2.0/24]}")]
 pub struct PrefixList {
-    /// Free text for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Free text; absent by default.
+    #[key(kind = Text(255), example = "our customers")]
     pub description: Option<String>,
-    /// The prefixes, of either family; an address is a prefix of full length.
+    /// Addresses and prefixes of either family; an address is a prefix of full length. Without any
+    /// the list matches nothing.
+    #[key(
+        items = (0, 10_000), kind = AnyPrefix, example = "[192.0.2.0/24, 2001:db8::1]",
+        item = "An address or a prefix; host bits of a prefix are ignored."
+    )]
     pub members: BTreeSet<IpNet>,
 }
 
@@ -42,35 +48,39 @@ impl PrefixList {
     }
 }
 
-/// A list of terms.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// One access list.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{terms: [{action: permit}]}")]
 pub struct AccessList {
-    /// Free text for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Free text; absent by default.
+    #[key(kind = Text(255), example = "access to the web servers")]
     pub description: Option<String>,
-    /// The terms, the first match deciding.
+    /// Its terms in order; the first that matches a packet decides.
+    #[key(
+        required, default = Vec::new(), items = (1, 10_000),
+        example = "[{action: permit, source: customers}]"
+    )]
     pub terms: Vec<Term>,
 }
 
 /// The lists that an interface is bound to, each in order; one list after the other.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{input: [web]}")]
 pub struct Binding {
-    /// For what comes in.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub input: Vec<String>,
-    /// For what goes out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub output: Vec<String>,
-    /// What becomes of later fragments.
-    #[serde(skip_serializing_if = "AclFragments::is_default")]
+    /// Treatment of later fragments, which have no ports: `match` = a term with ports matches those
+    /// with its addresses and protocol; `drop`; `permit`.
+    #[key(example = "drop")]
     pub fragments: AclFragments,
+    /// Lists for received packets, one after the other; a single one may stand without brackets.
+    #[key(items = (0, 16), kind = AccessListName, example = "[web]", item = "A list under `acls`.")]
+    pub input: Vec<String>,
+    /// Lists for sent packets, in the same way.
+    #[key(items = (0, 16), kind = AccessListName, example = "[web]", item = "A list under `acls`.")]
+    pub output: Vec<String>,
 }
 
-/// What becomes of later fragments, which have no ports, where lists are bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Treatment of later fragments, which have no ports, where lists are bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum AclFragments {
     /// A term with ports matches those with its addresses and protocol.
     #[default]
@@ -79,22 +89,6 @@ pub enum AclFragments {
     Drop,
     /// They pass.
     Permit,
-}
-
-impl AclFragments {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Match => "match",
-            Self::Drop => "drop",
-            Self::Permit => "permit",
-        }
-    }
 }
 
 impl Binding {
@@ -127,40 +121,50 @@ impl fmt::Display for Binding {
     }
 }
 
-/// One term.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One term; a field that it omits matches any value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Section)]
+#[section(example = "{action: deny, source: 192.0.2.0/24}")]
 pub struct Term {
-    /// Free text for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Free text; absent by default.
+    #[key(kind = Text(255), example = "no spoofing")]
     pub description: Option<String>,
-    /// What becomes of packets that match.
+    /// What is done with packets that match. vppcfg's `permit+reflect`, which keeps state, is
+    /// refused.
+    #[key(required, default = TermAction::Deny, example = "deny")]
     pub action: TermAction,
-    /// The version of IP that it is about.
-    #[serde(default)]
+    /// The version of IP; `any` = each that its addresses have.
+    #[key(example = "ipv4")]
     pub family: Family,
-    /// Where packets come from.
-    #[serde(default)]
+    /// Source of packets: an address, a prefix, or the name of a prefix list.
+    #[key(example = "customers")]
     pub source: Scope,
-    /// Where packets go.
-    #[serde(default)]
+    /// Destination of packets, in the same way.
+    #[key(example = "192.0.2.7")]
     pub destination: Scope,
-    /// What they carry; anything when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The IP protocol, by name or number; any when absent.
+    #[key(example = "tcp")]
     pub protocol: Option<Protocol>,
-    /// Their source port.
-    #[serde(default)]
+    /// The source port, for tcp, udp and sctp: a number, a name, or a range `a-b`, `-b` or `a-`.
+    #[key(example = "1024-")]
     pub source_port: Ports,
-    /// Their destination port.
-    #[serde(default)]
+    /// The destination port. Names are those that IANA has for services, with the usual aliases as
+    /// `www`.
+    #[key(example = "https")]
     pub destination_port: Ports,
-    /// Their ICMP type.
-    #[serde(default)]
+    /// The ICMP type, for icmp and ipv6-icmp: a number or a range.
+    #[key(example = "8")]
     pub icmp_type: Octets,
-    /// Their ICMP code.
-    #[serde(default)]
+    /// The ICMP code.
+    #[key(example = "0")]
     pub icmp_code: Octets,
 }
+
+text_values!(
+    Scope: Some(crate::keys::Kind::Scope),
+    Protocol: Some(crate::keys::Kind::Protocol),
+    Ports: Some(crate::keys::Kind::Ports),
+    Octets: Some(crate::keys::Kind::Octets),
+);
 
 impl Term {
     /// A term about everything.
@@ -259,19 +263,17 @@ pub enum AddressPair {
     },
 }
 
-/// What becomes of packets that match a term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// What is done with packets that match a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Words)]
 pub enum TermAction {
-    /// They go on.
+    /// They pass.
     Permit,
     /// They are dropped, counted.
     Deny,
 }
 
-/// The version of IP that a term is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The version of IP that a term matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Words)]
 pub enum Family {
     /// Both, as far as its addresses allow.
     #[default]
@@ -282,9 +284,8 @@ pub enum Family {
     Ipv6,
 }
 
-/// Addresses that a term asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+/// Addresses that a term matches.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub enum Scope {
     /// All.
     #[default]
@@ -375,8 +376,7 @@ impl FromStr for Scope {
 }
 
 /// What an IP packet carries (IANA's protocol numbers).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "NumberOrText", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Protocol(pub u8);
 
 impl Protocol {
@@ -452,8 +452,7 @@ impl FromStr for Protocol {
 }
 
 /// Ports from the lowest to the highest, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "NumberOrText", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ports {
     /// The lowest.
     pub first: u16,
@@ -541,8 +540,7 @@ impl fmt::Display for Ports {
 }
 
 /// ICMP types or codes from the lowest to the highest, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "NumberOrText", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Octets {
     /// The lowest.
     pub first: u8,
@@ -575,50 +573,6 @@ impl FromStr for Octets {
 impl fmt::Display for Octets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_range(f, (self.first, self.last), *self == Self::ANY)
-    }
-}
-
-/// What JSON may hold for a number that can have a name.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrText {
-    Number(u16),
-    Text(String),
-}
-
-macro_rules! spelled {
-    ($($name:ty),*) => { $(
-        impl From<$name> for String {
-            fn from(value: $name) -> Self {
-                value.to_string()
-            }
-        }
-
-        impl TryFrom<NumberOrText> for $name {
-            type Error = NotAValue;
-
-            fn try_from(value: NumberOrText) -> Result<Self, NotAValue> {
-                match value {
-                    NumberOrText::Number(number) => number.to_string().parse(),
-                    NumberOrText::Text(text) => text.parse(),
-                }
-            }
-        }
-    )* };
-}
-spelled!(Protocol, Ports, Octets);
-
-impl From<Scope> for String {
-    fn from(scope: Scope) -> Self {
-        scope.to_string()
-    }
-}
-
-impl TryFrom<String> for Scope {
-    type Error = NotAValue;
-
-    fn try_from(text: String) -> Result<Self, NotAValue> {
-        text.parse()
     }
 }
 

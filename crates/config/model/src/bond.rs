@@ -4,20 +4,25 @@
 //! that one can join or leave while the others carry on. Anything here that differs makes another bond: it is taken
 //! off and made anew, as vppcfg does it.
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::{Section, Words};
 
-/// How a bond chooses members, and how it talks to the far end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// How a bond selects members, and how it runs LACP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{mode: lacp}")]
 pub struct Bond {
-    /// Which members carry frames.
-    #[serde(default)]
+    /// Which members carry frames: with `lacp` those that both ends agreed on (IEEE 802.1AX), with
+    /// `xor` all whose link is up, both by flow; with `active-backup` the first by name whose link
+    /// is up; with `round-robin` one after the other, with `broadcast` all of them, for every
+    /// frame.
+    #[key(example = "active-backup")]
     pub mode: BondMode,
-    /// What keeps a flow on one member.
-    #[serde(default)]
+    /// What keeps a flow on one member, in modes `lacp` and `xor`: MAC addresses, those and IP
+    /// addresses, or IP addresses, protocol and ports. VLAN tags are skipped.
+    #[key(example = "l2")]
     pub load_balance: LoadBalance,
-    /// How often the far end is asked to speak.
-    #[serde(default)]
+    /// How often the partner is asked to send LACPDUs, in mode `lacp`: every 30 seconds with a
+    /// timeout of 90, or every second with a timeout of 3. (vppcfg does not have this key.)
+    #[key(example = "fast")]
     pub lacp_rate: LacpRate,
 }
 
@@ -44,8 +49,7 @@ impl std::fmt::Display for Bond {
 }
 
 /// Which members carry frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum BondMode {
     /// One after the other, frame by frame.
     RoundRobin,
@@ -60,23 +64,8 @@ pub enum BondMode {
     Xor,
 }
 
-impl BondMode {
-    /// The word in the file.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::RoundRobin => "round-robin",
-            Self::ActiveBackup => "active-backup",
-            Self::Broadcast => "broadcast",
-            Self::Lacp => "lacp",
-            Self::Xor => "xor",
-        }
-    }
-}
-
 /// What keeps a flow on one member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum LoadBalance {
     /// MAC addresses.
     L2,
@@ -87,25 +76,12 @@ pub enum LoadBalance {
     L34,
 }
 
-impl LoadBalance {
-    /// The word in the file.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::L2 => "l2",
-            Self::L23 => "l23",
-            Self::L34 => "l34",
-        }
-    }
-}
-
-/// How often the far end is asked to speak, and so how soon its silence is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// How often the partner is asked to send LACPDUs, which determines the timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum LacpRate {
-    /// Every 30 seconds; silence counts after 90.
+    /// Every 30 seconds; the timeout is 90.
     #[default]
     Slow,
-    /// Every second; silence counts after 3.
+    /// Every second; the timeout is 3.
     Fast,
 }

@@ -8,157 +8,137 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::Section;
 
-use crate::build::{items, number, parsed, text, truth};
 use crate::scalar::MacAddr;
-use crate::tree::Node;
 
 /// One bridge domain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{interfaces: [xe0, xe1]}")]
 pub struct Bridge {
-    /// Free text for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Free text; absent by default.
+    #[key(kind = Text(255), example = "the office")]
     pub description: Option<String>,
-    /// The MTU of all members.
+    /// The MTU of all its members and of its BVI.
+    #[key(kind = Whole(128, 9216), default = 1500, example = "9000")]
     pub mtu: u16,
-    /// The loopback that is its routed side.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The loopback that is its bridge virtual interface (BVI): hosts in the domain reach the
+    /// router at its addresses.
+    #[key(kind = InterfaceName, example = "loop0")]
     pub bvi: Option<String>,
-    /// Its members.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    /// Its members: interfaces without addresses and cross connect, each in one domain.
+    #[key(items = (0, 4096), kind = InterfaceName, example = "[xe0, xe1]", item = "A member.")]
     pub interfaces: BTreeSet<String>,
-    /// Members that do not send to others of their group.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    /// Members that send nothing to one another, as those towards the other routers of a full mesh.
+    #[key(items = (0, 4096), example = "[{interface: xe0, group: 1}]")]
     pub split_horizon_groups: BTreeSet<SplitHorizon>,
-    /// Stations whose place is not learned.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    /// MAC addresses that are bound to one member; frames of others with such a source are dropped.
+    #[key(items = (0, 16_384), example = "[{mac: 02:00:00:00:00:07, interface: xe0}]")]
     pub static_macs: BTreeSet<StaticMac>,
-    /// Addresses of stations, for ARP termination.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", with = "arp_list")]
+    /// Addresses of hosts, for `arp-termination` and `arp-unicast-forward`.
+    #[key(
+        list = ArpEntry, items = (0, 65_536),
+        example = "[{address: 192.0.2.7, mac: 02:00:00:00:00:07}]"
+    )]
     pub arp_entries: BTreeMap<IpAddr, MacAddr>,
-    /// What is done with frames.
+    /// How it treats frames.
     pub settings: BridgeSettings,
 }
 
-/// The file writes them as a list.
-mod arp_list {
-    use std::collections::BTreeMap;
-    use std::net::IpAddr;
+/// One address.
+#[derive(Section)]
+#[section(example = "{address: 192.0.2.7, mac: 02:00:00:00:00:07}")]
+struct ArpEntry {
+    /// The address, of either IP version.
+    #[key(required, kind = Neighbor, example = "192.0.2.7")]
+    address: IpAddr,
+    /// The MAC address of the host that has it.
+    #[key(required, example = "02:00:00:00:00:07")]
+    mac: MacAddr,
+}
 
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::scalar::MacAddr;
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Entry {
-        address: IpAddr,
-        mac: MacAddr,
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        entries: &BTreeMap<IpAddr, MacAddr>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(entries.iter().map(|(address, mac)| Entry {
-            address: *address,
-            mac: *mac,
-        }))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<IpAddr, MacAddr>, D::Error> {
-        Ok(Vec::<Entry>::deserialize(deserializer)?
-            .into_iter()
-            .map(|entry| (entry.address, entry.mac))
-            .collect())
+impl From<ArpEntry> for (IpAddr, MacAddr) {
+    fn from(entry: ArpEntry) -> Self {
+        (entry.address, entry.mac)
     }
 }
 
-impl Default for Bridge {
-    fn default() -> Self {
+impl From<(&IpAddr, &MacAddr)> for ArpEntry {
+    fn from((address, mac): (&IpAddr, &MacAddr)) -> Self {
         Self {
-            description: None,
-            mtu: 1500,
-            bvi: None,
-            interfaces: BTreeSet::new(),
-            split_horizon_groups: BTreeSet::new(),
-            static_macs: BTreeSet::new(),
-            arp_entries: BTreeMap::new(),
-            settings: BridgeSettings::default(),
+            address: *address,
+            mac: *mac,
         }
     }
 }
 
-/// A member in a split-horizon group.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One member's group.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Section)]
+#[section(example = "{interface: xe0, group: 1}")]
 pub struct SplitHorizon {
     /// The member.
+    #[key(required, kind = InterfaceName, example = "xe0")]
     pub interface: String,
-    /// Its group, from 1.
+    /// Its group.
+    #[key(required, kind = Whole(1, 255), example = "1")]
     pub group: u8,
 }
 
-/// A station behind a member.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One MAC address behind a member.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Section)]
+#[section(example = "{mac: 02:00:00:00:00:07, interface: xe0}")]
 pub struct StaticMac {
-    /// The station.
+    /// The MAC address.
+    #[key(required, example = "02:00:00:00:00:07")]
     pub mac: MacAddr,
-    /// The member it is behind.
+    /// The member that it is behind.
+    #[key(required, kind = InterfaceName, example = "xe0")]
     pub interface: String,
 }
 
-/// What a bridge domain does with frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// How a bridge domain treats frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{mac-age-minutes: 10}")]
 pub struct BridgeSettings {
-    /// Learn where stations are.
+    /// Whether it learns MAC addresses.
+    #[key(default = true, example = "false")]
     pub learn: bool,
-    /// Send frames for groups to all members.
+    /// Whether frames for groups, broadcast among them, are sent to all members. (The name is
+    /// vppcfg's, for VPP's `flood`.)
+    #[key(default = true, example = "false")]
     pub unicast_flood: bool,
-    /// Send frames for unknown stations to all members.
+    /// Whether frames for unknown MAC addresses are sent to all members.
+    #[key(default = true, example = "false")]
     pub unknown_unicast_flood: bool,
-    /// Send frames to stations that are known.
+    /// Whether frames are forwarded to known MAC addresses.
+    #[key(default = true, example = "false")]
     pub unicast_forward: bool,
-    /// Answer who asks for an address of `arp_entries`.
-    pub arp_termination: bool,
-    /// Send such questions to the station alone.
-    pub arp_unicast_forward: bool,
-    /// Minutes of silence after which a station is forgotten; 0 = never.
+    /// Minutes without a frame after which a MAC address is removed; 0 = never. (vppcfg's default
+    /// is 0; this one is IEEE 802.1Q's.)
+    #[key(kind = Whole(0, 255), default = 5, example = "10")]
     pub mac_age_minutes: u8,
-    /// How many stations are learned at most.
+    /// Maximum number of MAC addresses that it learns; frames of others are forwarded all the same.
+    #[key(kind = Whole(1, 1_048_576), default = 16_384, example = "1000")]
     pub mac_limit: u32,
-    /// Frames for groups that a member may send a second; 0 = any number.
+    /// Maximum frames per second for groups that each member may send, others are dropped; 0 = no
+    /// limit. The burst is a tenth of it, at least 16.
+    #[key(kind = Whole(0, 100_000_000), default = 0, example = "1000")]
     pub flood_limit: u32,
-    /// Frames for unknown stations that a member may send a second; 0 = any number.
+    /// The same for frames to unknown MAC addresses.
+    #[key(kind = Whole(0, 100_000_000), default = 0, example = "1000")]
     pub unknown_unicast_limit: u32,
-}
-
-impl Default for BridgeSettings {
-    fn default() -> Self {
-        Self {
-            learn: true,
-            unicast_flood: true,
-            unknown_unicast_flood: true,
-            unicast_forward: true,
-            arp_termination: false,
-            arp_unicast_forward: false,
-            mac_age_minutes: 5,
-            mac_limit: 16_384,
-            flood_limit: 0,
-            unknown_unicast_limit: 0,
-        }
-    }
+    /// Whether it answers requests for an address of `arp-entries` itself, by ARP or neighbour
+    /// discovery; other requests are flooded.
+    #[key(example = "true")]
+    pub arp_termination: bool,
+    /// Whether such requests are forwarded to the host alone; takes precedence over
+    /// `arp-termination`.
+    #[key(example = "true")]
+    pub arp_unicast_forward: bool,
 }
 
 /// What an interface is in a bridge domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BridgeRole {
     /// A member of this split-horizon group; 0 is none.
     Member(u8),
@@ -247,61 +227,5 @@ impl Bridge {
             }
         }
         Some(())
-    }
-}
-
-/// Reads a domain, as far as it can be read.
-pub(crate) fn build(node: &Node<'_>) -> Bridge {
-    let default = Bridge::default();
-    let name = |node: &Node<'_>| {
-        node.text()
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
-    Bridge {
-        description: text(node, "description"),
-        mtu: number(node, "mtu").unwrap_or(default.mtu),
-        bvi: text(node, "bvi"),
-        interfaces: items(node, "interfaces")
-            .filter_map(|(_, item)| name(item))
-            .collect(),
-        split_horizon_groups: items(node, "split-horizon-groups")
-            .filter_map(|(_, item)| {
-                Some(SplitHorizon {
-                    interface: text(item, "interface")?,
-                    group: number(item, "group")?,
-                })
-            })
-            .collect(),
-        static_macs: items(node, "static-macs")
-            .filter_map(|(_, item)| {
-                Some(StaticMac {
-                    mac: parsed(item, "mac")?,
-                    interface: text(item, "interface")?,
-                })
-            })
-            .collect(),
-        arp_entries: items(node, "arp-entries")
-            .filter_map(|(_, item)| Some((parsed(item, "address")?, parsed(item, "mac")?)))
-            .collect(),
-        settings: node.value("settings").map_or(default.settings, settings),
-    }
-}
-
-fn settings(node: &Node<'_>) -> BridgeSettings {
-    let default = BridgeSettings::default();
-    let truth = |key: &str, default: bool| truth(node, key).unwrap_or(default);
-    BridgeSettings {
-        learn: truth("learn", default.learn),
-        unicast_flood: truth("unicast-flood", default.unicast_flood),
-        unknown_unicast_flood: truth("unknown-unicast-flood", default.unknown_unicast_flood),
-        unicast_forward: truth("unicast-forward", default.unicast_forward),
-        arp_termination: truth("arp-termination", default.arp_termination),
-        arp_unicast_forward: truth("arp-unicast-forward", default.arp_unicast_forward),
-        mac_age_minutes: number(node, "mac-age-minutes").unwrap_or(default.mac_age_minutes),
-        mac_limit: number(node, "mac-limit").unwrap_or(default.mac_limit),
-        flood_limit: number(node, "flood-limit").unwrap_or(default.flood_limit),
-        unknown_unicast_limit: number(node, "unknown-unicast-limit")
-            .unwrap_or(default.unknown_unicast_limit),
     }
 }

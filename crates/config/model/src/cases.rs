@@ -204,7 +204,5 @@ fn correct_cases_survive_being_written_and_read_again() {
             "{}",
             file.display()
         );
-        let typed: crate::Config = serde_json::from_str(&written).unwrap();
-        assert_eq!(typed, config, "{}", file.display());
     }
 }

@@ -7,13 +7,13 @@
 //! is about; `diff.rs` compares two of those.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::keys::{KEYS, Key, Kind, below};
+use crate::file::File;
+use crate::keys::{Key, Kind, below};
 use crate::model::Config;
-use crate::schema::parsed;
+use crate::section::Section;
 
 /// The file that says this configuration, and as little as possible besides.
 #[must_use]
@@ -59,42 +59,28 @@ pub(crate) fn blocks(config: &Config) -> Vec<Block> {
             below: Vec::new(),
         }]
     };
-    match serde_json::to_value(config) {
-        Ok(Value::Object(sections)) => Some(section("", &sections))
-            .filter(|blocks| !blocks.is_empty())
-            .unwrap_or_else(|| alone("{}")),
-        // A path that is no UTF-8 can come from no file. `check` refuses this line.
-        _ => alone("this configuration cannot be written"),
-    }
+    let mut sections = Map::new();
+    File::from(config.clone()).write_keys(false, "", &mut sections);
+    Some(section("", &sections))
+        .filter(|blocks| !blocks.is_empty())
+        .unwrap_or_else(|| alone("{}"))
 }
-
-/// The defaults of the table, as they stand in a configuration.
-static DEFAULTS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
-    let optional = KEYS
-        .iter()
-        .filter(|row| !row.is_required() && !row.default.is_empty());
-    optional
-        .filter_map(|row| Some((row.path, parsed(row, row.default)?)))
-        .collect()
-});
 
 fn section(path: &str, values: &Map<String, Value>) -> Vec<Block> {
     let there = below(path)
         .iter()
         .filter_map(|row| Some((row, values.get(row.name())?)));
     there
-        .filter(|(row, value)| !is_default(row, value, values))
+        .filter(|(row, value)| !follows(row, value, values))
         .filter_map(|(row, value)| entry(row, row.name(), value))
         .collect()
 }
 
-fn is_default(row: &Key, value: &Value, beside: &Map<String, Value>) -> bool {
-    if row.path == "workers.count"
-        && let Some(cores) = beside.get("cores").and_then(Value::as_array)
-    {
-        return value.as_u64() == Some(cores.len() as u64);
-    }
-    DEFAULTS.get(row.path) == Some(value)
+/// Whether a value follows from another key: the number of workers from their cores.
+fn follows(row: &Key, value: &Value, section: &Map<String, Value>) -> bool {
+    let cores = section.get("cores").and_then(Value::as_array);
+    row.path == "workers.count"
+        && cores.is_some_and(|cores| value.as_u64() == Some(cores.len() as u64))
 }
 
 /// A key with its value; nothing when the value says nothing.
@@ -109,7 +95,12 @@ fn entry(row: &'static Key, key: &str, value: &Value) -> Option<Block> {
         (Kind::List(..), Value::Array(values)) => items(row, values),
         (_, value) => return Some(leaf(key, &scalar(row.kind, value))),
     };
-    (!below.is_empty()).then(|| Block {
+    if below.is_empty() {
+        // A section that may be absent means something when it is empty.
+        let is_optional = row.kind == Kind::Section && row.default.is_empty();
+        return is_optional.then(|| leaf(key, "{}"));
+    }
+    Some(Block {
         id: key.to_owned(),
         line: format!("{key}:"),
         below,
@@ -129,11 +120,7 @@ fn single(paths: &[Value]) -> Option<&Value> {
     let [Value::Object(path)] = paths else {
         return None;
     };
-    let plain = ["interface", "next-hop-table", "labels"]
-        .iter()
-        .all(|key| !path.contains_key(*key))
-        && path.get("weight").and_then(Value::as_u64) == Some(1);
-    path.get("next-hop").filter(|_| plain)
+    path.get("next-hop").filter(|_| path.len() == 1)
 }
 
 fn names(row: &Key, values: &Map<String, Value>) -> Vec<Block> {

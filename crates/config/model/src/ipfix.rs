@@ -1,173 +1,147 @@
 //! The settings of the flow meter and its exporter: the section `ipfix`.
 //!
-//! Record sets say which of IANA's information elements a record has, and by that what tells flows apart. Interfaces name
-//! the set by which they are metered, collectors those they want. Four sets are always there; others are put together of
-//! elements and of sets.
+//! A record set names IANA's information elements that a record has; its key elements separate
+//! flows. Interfaces name the set by which they are metered, collectors those they receive. Four
+//! sets are built in; others are made of elements and of sets.
 //!
-//! Which elements the meter measures, and in how many octets, is known here as a table, since nobody below this floor
-//! knows configuration; a test of the engine holds it equal to the exporter's.
+//! Which elements the meter measures, and in how many octets, is a table here, because the
+//! telemetry crates do not depend on the configuration; a test of the engine compares it with the
+//! exporter's.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::{Section, Words};
 
-use crate::build::{items, named, number, parsed, text, truth, word};
 use crate::sflow::SflowDirection;
-use crate::tree::Node;
 
 /// Which packets of an interface are metered; the same choice as with sFlow.
 pub type MeterDirection = SflowDirection;
 
-/// The settings of the flow meter and its exporter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Flows that are metered (IPFIX, NetFlow 9), and where their records are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{idle-timeout: 30}")]
 pub struct Ipfix {
-    /// Seconds after which a flow that goes on is reported.
+    /// Seconds after which a flow that continues is reported, and again each time.
+    #[key(kind = Whole(1, 65_535), default = 60, example = "300")]
     pub active_timeout: u16,
-    /// Seconds without a packet after which a flow is over.
+    /// Seconds without a packet after which a flow ends.
+    #[key(kind = Whole(1, 65_535), default = 15, example = "30")]
     pub idle_timeout: u16,
-    /// Flows that the table of each worker holds at most.
+    /// Maximum flows in the table of each worker, about 250 bytes each. When it is full, those
+    /// nearest to their timeout make room.
+    #[key(kind = Whole(1024, 1 << 26), default = 1 << 20, example = "65536")]
     pub flows: u32,
-    /// One packet in this many is metered.
+    /// One packet in this many is metered, chosen at random; records report the rate, so that
+    /// collectors scale.
+    #[key(kind = Whole(1, u32::MAX as u64), default = 1, example = "100")]
     pub sampling_rate: u32,
-    /// The observation domain.
+    /// The observation domain: one for the whole router.
+    #[key(kind = Whole(1, u32::MAX as u64), default = 1, example = "7")]
     pub domain: u32,
     /// Seconds after which templates and options are sent again.
+    #[key(kind = Whole(1, 3600), default = 30, example = "60")]
     pub template_interval: u16,
-    /// Whether both directions of a conversation become one record (RFC 5103).
+    /// Whether both directions of a conversation become one record (RFC 5103) for collectors of
+    /// IPFIX.
+    #[key(example = "true")]
     pub biflow: bool,
-    /// Records a second that are sent at most while a collector is reached over UDP; 0 = no limit.
+    /// Maximum records per second while a collector is reached over UDP, so that its receive buffer
+    /// does not overflow when many flows end at once; 0 = no limit. The others wait in the flow
+    /// table.
+    #[key(kind = Whole(0, u32::MAX as u64), default = 100_000, example = "20000")]
     pub rate: u32,
-    /// Record sets by name, beside those that are always there.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Record sets by name, in addition to those that are built in: `5-tuple`, `l2` (MAC addresses,
+    /// type, VLAN: frames only), `router` (all that a router measures of an IP flow) and `mpls`.
+    #[key(names = RecordSet, example = "{mine: {elements: [5-tuple, forwardingStatus]}}")]
     pub records: BTreeMap<String, IpfixRecords>,
-    /// Interfaces that are metered.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Interfaces that are metered, by name: ports, sub-interfaces, bonds, tunnels.
+    #[key(names = Interface, example = "{xe0: {records: router}}")]
     pub interfaces: BTreeMap<String, IpfixInterface>,
-    /// Where records go.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Where records are sent, each to all collectors that receive its set.
+    #[key(items = (0, 16), example = "[{address: 192.0.2.9}]")]
     pub collectors: Vec<IpfixCollector>,
 }
 
-impl Default for Ipfix {
-    fn default() -> Self {
-        Self {
-            active_timeout: 60,
-            idle_timeout: 15,
-            flows: 1 << 20,
-            sampling_rate: 1,
-            domain: 1,
-            template_interval: 30,
-            biflow: false,
-            rate: 100_000,
-            records: BTreeMap::new(),
-            interfaces: BTreeMap::new(),
-            collectors: Vec::new(),
-        }
-    }
-}
-
-/// A record set.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// One record set.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{elements: [5-tuple, forwardingStatus]}")]
 pub struct IpfixRecords {
-    /// Elements by IANA's names, and sets that are always there.
+    /// What its records have; key elements among them separate flows.
+    #[key(
+        required, default = Vec::new(), items = (1, 64), kind = Word(crate::ipfix::PARTS),
+        example = "[5-tuple, forwardingStatus]",
+        item = "An information element by IANA's name, or a set that is built in."
+    )]
     pub elements: Vec<String>,
 }
 
 /// How an interface is metered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{records: router, direction: both}")]
 pub struct IpfixInterface {
-    /// Where its packets are metered: as they come in, as they leave, or both.
+    /// Where its packets are metered: on receive (with their egress interface or drop reason), on
+    /// transmit, or both.
+    #[key(example = "both")]
     pub direction: MeterDirection,
     /// The record set.
+    #[key(kind = Text(55), default = "5-tuple".to_owned(), example = "router")]
     pub records: String,
 }
 
-impl Default for IpfixInterface {
-    fn default() -> Self {
-        Self {
-            direction: MeterDirection::Rx,
-            records: "5-tuple".to_owned(),
-        }
-    }
-}
-
-/// A place that records are sent to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One collector.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{address: 192.0.2.9, port: 2055}")]
 pub struct IpfixCollector {
-    /// Its address.
+    /// Its address, IPv4 or IPv6.
+    #[key(required, example = "192.0.2.9")]
     pub address: IpAddr,
-    /// Its port.
-    #[serde(default = "IpfixCollector::default_port")]
+    /// Its port; 4740 is usual for TLS.
+    #[key(kind = Whole(1, 65_535), default = 4739, example = "2055")]
     pub port: u16,
-    /// How it is reached.
-    #[serde(default)]
+    /// How it is reached. UDP never waits; messages for TCP and TLS wait in a queue.
+    #[key(example = "tcp")]
     pub transport: IpfixTransport,
-    /// What is spoken.
-    #[serde(default)]
+    /// The protocol: IPFIX (RFC 7011) or NetFlow version 9 (RFC 3954), which uses UDP only.
+    #[key(example = "netflow9")]
     pub version: IpfixVersion,
-    /// The record sets it wants; all when empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The record sets that it receives; those of all interfaces when empty.
+    #[key(items = (0, 16), kind = Text(55), example = "[router]", item = "A record set.")]
     pub records: Vec<String>,
-    /// Octets of the longest IP packet on the way there.
-    #[serde(default = "IpfixCollector::default_mtu")]
+    /// Octets of the longest IP packet on the path to it; each template fits one.
+    #[key(kind = Whole(128, 9216), default = 1500, example = "1400")]
     pub mtu: u16,
-    /// KiB of messages that wait for a stream at most.
-    #[serde(default = "IpfixCollector::default_queue")]
+    /// Maximum KiB of messages that wait for a stream; further messages are dropped and counted.
+    #[key(kind = Whole(64, 1_048_576), default = 4096, example = "16384")]
     pub queue: u32,
-    /// What TLS needs to know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<IpfixTls>,
-    /// The network namespace that it is reached from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The network namespace that it is reached from, as `ip netns` names it; the router's own when
+    /// absent.
+    #[key(kind = NamespaceName, example = "mgmt")]
     pub namespace: Option<String>,
-    /// The address that messages come from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The source address of messages; selected by the route when absent.
+    #[key(example = "192.0.2.1")]
     pub source: Option<IpAddr>,
-    /// The class of the packets.
-    #[serde(default, skip_serializing_if = "IpfixCollector::is_best_effort")]
+    /// The DSCP of the packets.
+    #[key(kind = Whole(0, 63), default = 0, example = "16")]
     pub dscp: u8,
-    /// The Linux device that they leave by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The Linux device that packets leave by: a VRF's or any other.
+    #[key(kind = LinuxName, example = "vrf-mgmt")]
     pub dev: Option<String>,
-    /// The router's table that routes them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The router's table that routes datagrams to it: `default` or a VRF. When absent, the default
+    /// table is used if it has a route and the router an address to send from, and the host
+    /// otherwise. For UDP: TCP and TLS leave through the host.
+    #[key(kind = TableName, example = "default")]
     pub table: Option<String>,
-    /// Whether they leave through the host, whatever the router's routes say.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Send packets through the host, as its own, whatever routes the router has.
+    #[key(example = "true")]
     pub host: bool,
+    /// Settings of TLS, with `transport: tls`.
+    pub tls: Option<IpfixTls>,
 }
 
 impl IpfixCollector {
-    /// The port that IANA gave to IPFIX.
-    #[must_use]
-    pub const fn default_port() -> u16 {
-        4739
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-    const fn is_best_effort(dscp: &u8) -> bool {
-        *dscp == 0
-    }
-
-    /// Ethernet's.
-    #[must_use]
-    pub const fn default_mtu() -> u16 {
-        1500
-    }
-
-    /// Four MiB.
-    #[must_use]
-    pub const fn default_queue() -> u32 {
-        4096
-    }
-
     /// Octets that a message may have.
     #[must_use]
     pub fn message(&self) -> u32 {
@@ -183,11 +157,6 @@ impl IpfixCollector {
 
 impl fmt::Display for IpfixCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transport = match self.transport {
-            IpfixTransport::Udp => "udp",
-            IpfixTransport::Tcp => "tcp",
-            IpfixTransport::Tls => "tls",
-        };
         let version = if self.version == IpfixVersion::Netflow9 {
             " netflow9"
         } else {
@@ -195,7 +164,8 @@ impl fmt::Display for IpfixCollector {
         };
         write!(
             f,
-            "{transport} {}{version}",
+            "{} {}{version}",
+            self.transport,
             SocketAddr::new(self.address, self.port)
         )?;
         if !self.records.is_empty() {
@@ -217,21 +187,19 @@ impl fmt::Display for IpfixCollector {
 }
 
 /// How a collector is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum IpfixTransport {
     /// Datagrams.
     #[default]
     Udp,
-    /// A stream in the clear.
+    /// A stream in clear text.
     Tcp,
     /// A stream in TLS.
     Tls,
 }
 
-/// What is spoken to a collector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The protocol of a collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum IpfixVersion {
     /// RFC 7011.
     #[default]
@@ -240,19 +208,21 @@ pub enum IpfixVersion {
     Netflow9,
 }
 
-/// What TLS needs to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// Settings of TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{name: collector.example.net, ca: /etc/weir/ca.pem}")]
 pub struct IpfixTls {
-    /// The name, or address, that the collector's certificate has.
+    /// The name, or address, in the collector's certificate.
+    #[key(required, kind = Text(255), example = "collector.example.net")]
     pub name: String,
-    /// PEM file of the authorities that are trusted.
+    /// Certificates, in PEM, one of which must have signed that of the collector.
+    #[key(required, example = "/etc/weir/ca.pem")]
     pub ca: PathBuf,
-    /// PEM file of the router's own certificate with its chain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The router's own certificate with its chain, in PEM, for collectors that require one.
+    #[key(example = "/etc/weir/weir.pem")]
     pub certificate: Option<PathBuf>,
-    /// PEM file of its key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Its private key, in PEM.
+    #[key(example = "/etc/weir/weir.key")]
     pub key: Option<PathBuf>,
 }
 
@@ -642,70 +612,4 @@ impl Ipfix {
         }
         changes
     }
-}
-
-/// Reads the section.
-pub(crate) fn build(node: &Node<'_>) -> Ipfix {
-    let usual = Ipfix::default();
-    Ipfix {
-        active_timeout: number(node, "active-timeout").unwrap_or(usual.active_timeout),
-        idle_timeout: number(node, "idle-timeout").unwrap_or(usual.idle_timeout),
-        flows: number(node, "flows").unwrap_or(usual.flows),
-        sampling_rate: number(node, "sampling-rate").unwrap_or(usual.sampling_rate),
-        domain: number(node, "domain").unwrap_or(usual.domain),
-        template_interval: number(node, "template-interval").unwrap_or(usual.template_interval),
-        biflow: truth(node, "biflow").unwrap_or_default(),
-        rate: number(node, "rate").unwrap_or(usual.rate),
-        records: named(node, "records", |node| IpfixRecords {
-            elements: words(node, "elements"),
-        }),
-        interfaces: named(node, "interfaces", interface),
-        collectors: items(node, "collectors")
-            .filter_map(|(_, node)| collector(node))
-            .collect(),
-    }
-}
-
-fn words(node: &Node<'_>, key: &str) -> Vec<String> {
-    items(node, key)
-        .filter_map(|(_, node)| node.text().filter(|_| !node.is_empty()).map(str::to_owned))
-        .collect()
-}
-
-fn interface(node: &Node<'_>) -> IpfixInterface {
-    let usual = IpfixInterface::default();
-    IpfixInterface {
-        direction: word(node, "direction").unwrap_or_default(),
-        records: text(node, "records").unwrap_or(usual.records),
-    }
-}
-
-fn collector(node: &Node<'_>) -> Option<IpfixCollector> {
-    let transport = word(node, "transport").unwrap_or_default();
-    Some(IpfixCollector {
-        address: parsed(node, "address")?,
-        port: number(node, "port").unwrap_or(IpfixCollector::default_port()),
-        transport,
-        version: word(node, "version").unwrap_or_default(),
-        records: words(node, "records"),
-        mtu: number(node, "mtu").unwrap_or(IpfixCollector::default_mtu()),
-        queue: number(node, "queue").unwrap_or(IpfixCollector::default_queue()),
-        tls: node.value("tls").and_then(tls),
-        namespace: text(node, "namespace"),
-        source: parsed(node, "source"),
-        dscp: number(node, "dscp").unwrap_or_default(),
-        dev: text(node, "dev"),
-        table: text(node, "table"),
-        host: truth(node, "host").unwrap_or_default(),
-    })
-}
-
-fn tls(node: &Node<'_>) -> Option<IpfixTls> {
-    let file = |key: &str| text(node, key).map(PathBuf::from);
-    Some(IpfixTls {
-        name: text(node, "name")?,
-        ca: file("ca")?,
-        certificate: file("certificate"),
-        key: file("key"),
-    })
 }

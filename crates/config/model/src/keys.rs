@@ -1,13 +1,10 @@
-//! The one table of keys: everything the file may say.
+//! The key table: everything that a file may say.
 //!
-//! The rows are in `keys/table.rs`. One gives a key's place (`*` stands for a name, `[]` for an item of a list), its type with
-//! range, its default, one sentence and a right example. Checking, suggestions, error texts and
-//! the reference page (`docs/configuration.md`) come from here, so whoever adds a feature adds
-//! rows here, fields in `model.rs` and reading in `build.rs`; a test holds the defaults of table
-//! and model equal, and each example is put through `check`.
-//!
-//! Keys that vppcfg has and this version lacks are rows, too, so that an existing file is told
-//! what is lacking and not that its keys are unknown.
+//! Each row has a key's path (`*` stands for a name, `[]` for an item of a list), its kind with its
+//! range, its default, its documentation and an example. The walk, the suggestions, the error
+//! texts, the reference page (`docs/configuration.md`), the JSON Schema and the dump use it. The
+//! rows are made of the declarations: the fields of the sections (`#[derive(Section)]`, see
+//! `weir-config-derive`), of which `file.rs` has the first.
 
 mod table;
 #[cfg(test)]
@@ -16,7 +13,7 @@ pub(crate) mod tests;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub(crate) use table::{DRIVERS, KEYS};
+pub(crate) use table::KEYS;
 
 use crate::scalar::decimal;
 
@@ -202,35 +199,10 @@ fn split(path: &'static str) -> (&'static str, &'static str) {
     }
 }
 
-const fn key(
-    path: &'static str,
-    kind: Kind,
-    default: &'static str,
-    example: &'static str,
-    about: &'static str,
-) -> Key {
-    Key {
-        path,
-        kind,
-        default,
-        about,
-        example,
-        drivers: &[],
-    }
-}
-
-const fn of(drivers: &'static [&'static str], row: Key) -> Key {
-    Key { drivers, ..row }
-}
-
-const fn lacks(path: &'static str) -> Key {
-    key(path, Kind::Unsupported, "", "", "")
-}
-
 /// The rows below each row.
 static BELOW: LazyLock<HashMap<&'static str, Vec<&'static Key>>> = LazyLock::new(|| {
     let mut below: HashMap<&'static str, Vec<&'static Key>> = HashMap::new();
-    for row in KEYS {
+    for row in KEYS.iter() {
         below.entry(row.parent()).or_default().push(row);
     }
     below

@@ -33,6 +33,7 @@ mod diff;
 pub mod document;
 mod dump;
 mod edit;
+mod file;
 mod findings;
 mod ipfix;
 mod keys;
@@ -45,6 +46,7 @@ mod pseudowire;
 mod reference;
 mod scalar;
 mod schema;
+mod section;
 mod semantics;
 mod services;
 mod settings;
@@ -60,7 +62,6 @@ mod tree;
 mod value;
 mod vxlan;
 mod walk;
-mod written;
 
 pub use access_list::{
     AccessList, AclFragments, AddressPair, Binding, Family, Octets, Ports, PrefixList, Protocol,

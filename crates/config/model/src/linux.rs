@@ -7,87 +7,75 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::Section;
 
-use crate::build::{named, number, parsed, text};
 use crate::device::Device;
 use crate::model::{Config, Interface};
-use crate::tree::Node;
 
-/// Which interfaces Linux has a TAP of, and where.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// The interfaces that Linux has a TAP of, so that its routing daemons and tools use them. What is
+/// for this router goes to the TAP, what Linux sends there leaves by the interface, and packets are
+/// forwarded by the routes of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{namespace: dataplane}")]
 pub struct Linux {
-    /// The network namespace of the TAPs and routes; the router's own when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The network namespace of the TAPs and routes, as `ip netns` names it; the router's own when
+    /// absent.
+    #[key(kind = NamespaceName, example = "dataplane")]
     pub namespace: Option<String>,
-    /// Interfaces by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub interfaces: BTreeMap<String, LinuxInterface>,
-    /// Where FRR's zebra connects to, if it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fpm: Option<LinuxFpm>,
-    /// Where BGP daemons send their routes by BMP, if they do.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Where BGP daemons send their routes by BMP (RFC 7854), in the namespace of the TAPs: AS
+    /// paths and communities for sFlow and IPFIX; none when absent. Forwarding does not depend on
+    /// it.
     pub bmp: Option<LinuxBmp>,
+    /// Where FRR's zebra connects to with its module `dplane_fpm_nl`, in the namespace of the TAPs:
+    /// its routes are read from there; none when absent.
+    pub fpm: Option<LinuxFpm>,
+    /// Interfaces by name.
+    #[key(names = Interface, example = "{xe0: {name: e0}}")]
+    pub interfaces: BTreeMap<String, LinuxInterface>,
 }
 
-/// Where BGP daemons connect to for the BGP Monitoring Protocol (RFC 7854), in the namespace of the TAPs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Where BGP daemons connect to for the BGP Monitoring Protocol (RFC 7854).
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{port: 11019}")]
 pub struct LinuxBmp {
-    /// The own address.
+    /// The own address to listen on.
+    #[key(kind = ListenAddress, default = IpAddr::from([127, 0, 0, 1]), example = "192.0.2.1")]
     pub address: IpAddr,
     /// The TCP port.
+    #[key(kind = Whole(1, 65_535), default = 11_019, example = "11020")]
     pub port: u16,
-    /// Paths that are kept at most.
+    /// Maximum number of paths that are kept, of all peers together; about 100 bytes each.
+    #[key(kind = Whole(1, 16_000_000), default = 4_000_000, example = "1000000")]
     pub paths: u32,
 }
 
-impl Default for LinuxBmp {
-    fn default() -> Self {
-        Self {
-            address: IpAddr::from([127, 0, 0, 1]),
-            port: 11_019,
-            paths: 4_000_000,
-        }
-    }
-}
-
-/// Where FRR's zebra connects to (`dplane_fpm_nl`), in the namespace of the TAPs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Where FRR's zebra connects to (`dplane_fpm_nl`).
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{port: 2620}")]
 pub struct LinuxFpm {
-    /// The own address.
+    /// The own address to listen on.
+    #[key(kind = ListenAddress, default = IpAddr::from([127, 0, 0, 1]), example = "192.0.2.1")]
     pub address: IpAddr,
     /// The TCP port.
+    #[key(kind = Whole(1, 65_535), default = 2620, example = "2621")]
     pub port: u16,
-    /// Seconds for which routes stay when zebra has gone.
+    /// Seconds for which zebra's routes stay after its connection has ended and it does not
+    /// reconnect.
+    #[key(kind = Whole(0, 86_400), default = 300, example = "120")]
     pub hold_time: u32,
 }
 
-impl Default for LinuxFpm {
-    fn default() -> Self {
-        Self {
-            address: IpAddr::from([127, 0, 0, 1]),
-            port: 2620,
-            hold_time: 300,
-        }
-    }
-}
-
 /// How Linux sees an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{name: e0}")]
 pub struct LinuxInterface {
-    /// The name of the TAP; the interface's own when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The name of its TAP; the interface's own when absent.
+    #[key(kind = LinuxName, example = "e0")]
     pub name: Option<String>,
 }
 
 /// The TAP that is an interface's other end in Linux.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinuxTap {
     /// The interface.
     pub interface: String,
@@ -148,34 +136,5 @@ impl Config {
                 .insert(Self::linux_tap_of(interface), added);
         }
         config
-    }
-}
-
-pub(crate) fn build(node: &Node<'_>) -> Linux {
-    Linux {
-        namespace: text(node, "namespace"),
-        interfaces: named(node, "interfaces", |node| LinuxInterface {
-            name: text(node, "name"),
-        }),
-        fpm: node.value("fpm").map(fpm),
-        bmp: node.value("bmp").map(bmp),
-    }
-}
-
-fn bmp(node: &Node<'_>) -> LinuxBmp {
-    let default = LinuxBmp::default();
-    LinuxBmp {
-        address: parsed(node, "address").unwrap_or(default.address),
-        port: number(node, "port").unwrap_or(default.port),
-        paths: number(node, "paths").unwrap_or(default.paths),
-    }
-}
-
-fn fpm(node: &Node<'_>) -> LinuxFpm {
-    let default = LinuxFpm::default();
-    LinuxFpm {
-        address: parsed(node, "address").unwrap_or(default.address),
-        port: number(node, "port").unwrap_or(default.port),
-        hold_time: number(node, "hold-time").unwrap_or(default.hold_time),
     }
 }

@@ -5,16 +5,15 @@
 //! what identifies the thing (an interface's name, a route's prefix), so that two configurations
 //! that mean the same are equal, in whatever order the file was written.
 //!
-//! Serde gives the shape of the file (`written.rs`): a `Config` serialised to JSON (which is YAML, too) is a
-//! file that `check` accepts and reads back as the same value. Values that come in by
-//! deserialisation are typed but not validated; only `check` looks at ranges and references.
+//! The shape of the file is in `file.rs`: a `Config` serialised to JSON (which is YAML, too) is a
+//! file that `check` accepts and reads back as the same value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use weir_config_derive::{Section, Words};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bond::Bond;
@@ -29,11 +28,9 @@ use crate::settings::{Api, Buffers, History, Ip4, Logging, Workers};
 use crate::sflow::Sflow;
 use crate::sub_interface::SubInterface;
 use crate::vxlan::Vxlan;
-use crate::written::Written;
 
 /// The whole configuration of one router.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
     /// Interfaces by name, loopbacks, TAPs and sub-interfaces among them.
     pub interfaces: BTreeMap<String, Interface>,
@@ -190,22 +187,22 @@ pub fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// A routing table beside the default one, for both IP versions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// A routing table in addition to the default one, for both IP versions.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{table: 10}")]
 pub struct Vrf {
-    /// Its number, which no other table has; 0 is the default table's.
+    /// Its number, which no other table has; the default table's is 0.
+    #[key(required, kind = Whole(1, u32::MAX as u64), example = "10")]
     pub table: u32,
-    /// Free text for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Free text; absent by default.
+    #[key(kind = Text(255), example = "customer red")]
     pub description: Option<String>,
 }
 
 /// What identifies a static route.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteKey {
     /// The table it is in; the default one when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vrf: Option<String>,
     /// What it is for, without host bits.
     pub prefix: IpNet,
@@ -221,82 +218,108 @@ impl std::fmt::Display for RouteKey {
 }
 
 /// One interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{mtu: 1500}")]
 pub struct Interface {
-    /// Free text for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Free text; absent by default.
+    #[key(kind = Text(255), example = "to the core")]
     pub description: Option<String>,
-    /// What it is attached to; an interface without one is known but carries nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What the interface is attached to; one without a device exists but carries no packets.
+    #[key(on = ["interface"])]
     pub device: Option<Device>,
-    /// Its unicast MAC address; the device's own when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Its MAC address. When absent, that of the device; that of a loopback is generated.
+    #[key(on = ["interface", "loopback"], example = "02:00:00:00:00:01")]
     pub mac: Option<MacAddr>,
-    /// The largest IP packet that leaves it, in bytes.
+    /// The MTU: the size of the largest IP packet that leaves it, in bytes.
+    #[key(
+        on = ["interface", "loopback"], kind = Whole(128, 9216), default = 1500, example = "9000"
+    )]
     pub mtu: u16,
-    /// Whether it is wanted up.
+    /// The administrative state. A sub-interface is down while its parent is.
+    #[key(on = ["interface", "sub-interface"], example = "down")]
     pub state: AdminState,
-    /// The table that routes what comes in, and that its subnets are in; the default one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The table that routes received packets, and that its own subnets are in; the default one
+    /// when absent, also for a sub-interface of an interface with a VRF.
+    #[key(kind = VrfName, example = "red")]
     pub vrf: Option<String>,
-    /// Own addresses with their subnets.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    /// Own IPv4 and IPv6 addresses with their subnets. No two interfaces of one table share a
+    /// subnet. An interface with an IPv6 address also has a link-local one, derived from its MAC
+    /// address unless one is given here.
+    #[key(
+        items = (0, 65_536), kind = OwnAddress, example = "[192.0.2.1/24, '2001:db8::1/64']",
+        item = "An own address."
+    )]
     pub addresses: BTreeSet<IpNet>,
-    /// The interface whose addresses it borrows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unnumbered: Option<String>,
-    /// The interface that everything received here leaves by, unlooked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The interface that all received frames leave by, unchanged (L2 cross connect). Neither of
+    /// the two has addresses, both have the same MTU, and an interface is the target of at most one
+    /// other. For both directions, set it on both. A frame of a sub-interface arrives without its
+    /// tags, unless `tag-rewrite` says otherwise, and leaves with those of the other.
+    #[key(on = ["interface", "sub-interface"], kind = InterfaceName, example = "xe1")]
     pub l2xc: Option<String>,
-    /// The access lists that its packets pass.
-    #[serde(skip_serializing_if = "Binding::is_empty")]
+    /// The access lists that its packets pass; what no term of them matches is dropped, what is not
+    /// IP passes. Those of a parent are not applied to its sub-interfaces. The name `acls` is read,
+    /// too.
+    #[key(on = ["interface", "sub-interface"])]
     pub acl: Binding,
-    /// How strictly the way back to the sources of what comes in is looked at; not at all when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Unicast reverse path forwarding (RFC 3704): drop received packets from a source to which no
+    /// route exists (`loose`; the default route counts, a `blackhole` one does not) or none by this
+    /// interface (`strict`; each path of a route counts). Not checked when absent.
+    #[key(on = ["interface", "sub-interface"], example = "strict")]
     pub urpf: Option<Urpf>,
-    /// How much may come in and go out.
-    #[serde(skip_serializing_if = "Police::is_empty")]
+    /// A policer for each direction: a single rate, two colours (RFC 2697 in its colour-blind mode
+    /// with an excess burst of 0). What does not conform is dropped (`policed`). Bytes are counted
+    /// from the IP header on, or behind the Ethernet header. The input policer is applied before
+    /// access lists and `urpf`, the output policer after access lists; `weir show feature
+    /// interface` lists the order. ARP, IPv6 neighbour discovery for groups and LACP are not
+    /// policed. Packets of a sub-interface pass its own input policer only; its output policer is
+    /// followed by the parent's.
+    #[key(on = ["interface", "sub-interface"])]
     pub police: Police,
-    /// Whether received packets are sampled.
+    /// Whether packets are sampled (see `sflow.direction`).
+    #[key(on = ["interface"], example = "true")]
     pub sflow: bool,
-    /// The bond that it is a member of. The file says it of the bond, under `bondethernets`.
-    #[serde(skip)]
-    pub bond: Option<String>,
-    /// Whether labelled packets are taken.
-    #[serde(skip_serializing_if = "is_false")]
+    /// Whether received packets with labels (MPLS) are accepted; sending them needs no setting. A
+    /// sub-interface needs `exact-match` for it.
+    #[key(example = "true")]
     pub mpls: bool,
-    /// The worker of receive queue 0, 1, …; queues beyond the list are placed by the router.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The worker of receive queue 0, 1, …; the router places queues beyond the list.
+    #[key(
+        on = ["interface"], items = (0, 64), kind = Whole(0, 63), example = "[0, 1]",
+        item = "A worker, counted from 0."
+    )]
     pub rx_queue_workers: Vec<u16>,
-    /// What hosts on the link are told of this router; nothing when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Advertise this router to the hosts on the link (RFC 4861), for a loopback those of the bridge
+    /// domain whose BVI it is; no advertisements when absent. Hosts then configure addresses of the
+    /// interface's IPv6 subnets of 64 bits, and use it as a default router.
     pub router_advertisements: Option<RouterAdvertisements>,
+    /// The interface whose addresses are borrowed, usually a loopback: packets are routed here, and
+    /// packets of the router itself have those as source, though its subnets are not on this link.
+    /// Next hops and static neighbors name this interface and may have any address; neighbors of
+    /// the borrowed subnets are learned. It has no addresses of its own, and both are in one table.
+    #[key(kind = InterfaceName, example = "xe1")]
+    pub unnumbered: Option<String>,
+    /// The bond that it is a member of. The file has it in the bond, under `bondethernets`.
+    #[key(skip)]
+    pub bond: Option<String>,
 }
 
-/// What hosts are told of a router, and how often (RFC 4861 section 6.2.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// What is advertised to hosts, and how often (RFC 4861 section 6.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{interval: 200, lifetime: 600}")]
 pub struct RouterAdvertisements {
-    /// The most seconds between two.
+    /// Maximum seconds between two advertisements; the minimum is a third of it.
+    #[key(required, default = 600, kind = Whole(4, 1800), example = "200")]
     pub interval: u16,
-    /// Seconds that it may be taken for a default router; 0 = never.
+    /// Seconds for which hosts may use it as a default router after each; 0 = never, otherwise not
+    /// below `interval`.
+    #[key(kind = Whole(0, 9000), default = 1800, example = "600")]
     pub lifetime: u16,
-    /// Whether addresses come from DHCPv6.
+    /// Whether hosts are instructed to request addresses by DHCPv6.
+    #[key(example = "true")]
     pub managed: bool,
-    /// Whether other settings come from DHCPv6.
+    /// Whether hosts are instructed to request other settings by DHCPv6.
+    #[key(example = "true")]
     pub other: bool,
-}
-
-impl Default for RouterAdvertisements {
-    fn default() -> Self {
-        Self {
-            interval: 600,
-            lifetime: 1800,
-            managed: false,
-            other: false,
-        }
-    }
 }
 
 impl Interface {
@@ -355,39 +378,13 @@ impl Interface {
     }
 }
 
-impl Default for Interface {
-    fn default() -> Self {
-        Self {
-            description: None,
-            device: None,
-            mac: None,
-            mtu: 1500,
-            state: AdminState::Up,
-            vrf: None,
-            addresses: BTreeSet::new(),
-            unnumbered: None,
-            l2xc: None,
-            acl: Binding::default(),
-            urpf: None,
-            police: Police::default(),
-            sflow: false,
-            bond: None,
-            mpls: false,
-            rx_queue_workers: Vec::new(),
-            router_advertisements: None,
-        }
-    }
-}
-
 /// The policers of an interface; a direction without one is not limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{input: {rate: 100000000, burst: 125000}}")]
 pub struct Police {
-    /// Of what comes in.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The policer of received packets; no limit when absent.
     pub input: Option<Policer>,
-    /// Of what goes out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The policer of sent packets; no limit when absent.
     pub output: Option<Policer>,
 }
 
@@ -411,12 +408,14 @@ impl fmt::Display for Police {
 }
 
 /// A policer of a single rate (RFC 2697 with an excess burst of 0).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{rate: 100000000, burst: 125000}")]
 pub struct Policer {
-    /// Bits a second.
+    /// Bits per second, the committed information rate.
+    #[key(required, kind = Whole(8000, 1_000_000_000_000), example = "100000000")]
     pub rate: u64,
-    /// Bytes that may come at once.
+    /// Bytes of the committed burst size. A longer packet never conforms.
+    #[key(required, kind = Whole(128, u32::MAX as u64), example = "125000")]
     pub burst: u32,
 }
 
@@ -426,28 +425,17 @@ impl fmt::Display for Policer {
     }
 }
 
-/// How strictly the way back to a packet's source is looked at (RFC 3704).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// How strictly the reverse path of a packet's source is checked (RFC 3704).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Words)]
 pub enum Urpf {
-    /// A route must lead there, the default route if there is no other.
+    /// A route to the source must exist, also the default route.
     Loose,
-    /// One must leave by the interface that the packet came in by.
+    /// One must leave by the interface that received the packet.
     Strict,
 }
 
-impl std::fmt::Display for Urpf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Loose => "loose",
-            Self::Strict => "strict",
-        })
-    }
-}
-
-/// Whether an interface is wanted up or down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The administrative state of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum AdminState {
     /// Packets pass.
     #[default]
@@ -456,32 +444,18 @@ pub enum AdminState {
     Down,
 }
 
-impl std::fmt::Display for AdminState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Up => "up",
-            Self::Down => "down",
-        })
-    }
-}
-
 /// Where a route leads.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Via {
     /// Packets are dropped, counted.
-    #[serde(rename = "blackhole")]
     Blackhole,
-    /// Packets are dropped, and their senders told that the destination is unreachable.
-    #[serde(rename = "unreachable")]
+    /// Packets are dropped, and their senders receive ICMP "unreachable".
     Unreachable,
-    /// Packets are dropped, and their senders told that they may not go there.
-    #[serde(rename = "prohibit")]
+    /// Packets are dropped, and their senders receive ICMP "prohibited".
     Prohibit,
-    /// To one of these, chosen by flow; flows keep their paths when others come and go.
-    #[serde(rename = "resilient")]
+    /// To one of these, selected by flow; flows keep their paths when others are added or removed.
     Resilient(Vec<Path>),
-    /// To one of these, chosen by flow.
-    #[serde(untagged)]
+    /// To one of these, selected by flow.
     Paths(Vec<Path>),
 }
 
@@ -495,7 +469,7 @@ impl Via {
         }
     }
 
-    /// Whether the way to a next hop is looked up in a table.
+    /// Whether a next hop is looked up in a table.
     #[must_use]
     pub fn is_recursive(&self) -> bool {
         self.paths()
@@ -537,32 +511,45 @@ impl std::fmt::Display for Via {
     }
 }
 
-/// One next hop of a route.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One next hop.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Section)]
+#[section(example = "{next-hop: 192.0.2.254, weight: 2}")]
 pub struct Path {
-    /// The neighbour that packets are handed to; it may be of the other IP version (RFC 8950).
+    /// Its address. That of an IPv4 route may be IPv6 (RFC 8950); that of an IPv6 route may be IPv4
+    /// where there are `labels` (RFC 4798).
+    #[key(required, kind = Neighbor, example = "192.0.2.254")]
     pub next_hop: IpAddr,
-    /// The interface it is behind; found by its subnet when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The interface that it is reached by; found by its subnet when absent. A link-local next hop
+    /// needs it.
+    #[key(kind = InterfaceName, example = "xe0")]
     pub interface: Option<String>,
-    /// The table whose longest match says how it is reached; it is on a link when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The table, `default` or a VRF, whose longest match resolves the next hop, which then need
+    /// not be on a link (a recursive next hop); it follows changes of that table.
+    #[key(on = ["route"], kind = TableName, example = "default")]
     pub next_hop_table: Option<String>,
-    /// Its share of flows beside the other paths.
-    #[serde(default = "one_weight")]
+    /// Its share of flows, relative to the other next hops.
+    #[key(kind = Whole(1, 255), default = 1, example = "2")]
     pub weight: u8,
-    /// MPLS labels that are pushed, outermost first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// MPLS labels that are pushed, outermost first; of an entry of a label, in place of the
+    /// incoming one.
+    #[key(
+        items = (0, 16), kind = Whole(0, 1_048_575), example = "[100, 200]",
+        item = "A label: 16 to 1048575, or an explicit null, 0 for IPv4 and 2 for IPv6."
+    )]
     pub labels: Vec<u32>,
-    /// Where their time to live comes from; a pushed label knows no `short-pipe`.
-    #[serde(default, skip_serializing_if = "TtlMode::is_uniform")]
+    /// The TTL of pushed labels (RFC 3443): that of the packet (`uniform`), or 255 (`pipe`).
+    #[key(
+        on = ["route", "label"], kind = Word(&["uniform", "pipe"]), example = "pipe", omit_default
+    )]
     pub ttl_mode: TtlMode,
-    /// Their traffic class; that of what they are pushed onto when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Traffic class of pushed labels (RFC 5462). When absent, that of the label below, the upper
+    /// three bits of the DSCP of an IP packet, or the priority of the outer tag of a frame.
+    #[key(kind = Whole(0, 7), example = "5")]
     pub traffic_class: Option<u8>,
-    /// Whether an entropy label is pushed below the outermost one (RFC 6790).
-    #[serde(default, skip_serializing_if = "is_false")]
+    /// Whether an entropy label and its indicator are pushed below the outermost label (RFC 6790),
+    /// so that routers on the path distinguish flows; the end of that label's path must support
+    /// them.
+    #[key(example = "true")]
     pub entropy_label: bool,
 }
 
@@ -581,18 +568,6 @@ impl Path {
             entropy_label: false,
         }
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands it a reference"
-)]
-pub(crate) fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-fn one_weight() -> u8 {
-    1
 }
 
 impl std::fmt::Display for Path {
@@ -625,8 +600,7 @@ impl std::fmt::Display for Path {
 }
 
 /// What identifies a static neighbour.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NeighborKey {
     /// The interface it is behind.
     pub interface: String,

@@ -2,17 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weir_config_derive::{Section, Words};
 
 use crate::model::Via;
 
-/// The section `mpls`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// What is done with packets with labels.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{labels: [{label: 100, lookup: default}]}")]
 pub struct Mpls {
-    /// Static entries by incoming label.
-    #[serde(with = "list", skip_serializing_if = "BTreeMap::is_empty")]
+    /// Static entries, each label once.
+    #[key(
+        list = WrittenLabel, unread, items = (0, 1_048_560), example = "[{label: 100, lookup: default}]"
+    )]
     pub labels: BTreeMap<u32, LabelEntry>,
+}
+
+/// One entry; at most one of `via` and `lookup`.
+#[derive(Section)]
+#[section(example = "{label: 100, via: [{next-hop: 192.0.2.254, labels: [200]}]}")]
+struct WrittenLabel {
+    /// The incoming label.
+    #[key(required, kind = Whole(16, 1_048_575), example = "100")]
+    label: u32,
+    #[key(flatten)]
+    entry: LabelEntry,
+}
+
+impl From<(&u32, &LabelEntry)> for WrittenLabel {
+    fn from((label, entry): (&u32, &LabelEntry)) -> Self {
+        Self {
+            label: *label,
+            entry: entry.clone(),
+        }
+    }
 }
 
 impl Mpls {
@@ -24,17 +46,21 @@ impl Mpls {
 }
 
 /// What is done with packets whose top label is this one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
 pub struct LabelEntry {
-    /// Where they go: over a next hop with labels, these take the label's place; over one without, it is taken off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Where packets go: a next hop, a list of several that share the flows, or `blackhole`. The
+    /// labels of a next hop replace the incoming one (swap); without any it is removed (penultimate
+    /// hop popping).
+    #[key(kind = LabelVia, scope = "label", example = "192.0.2.254")]
     pub via: Option<Via>,
-    /// The table that looks them up once the label is off: a VRF's name, or `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The table that looks packets up by their address after the label, which must be their last,
+    /// is removed: the name of a VRF, or `default`, which it is when both this and `via` are
+    /// absent.
+    #[key(kind = TableName, example = "red")]
     pub lookup: Option<String>,
-    /// What becomes of the time to live and the class under a label that is taken off.
-    #[serde(default)]
+    /// Treatment of TTL and traffic class where the label is removed: copied to what is below it,
+    /// or not (RFC 3443).
+    #[key(example = "pipe")]
     pub ttl_mode: TtlMode,
 }
 
@@ -50,39 +76,16 @@ impl LabelEntry {
 /// What the default table is called where a table is named.
 pub const DEFAULT_TABLE: &str = "default";
 
-/// What becomes of time to live and traffic class where a label goes (RFC 3443).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
+/// Treatment of TTL and traffic class where a label is removed (RFC 3443).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Words)]
 pub enum TtlMode {
-    /// They are carried over to what is under it.
+    /// They are copied to what is below it.
     #[default]
     Uniform,
-    /// What is under it stays as it is.
+    /// What is below it stays as it is.
     Pipe,
-    /// As `pipe`; the egress acts by the class of what is under it.
+    /// As `pipe`; the egress acts by the class of what is below it.
     ShortPipe,
-}
-
-impl TtlMode {
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands it a reference"
-    )]
-    pub(crate) fn is_uniform(&self) -> bool {
-        *self == Self::Uniform
-    }
-}
-
-impl std::fmt::Display for TtlMode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Uniform => "uniform",
-            Self::Pipe => "pipe",
-            Self::ShortPipe => "short-pipe",
-        })
-    }
 }
 
 impl std::fmt::Display for LabelEntry {
@@ -95,71 +98,5 @@ impl std::fmt::Display for LabelEntry {
             TtlMode::Uniform => Ok(()),
             mode => write!(f, ", {mode}"),
         }
-    }
-}
-
-/// The file has a list, the model a map.
-mod list {
-    use super::{
-        BTreeMap, Deserialize, Deserializer, LabelEntry, Serialize, Serializer, TtlMode, Via,
-    };
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-    struct Entry {
-        label: u32,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        via: Option<Via>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        lookup: Option<String>,
-        #[serde(default)]
-        ttl_mode: TtlMode,
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        labels: &BTreeMap<u32, LabelEntry>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(labels.iter().map(
-            |(
-                &label,
-                LabelEntry {
-                    via,
-                    lookup,
-                    ttl_mode,
-                },
-            )| Entry {
-                label,
-                via: via.clone(),
-                lookup: lookup.clone(),
-                ttl_mode: *ttl_mode,
-            },
-        ))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<u32, LabelEntry>, D::Error> {
-        let list = Vec::<Entry>::deserialize(deserializer)?;
-        Ok(list
-            .into_iter()
-            .map(
-                |Entry {
-                     label,
-                     via,
-                     lookup,
-                     ttl_mode,
-                 }| {
-                    (
-                        label,
-                        LabelEntry {
-                            via,
-                            lookup,
-                            ttl_mode,
-                        },
-                    )
-                },
-            )
-            .collect())
     }
 }

@@ -7,71 +7,50 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::{Section, Words};
 
 use crate::model::{Path, Via};
 
 /// One pseudowire.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{local-label: 1000, remote-label: 2000, via: 192.0.2.254}")]
 pub struct Pseudowire {
-    /// The label of what comes in.
+    /// The label of received frames, which no entry of `mpls.labels` and no other pseudowire has.
+    #[key(required, kind = Whole(16, 1_048_575), example = "1000")]
     pub local_label: u32,
-    /// The label that the far end has for it.
+    /// The label that the far end has for it, pushed below those of `via`.
+    #[key(required, default = 0, kind = Whole(16, 1_048_575), example = "2000")]
     pub remote_label: u32,
-    /// The way to the far end, with the labels of the label path there.
+    /// The path to the far end: a next hop, a list of several that share the flows, or `blackhole`.
+    /// The labels of a next hop are those of the label path to the far end; none where the next hop
+    /// is the far end itself.
+    #[key(
+        required, default = Via::Paths(Vec::new()), unread, kind = LabelVia, scope = "pseudowire",
+        example = "192.0.2.254"
+    )]
     pub via: Via,
-    /// Whether a control word stands before each frame.
-    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    /// Whether a control word (RFC 4385) precedes each frame, at both ends. Without it, a router on
+    /// the path may mistake a frame for IP and distribute its flow over several paths.
+    #[key(default = true, example = "false")]
     pub control_word: bool,
-    /// Whether frames have a tag of the pseudowire's own.
-    #[serde(rename = "type", default)]
+    /// What both ends have agreed on (RFC 4448 section 4.4.1): frames as they are, or each with a
+    /// tag of the pseudowire's own.
+    #[key(name = "type", example = "tagged")]
     pub kind: PseudowireType,
-    /// VLAN of that tag.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// VLAN of that tag on frames that are sent, with type `tagged`; received frames lose their
+    /// outer tag, whichever it is.
+    #[key(kind = Whole(0, 4094), default = 0, example = "100")]
     pub vlan: u16,
 }
 
-fn yes() -> bool {
-    true
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands it a reference"
-)]
-fn is_true(value: &bool) -> bool {
-    *value
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands it a reference"
-)]
-fn is_zero(vlan: &u16) -> bool {
-    *vlan == 0
-}
-
 /// The two forms of Ethernet pseudowires (RFC 4448 section 4.4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum PseudowireType {
     /// Frames as they are.
     #[default]
     Raw,
     /// Each frame has a tag that both ends expect.
     Tagged,
-}
-
-impl PseudowireType {
-    /// The word in the file.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Tagged => "tagged",
-        }
-    }
 }
 
 impl Pseudowire {

@@ -1,20 +1,16 @@
 //! The small values a configuration is written in: MAC addresses, ranges of addresses and of
 //! ports.
 //!
-//! Each has one spelling in the file, which `Display` writes and `FromStr` reads back, and serde
-//! uses the same spelling, so that a `Config` turned into JSON or YAML is again a file that
-//! `check` accepts. The errors are short fragments ("is a multicast address") that the caller
-//! puts behind the text it quotes; they hold no place, because only the caller knows it.
+//! Each has one spelling in the file, which `Display` writes and `FromStr` reads back. The errors
+//! are short fragments ("is a multicast address") that the caller appends to the text it quotes;
+//! they have no location, because only the caller knows it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// A 48-bit Ethernet address, in the order it has on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
@@ -47,8 +43,7 @@ impl fmt::Debug for MacAddr {
 }
 
 /// A host, by its address or by its name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// By its address.
     Address(IpAddr),
@@ -103,20 +98,6 @@ pub(crate) fn is_host_name(text: &str) -> bool {
         && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-impl TryFrom<String> for Host {
-    type Error = NotAValue;
-
-    fn try_from(text: String) -> Result<Self, NotAValue> {
-        text.parse()
-    }
-}
-
-impl From<Host> for String {
-    fn from(host: Host) -> String {
-        host.to_string()
-    }
-}
-
 impl From<IpAddr> for Host {
     fn from(address: IpAddr) -> Self {
         Self::Address(address)
@@ -150,8 +131,7 @@ impl FromStr for MacAddr {
 }
 
 /// Addresses from `first` to `last`, both included; one address when they are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ipv4Range {
     /// The lowest address.
     pub first: Ipv4Addr,
@@ -185,8 +165,7 @@ impl FromStr for Ipv4Range {
 }
 
 /// TCP or UDP ports from `first` to `last`, both included; one port when they are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "PortText", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortRange {
     /// The lowest port.
     pub first: u16,
@@ -220,8 +199,7 @@ impl FromStr for PortRange {
 }
 
 /// A SHA-256 hash (FIPS 180-4). [`Sha256::HIDDEN`] stands for one that is not shown.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256(pub [u8; 32]);
 
 impl Sha256 {
@@ -280,63 +258,6 @@ pub(crate) fn decimal<N: FromStr>(text: &str) -> Option<N> {
         text.parse().ok()
     } else {
         None
-    }
-}
-
-/// What JSON may hold for a port range: the number of one port, or the text of a range.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum PortText {
-    Number(u16),
-    Text(String),
-}
-
-impl TryFrom<PortText> for PortRange {
-    type Error = NotAValue;
-
-    fn try_from(value: PortText) -> Result<Self, NotAValue> {
-        match value {
-            PortText::Number(port) => Ok(Self {
-                first: port,
-                last: port,
-            }),
-            PortText::Text(text) => text.parse(),
-        }
-    }
-}
-
-macro_rules! spelled {
-    ($($name:ty),*) => { $(
-        impl From<$name> for String {
-            fn from(value: $name) -> Self {
-                value.to_string()
-            }
-        }
-    )* };
-}
-spelled!(MacAddr, Ipv4Range, PortRange, Sha256);
-
-impl TryFrom<String> for MacAddr {
-    type Error = NotAValue;
-
-    fn try_from(text: String) -> Result<Self, NotAValue> {
-        text.parse()
-    }
-}
-
-impl TryFrom<String> for Ipv4Range {
-    type Error = NotAValue;
-
-    fn try_from(text: String) -> Result<Self, NotAValue> {
-        text.parse()
-    }
-}
-
-impl TryFrom<String> for Sha256 {
-    type Error = NotAValue;
-
-    fn try_from(text: String) -> Result<Self, NotAValue> {
-        text.parse()
     }
 }
 

@@ -10,7 +10,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{DRIVERS, Key, Kind, MOST_NEXT_HOPS, Names, below};
+use crate::device::Device;
+use crate::keys::{Key, Kind, MOST_NEXT_HOPS, Names, below};
 use crate::synonyms::{may_stand_alone, theirs};
 use crate::tree::{Content, Limits, Node, read};
 
@@ -69,7 +70,9 @@ fn section(path: &str) -> Map<String, Value> {
         );
     }
     if rows().any(|row| !row.drivers.is_empty()) {
-        let each = DRIVERS.iter().map(|driver| for_driver(rows(), driver));
+        let each = Device::WORDS
+            .iter()
+            .map(|driver| for_driver(rows(), driver));
         schema.insert("allOf".into(), each.collect());
     }
     schema
@@ -275,7 +278,7 @@ fn several(row: &'static Key, least: usize, most: usize) -> Map<String, Value> {
 }
 
 /// A default or an example of the table as JSON.
-pub(crate) fn parsed(row: &'static Key, text: &str) -> Option<Value> {
+fn parsed(row: &'static Key, text: &str) -> Option<Value> {
     if row.kind == Kind::Unsupported {
         return None;
     }

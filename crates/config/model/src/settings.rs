@@ -1,63 +1,53 @@
-//! The settings of the router as a whole: workers, packet memory, API, log and history.
-//!
-//! They are part of a `Config` and, as it, serde gives them the shape of the file. `Default` is
-//! what a file without the section means; a test holds it equal to the key table.
+//! The settings of the router as a whole: IPv4, workers, packet memory, API, log and history.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::{Section, Words};
 
 use crate::scalar::Sha256;
 
-/// What is done with IPv4 packets of all interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// How IPv4 packets of all interfaces are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{source-routes: true}")]
 pub struct Ip4 {
-    /// Whether packets with a source route are forwarded.
+    /// Forward packets with a loose or strict source route by their destination address. When
+    /// false they are dropped as `ip4-source-route`, since they bypass filters (RFC 7126 sections
+    /// 4.3 and 4.4). The router never processes the route itself.
+    #[key(example = "true")]
     pub source_routes: bool,
 }
 
-impl Ip4 {
-    /// Whether nothing differs from the defaults.
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// Worker threads of the packet path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Worker threads of the packet path. A change needs a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{cores: [0, 1], idle: poll}")]
 pub struct Workers {
-    /// The core of worker 0, 1, …; empty = the kernel chooses. Not empty, it has `count` cores.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The core of worker 0, 1, …; workers are not pinned when absent. There are as many workers.
+    #[key(
+        items = (1, 64), kind = Whole(0, 4095), example = "[0, 1]",
+        item = "A core by its number in Linux."
+    )]
     pub cores: Vec<u16>,
-    /// How many workers.
+    /// The number of workers; that of `cores` when those are given.
+    #[key(kind = Whole(1, 64), default = 1, example = "2")]
     pub count: u16,
-    /// What a worker does without packets.
+    /// What a worker does without packets: `poll` polls again at once, `sleep` waits for the kernel
+    /// to wake it, `adaptive` polls while packets arrive fast and sleeps otherwise.
+    #[key(example = "poll")]
     pub idle: Idle,
-    /// How the kernel schedules workers.
+    /// How the kernel schedules workers: as other threads (`normal`), before them (`high`, nice
+    /// -20), or before all that are not real-time (`real-time`, SCHED_FIFO). The last two need
+    /// CAP_SYS_NICE; without it the router logs a warning and runs workers as other threads.
+    #[key(example = "real-time")]
     pub priority: Priority,
 }
 
-impl Default for Workers {
-    fn default() -> Self {
-        Self {
-            cores: Vec::new(),
-            count: 1,
-            idle: Idle::default(),
-            priority: Priority::default(),
-        }
-    }
-}
-
 /// What a worker does when there are no packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum Idle {
-    /// Looks again at once: lowest latency, a core always busy.
+    /// Polls again at once: lowest latency, a core always busy.
     Poll,
-    /// Looks again at once while packets come fast, else waits for the kernel to wake it.
+    /// Polls while packets arrive fast, waits for the kernel to wake it otherwise.
     #[default]
     Adaptive,
     /// Waits for the kernel to wake it.
@@ -65,8 +55,7 @@ pub enum Idle {
 }
 
 /// How the kernel schedules workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum Priority {
     /// As any other thread.
     Normal,
@@ -77,57 +66,59 @@ pub enum Priority {
     RealTime,
 }
 
-/// Packet memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Packet memory. A change needs a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{per-numa: 32768}")]
 pub struct Buffers {
-    /// Buffers in the pool of each NUMA node; worked out from ports and workers when absent (see `Config::buffer_plan`).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Buffers in the pool of each NUMA node; computed from the queues of ports and the workers
+    /// when absent. See [Packet memory](buffers.md).
+    #[key(kind = Whole(1024, 4_194_304), example = "32768")]
     pub per_numa: Option<u32>,
-    /// Whether the pool lies in hugepages.
+    /// Whether the pool uses hugepages when enough of them are free; otherwise the kernel is asked
+    /// to make some (Linux 6.1).
+    #[key(example = "off")]
     pub hugepages: Hugepages,
 }
 
-impl Default for Buffers {
-    fn default() -> Self {
-        Self {
-            per_numa: None,
-            hugepages: Hugepages::Auto,
-        }
-    }
-}
-
 /// Whether hugepages are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum Hugepages {
-    /// When there are enough free ones.
+    /// When enough of them are free.
     #[default]
     Auto,
     /// Never.
     Off,
 }
 
-/// Where the router is reached, and by whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Where the API listens, and which clients it accepts. A change of where it listens needs a
+/// restart.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{socket: /run/weir/second.sock}")]
 pub struct Api {
-    /// The Unix socket.
+    /// The Unix socket of the API.
+    #[key(
+        kind = File(107), default = PathBuf::from("/run/weir/api.sock"),
+        example = "/run/weir/second.sock"
+    )]
     pub socket: PathBuf,
-    /// The Unix group that may do everything over the socket.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The Unix group whose members may do everything over the socket; only root and the router's
+    /// own user may when absent.
+    #[key(kind = UnixGroup, example = "weir")]
     pub group: Option<String>,
-    /// The Unix group that may look.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The Unix group whose members may read, and change nothing.
+    #[key(kind = UnixGroup, example = "adm")]
     pub read_only_group: Option<String>,
-    /// TCP addresses beside the socket.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// TCP addresses of the API, in addition to the socket.
+    #[key(items = (0, 16), example = "[{address: 127.0.0.1}]")]
     pub listen: Vec<Listen>,
-    /// Bearer tokens that are let in over TCP.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Bearer tokens that are accepted over TCP.
+    #[key(
+        items = (0, 256),
+        example = "[{name: grafana, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}]"
+    )]
     pub tokens: Vec<Token>,
-    /// The listener for metrics, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// A separate listener that serves counters in the OpenMetrics format, and nothing else, to
+    /// every client; none when absent.
     pub metrics: Option<Metrics>,
 }
 
@@ -148,7 +139,7 @@ impl Api {
                 *here = tls.clone();
             }
         }
-        // A listener that would let nobody in waits for its tokens, or for its end.
+        // A listener that no client could use waits for its tokens, or for its removal.
         let closed = |listen: &Listen| {
             listen
                 .tls
@@ -162,169 +153,131 @@ impl Api {
     }
 }
 
-impl Default for Api {
-    fn default() -> Self {
-        Self {
-            socket: PathBuf::from("/run/weir/api.sock"),
-            group: None,
-            read_only_group: None,
-            listen: Vec::new(),
-            tokens: Vec::new(),
-            metrics: None,
-        }
-    }
-}
-
-/// One TCP address of the API.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One TCP address of the API. Without `tls` it is a loopback address, because tokens could be read
+/// in transit.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{address: 127.0.0.1, port: 8443}")]
 pub struct Listen {
-    /// The own address; unspecified = all.
+    /// The own address to listen on; `0.0.0.0` or `::` for all.
+    #[key(required, kind = ListenAddress, example = "127.0.0.1")]
     pub address: IpAddr,
     /// The TCP port.
-    #[serde(default = "Listen::default_port")]
+    #[key(kind = Whole(1, 65_535), default = 8443, example = "9443")]
     pub port: u16,
-    /// How it is encrypted, if it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Use TLS; plain HTTP when absent.
     pub tls: Option<Tls>,
 }
 
-impl Listen {
-    /// A usual port for HTTP with TLS beside 443.
-    #[must_use]
-    pub const fn default_port() -> u16 {
-        8443
-    }
-}
-
-/// Files that TLS needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// The files for TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{certificate: /etc/weir/api.pem, key: /etc/weir/api.key}")]
 pub struct Tls {
     /// The certificate with its chain, in PEM.
+    #[key(required, example = "/etc/weir/api.pem")]
     pub certificate: PathBuf,
     /// Its private key, in PEM.
+    #[key(required, example = "/etc/weir/api.key")]
     pub key: PathBuf,
-    /// Who must have signed a client's certificate; clients need none when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client_ca: Option<PathBuf>,
-    /// What a client with a certificate may do.
-    #[serde(default)]
+    /// What clients with a certificate may do: read, or everything.
+    #[key(example = "admin")]
     pub client_role: Role,
+    /// Certificates, in PEM, one of which must have signed that of a client; clients need none when
+    /// absent.
+    #[key(example = "/etc/weir/clients.pem")]
+    pub client_ca: Option<PathBuf>,
 }
 
-/// A bearer token, known by its hash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// A bearer token, identified by its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(
+    example = "{name: grafana, role: read-only, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}"
+)]
 pub struct Token {
-    /// Who it is, in the log.
+    /// Its name, for the log.
+    #[key(required, kind = Text(64), example = "grafana")]
     pub name: String,
-    /// What its bearer may do.
-    #[serde(default)]
+    /// Whether its bearer may only read, or do everything.
+    #[key(example = "admin")]
     pub role: Role,
-    /// The hash of the token.
+    /// The SHA-256 hash of the token in hexadecimal, as `sha256sum` prints it for the token without
+    /// a line end; the token itself is stored nowhere. The API and `weir config dump` show `hidden`
+    /// instead; a file with `hidden` that is applied to a running router keeps the hash that the
+    /// token of this name has there.
+    #[key(
+        required,
+        example = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    )]
     pub sha256: Sha256,
 }
 
 /// What a client of the API may do.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Words)]
 pub enum Role {
-    /// Look.
+    /// Read.
     #[default]
     ReadOnly,
     /// Everything.
     Admin,
 }
 
-/// The listener that gives counters in the OpenMetrics form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// The listener that serves counters in the OpenMetrics format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{address: 127.0.0.1, port: 9482}")]
 pub struct Metrics {
-    /// The own address; unspecified = all.
+    /// The own address to listen on; `0.0.0.0` or `::` for all.
+    #[key(required, kind = ListenAddress, example = "127.0.0.1")]
     pub address: IpAddr,
-    /// The TCP port.
-    #[serde(default = "Metrics::default_port")]
+    /// The TCP port; the default is that of VPP's exporter.
+    #[key(kind = Whole(1, 65_535), default = 9482, example = "9483")]
     pub port: u16,
 }
 
-impl Metrics {
-    /// The port that VPP's exporter took.
-    #[must_use]
-    pub const fn default_port() -> u16 {
-        9482
-    }
-}
-
 /// What is logged, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{level: debug}")]
 pub struct Logging {
     /// Messages below this level are not written.
+    #[key(example = "debug")]
     pub level: LogLevel,
-    /// The form of a line.
+    /// Text lines, or one JSON object a line. A change needs a restart.
+    #[key(example = "json")]
     pub format: LogFormat,
 }
 
 /// The form of a line of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum LogFormat {
-    /// For people.
+    /// Text.
     #[default]
     Text,
     /// One JSON object.
     Json,
 }
 
-/// How much is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The least severe level that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Words)]
 pub enum LogLevel {
-    /// Only what went wrong.
+    /// Failures.
     Error,
-    /// Also what looks wrong.
+    /// Also what may be a failure.
     Warn,
-    /// Also what happened.
+    /// Also changes of state.
     #[default]
     Info,
-    /// Also how.
+    /// Also how they were made.
     Debug,
     /// Everything.
     Trace,
 }
 
-impl LogLevel {
-    /// The level's word in the file.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
-}
-
-/// Where applied configurations are kept, to go back to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// Where applied configurations are kept, for rollback. A change needs a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{keep: 100}")]
 pub struct History {
     /// The folder.
+    #[key(default = PathBuf::from("/var/lib/weir/config"), example = "/srv/weir/config")]
     pub directory: PathBuf,
-    /// How many of the last ones are kept.
+    /// The number of configurations that are kept, the newest ones.
+    #[key(kind = Whole(1, 1000), default = 50, example = "100")]
     pub keep: u16,
-}
-
-impl Default for History {
-    fn default() -> Self {
-        Self {
-            directory: PathBuf::from("/var/lib/weir/config"),
-            keep: 50,
-        }
-    }
 }

@@ -11,110 +11,127 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use weir_config_derive::{Section, Words};
 
 use crate::access_list;
 use crate::model::{Config, Interface};
 use crate::scalar::{Host, NotAValue};
+use crate::section::text_values;
 
-/// The settings of the sFlow sampler and agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// How sampled interfaces are sampled, and where samples go. hsflowd's names of keys are read, too:
+/// `sampling` or `packetSamplingRate`, `polling` or `counterPollingInterval`, `headerBytes`,
+/// `datagramBytes`, `dropLimit`, `agentIP`, `subAgentId`, `collector`, `DNS-SD`, and of collectors
+/// `ip` and `udpport`.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{sampling-rate: 1000}")]
 pub struct Sflow {
     /// One packet in this many is sampled; 0 = none.
+    #[key(kind = Whole(0, u32::MAX as u64), default = 10_000, example = "1000")]
     pub sampling_rate: u32,
     /// Seconds between two reports of an interface's counters; 0 = never.
+    #[key(kind = Whole(0, 86_400), default = 20, example = "30")]
     pub polling_interval: u32,
     /// Bytes of each sampled packet that are reported.
+    #[key(kind = Whole(1, 256), default = 128, example = "64")]
     pub header_bytes: u16,
-    /// Which packets of a sampled interface are sampled.
+    /// Which packets of a sampled interface are sampled: received ones, sent ones, or both.
+    #[key(example = "both")]
     pub direction: SflowDirection,
-    /// Discarded packets that are told a second at most; 0 = none are told.
+    /// Maximum drop notifications per second, each with its reason (sFlow 0:5); 0 = none.
+    #[key(kind = Whole(0, 100_000), default = 0, example = "100")]
     pub drop_limit: u32,
-    /// The form of samples.
+    /// The encoding of samples; `compact` needs interface indices below 2^24.
+    #[key(example = "compact")]
     pub encoding: SflowEncoding,
-    /// The address the agent goes by, or whose address; elected among its own when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The agent's address, or, as in hsflowd, the interface whose addresses are preferred. When
+    /// absent, one of the router's addresses, selected as hsflowd does: global IPv4, private IPv4,
+    /// global IPv6, unique local IPv6, IPv4 and IPv6 of sub-interfaces, link-local ones; among
+    /// equals that of the interface with the lowest number. A router without addresses uses one of
+    /// its machine, selected in the same order.
+    #[key(example = "192.0.2.1")]
     pub agent: Option<SflowAgent>,
-    /// Addresses that go before others when one is elected.
-    #[serde(rename = "agent.cidr", skip_serializing_if = "Vec::is_empty")]
+    /// Prefixes of addresses that are preferred as the agent's; with `!`, of those that come last.
+    /// The last prefix that contains an address counts, and of two addresses the one whose prefix
+    /// is listed earlier is preferred.
+    #[key(
+        name = "agent.cidr", items = (0, 16), example = "[10.0.0.0/8, '!10.9.0.0/16']",
+        item = "An address or a prefix, or `!` and one of them."
+    )]
     pub agent_cidr: Vec<AgentCidr>,
-    /// Tells several agents with one address apart.
+    /// Distinguishes several agents with one address.
+    #[key(kind = Whole(0, u32::MAX as u64), default = 0, example = "1")]
     pub agent_sub_id: u32,
-    /// The largest datagram that is sent, in bytes of UDP payload.
+    /// The largest datagram that is sent, in bytes of UDP payload; at least 120 more than
+    /// `header-bytes`.
+    #[key(kind = Whole(256, 8192), default = 1400, example = "8192")]
     pub datagram_bytes: u16,
-    /// Whether interfaces are told by the numbers of the Linux interfaces that they are paired with.
-    #[serde(rename = "osIndex")]
+    /// Report the Linux ifindex of the interface that an interface is paired with, as
+    /// `sflow.interfaces` says, instead of the router's own number.
+    #[key(name = "osIndex", example = "true")]
     pub os_index: bool,
-    /// Added to the numbers of interfaces that are not paired, so that they are nobody else's.
-    #[serde(rename = "ifOffset")]
+    /// What is added to the router's own number of an interface that is not paired, so that it
+    /// equals no Linux ifindex: with `osIndex`, and towards hsflowd (`psample`), where it must be
+    /// as in its `vpp` section.
+    #[key(
+        name = "ifOffset", kind = Whole(0, 1_000_000_000), default = 1_000_000_000,
+        example = "500000000"
+    )]
     pub if_offset: u32,
-    /// Where datagrams go, each to all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Where datagrams are sent, each to all of them. A single one may stand without brackets.
+    #[key(items = (0, 16), example = "[{address: 192.0.2.9}]")]
     pub collectors: Vec<Collector>,
-    /// Collectors that a domain announces.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Collectors that a domain announces as `_sflow._udp` (RFC 6763), in addition to those listed.
     pub dns_sd: Option<DnsSd>,
-    /// The kernel as another way.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Samples, counters and drop notifications also through the kernel, for hsflowd with its
+    /// modules `psample`, `vpp` and `dropmon`.
     pub psample: Option<Psample>,
-    /// Interfaces that are sampled in another way.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Settings of single interfaces that differ from those above, by name.
+    #[key(names = Interface, example = "{xe0: {sampling-rate: 100}}")]
     pub interfaces: BTreeMap<String, SflowInterface>,
 }
 
-/// What is other than usual on a sampled interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// What differs on a sampled interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{sampling-rate: 100}")]
 pub struct SflowInterface {
-    /// One packet in this many is sampled; 0 = none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// One packet in this many is sampled there; 0 = none.
+    #[key(kind = Whole(0, u32::MAX as u64), example = "100")]
     pub sampling_rate: Option<u32>,
     /// Seconds between two reports of its counters; 0 = never.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[key(kind = Whole(0, 86_400), example = "60")]
     pub polling_interval: Option<u32>,
-    /// Bytes of each sampled packet that are reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Bytes of each packet sampled there that are reported.
+    #[key(kind = Whole(1, 256), example = "64")]
     pub header_bytes: Option<u16>,
     /// Which of its packets are sampled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[key(example = "tx")]
     pub direction: Option<SflowDirection>,
-    /// The number of the Linux interface that it is paired with.
-    #[serde(rename = "osIndex", skip_serializing_if = "Option::is_none")]
+    /// The ifindex of the Linux interface that it is paired with.
+    #[key(name = "osIndex", kind = Whole(1, 1_000_000_000), example = "7")]
     pub os_index: Option<u32>,
 }
 
 /// Which packets of an interface are sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum SflowDirection {
-    /// Those that come in.
+    /// Received ones.
     #[default]
     Rx,
-    /// Those that go out.
+    /// Sent ones.
     Tx,
     /// Both, each once.
     Both,
 }
 
 impl SflowDirection {
-    /// The word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            SflowDirection::Rx => "rx",
-            SflowDirection::Tx => "tx",
-            SflowDirection::Both => "both",
-        }
-    }
-
-    /// Whether what comes in is sampled.
+    /// Whether received packets are sampled.
     #[must_use]
     pub const fn rx(self) -> bool {
         !matches!(self, SflowDirection::Tx)
     }
 
-    /// Whether what goes out is sampled.
+    /// Whether sent packets are sampled.
     #[must_use]
     pub const fn tx(self) -> bool {
         !matches!(self, SflowDirection::Rx)
@@ -170,38 +187,20 @@ impl Sflow {
     }
 }
 
-impl Default for Sflow {
-    fn default() -> Self {
-        Self {
-            sampling_rate: 10_000,
-            polling_interval: 20,
-            header_bytes: 128,
-            direction: SflowDirection::Rx,
-            drop_limit: 0,
-            encoding: SflowEncoding::Expanded,
-            agent: None,
-            agent_cidr: Vec::new(),
-            agent_sub_id: 0,
-            datagram_bytes: 1400,
-            os_index: false,
-            if_offset: 1_000_000_000,
-            collectors: Vec::new(),
-            dns_sd: None,
-            psample: None,
-            interfaces: BTreeMap::new(),
-        }
-    }
-}
-
-/// Which address the agent goes by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Which address the agent has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum SflowAgent {
     /// This one.
     Address(IpAddr),
-    /// One of this interface's before others.
+    /// One of this interface, if it has any.
     Interface(String),
 }
+
+text_values!(
+    SflowAgent: Some(crate::keys::Kind::AddressOrInterface),
+    AgentCidr: Some(crate::keys::Kind::Cidr),
+);
 
 impl fmt::Display for SflowAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -222,9 +221,8 @@ impl FromStr for SflowAgent {
     }
 }
 
-/// A prefix whose addresses go before others as the agent's, or come last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+/// A prefix whose addresses are preferred as the agent's, or come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentCidr {
     /// Whether its addresses come last.
     pub not: bool,
@@ -251,104 +249,84 @@ impl FromStr for AgentCidr {
     }
 }
 
-impl TryFrom<String> for AgentCidr {
-    type Error = NotAValue;
-
-    fn try_from(text: String) -> Result<Self, NotAValue> {
-        text.parse()
-    }
-}
-
-impl From<AgentCidr> for String {
-    fn from(cidr: AgentCidr) -> String {
-        cidr.to_string()
-    }
-}
-
-/// Which of the two forms of sFlow version 5 an agent speaks; it never mixes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Which of the two encodings of sFlow version 5 an agent uses; it never mixes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Words)]
 pub enum SflowEncoding {
-    /// 32-bit interface indices, each with its format apart.
+    /// 32-bit interface indices, with a separate format field.
     #[default]
     Expanded,
     /// Source and format in one word: interface indices below 2^24 only.
     Compact,
 }
 
-/// A place that sFlow datagrams are sent to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// One collector.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Section)]
+#[section(example = "{address: 192.0.2.9, port: 6343}")]
 pub struct Collector {
-    /// Its address or its name.
+    /// Its address, IPv4 or IPv6, or its name, which is looked up until it is found.
+    #[key(required, example = "192.0.2.9")]
     pub address: Host,
     /// Its UDP port.
-    #[serde(default = "Collector::default_port")]
+    #[key(kind = Whole(1, 65_535), default = 6343, example = "6344")]
     pub port: u16,
-    /// The network namespace that it is reached from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The network namespace that it is reached from, as `ip netns` names it; the router's own when
+    /// absent.
+    #[key(kind = NamespaceName, example = "mgmt")]
     pub namespace: Option<String>,
-    /// The address that datagrams come from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The source address of datagrams; the kernel's choice when absent.
+    #[key(example = "192.0.2.1")]
     pub source: Option<IpAddr>,
-    /// The class of the datagrams.
-    #[serde(default, skip_serializing_if = "Collector::is_best_effort")]
+    /// The DSCP of the datagrams.
+    #[key(kind = Whole(0, 63), default = 0, example = "16")]
     pub dscp: u8,
-    /// The Linux device that they leave by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The Linux device that datagrams leave by: a VRF's or any other.
+    #[key(kind = LinuxName, example = "vrf-mgmt")]
     pub dev: Option<String>,
-    /// The router's table that routes them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The router's table that routes datagrams to it: `default` or a VRF. When absent, the default
+    /// table is used if it has a route and the router an address to send from, and the host
+    /// otherwise.
+    #[key(kind = TableName, example = "default")]
     pub table: Option<String>,
-    /// Whether they leave through the host, whatever the router's routes say.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Send datagrams through the host, as its own, whatever routes the router has.
+    #[key(example = "true")]
     pub host: bool,
-    /// Whether discarded packets are told to it.
-    #[serde(default = "Collector::default_drops")]
+    /// Send drop notifications to it; some collectors lose what follows one in a datagram.
+    #[key(default = true, example = "false")]
     pub drops: bool,
 }
 
 /// A domain that announces collectors (RFC 6763, `_sflow._udp`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{domain: example.net}")]
 pub struct DnsSd {
-    /// Which domain; those of the machine's resolver when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The domain; those that the machine's resolver searches when absent.
+    #[key(kind = HostName, example = "example.net")]
     pub domain: Option<String>,
 }
 
-/// The kernel as another way for samples, counters and drops.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// The kernel's channel for samples, counters and drop notifications.
+#[derive(Debug, Clone, PartialEq, Eq, Section)]
+#[section(example = "{group: 3}")]
 pub struct Psample {
-    /// The group that samples of received packets carry.
+    /// The group of samples of received packets.
+    #[key(kind = Whole(1, u32::MAX as u64), default = 3, example = "1")]
     pub group: u32,
-    /// The group that samples of sent packets carry.
+    /// The group of samples of sent packets.
+    #[key(kind = Whole(1, u32::MAX as u64), default = 4, example = "2")]
     pub egress_group: u32,
-    /// The network namespace of who listens.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The network namespace that hsflowd is in; the router's own when absent.
+    #[key(kind = NamespaceName, example = "mgmt")]
     pub namespace: Option<String>,
-}
-
-impl Default for Psample {
-    fn default() -> Self {
-        Self {
-            group: 3,
-            egress_group: 4,
-            namespace: None,
-        }
-    }
 }
 
 impl Collector {
     /// One with nothing but an address and a port.
     #[must_use]
     pub fn at(address: IpAddr, port: u16) -> Self {
-        let drops = Self::default_drops();
         Self {
             address: address.into(),
             port,
-            drops,
+            drops: true,
             namespace: None,
             source: None,
             dscp: 0,
@@ -356,23 +334,6 @@ impl Collector {
             table: None,
             host: false,
         }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-    const fn is_best_effort(dscp: &u8) -> bool {
-        *dscp == 0
-    }
-
-    /// The port that IANA gave to sFlow.
-    #[must_use]
-    pub const fn default_port() -> u16 {
-        6343
-    }
-
-    /// Whoever does not say otherwise is told of discards.
-    #[must_use]
-    pub const fn default_drops() -> bool {
-        true
     }
 }
 

@@ -17,7 +17,6 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
@@ -31,12 +30,7 @@ use crate::settings::{Api, Buffers, History, Ip4, LogFormat, LogLevel, Workers};
 use crate::sflow::Sflow;
 
 /// One change of the running router.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    tag = "step",
-    rename_all = "kebab-case",
-    rename_all_fields = "kebab-case"
-)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Make an interface, at rest: description, device, MAC, MTU and placement are as given.
     CreateInterface {
@@ -352,7 +346,6 @@ pub enum Step {
     /// Add a static route.
     AddRoute {
         /// What it is for.
-        #[serde(flatten)]
         key: RouteKey,
         /// Where it leads.
         via: Via,
@@ -360,7 +353,6 @@ pub enum Step {
     /// Take a static route away.
     RemoveRoute {
         /// What it was for.
-        #[serde(flatten)]
         key: RouteKey,
         /// Where it led.
         via: Via,
@@ -368,7 +360,6 @@ pub enum Step {
     /// Lead a static route elsewhere, without a moment in which it is missing.
     ChangeRoute {
         /// What it is for.
-        #[serde(flatten)]
         key: RouteKey,
         /// Where it led.
         from: Via,
@@ -450,8 +441,7 @@ pub enum Step {
 }
 
 /// A setting that is read once, when the router starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestartChange {
     /// Worker threads.
     Workers {
@@ -515,8 +505,7 @@ impl RestartChange {
 }
 
 /// The three groups of a plan, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// What is not wanted goes first, dependants before what they depend on.
     Prune,

@@ -7,11 +7,10 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::Section;
 
 /// What makes an interface a sub-interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubInterface {
     /// The interface whose frames it shares.
     pub parent: String,
@@ -21,7 +20,6 @@ pub struct SubInterface {
     pub encapsulation: Encapsulation,
     /// What becomes of the tags when frames cross; all go on the way in and come back on the way out
     /// when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag_rewrite: Option<TagRewrite>,
 }
 
@@ -33,20 +31,21 @@ impl SubInterface {
     }
 }
 
-/// The tags of a sub-interface's frames. Either an outer 802.1Q or an outer 802.1ad tag.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+/// The tags of a sub-interface's frames: an outer 802.1Q or an outer 802.1ad tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Section)]
+#[section(example = "{dot1ad: 100, inner-dot1q: 200, exact-match: true}")]
 pub struct Encapsulation {
-    /// VLAN of an outer 802.1Q tag.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// VLAN of the outer tag, an 802.1Q tag (0x8100).
+    #[key(kind = Whole(1, 4094), example = "100")]
     pub dot1q: Option<u16>,
-    /// VLAN of an outer 802.1ad tag.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// VLAN of the outer tag, an 802.1ad tag (0x88a8), in place of `dot1q`.
+    #[key(kind = Whole(1, 4094), example = "100")]
     pub dot1ad: Option<u16>,
-    /// VLAN of the 802.1Q tag behind it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// VLAN of the tag behind the outer one, an 802.1Q tag.
+    #[key(kind = Whole(1, 4094), example = "200")]
     pub inner_dot1q: Option<u16>,
-    /// Whether nothing but these tags may be there.
+    /// Whether frames have these tags and no other; needed where there are addresses.
+    #[key(example = "true")]
     pub exact_match: bool,
 }
 
@@ -103,21 +102,23 @@ fn tags(
     inner.map_or(Ok(()), |vlan| write!(f, " inner-dot1q {vlan}"))
 }
 
-/// What becomes of the tags of a frame that comes in to cross to another interface; what goes out gets
-/// the reverse. VPP's `tag-rewrite`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// How the tags of a received frame are rewritten on a cross connect or in a bridge domain; sent
+/// frames get the reverse. VPP's `tag-rewrite`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Section)]
+#[section(example = "{pop: 1, dot1q: 300}")]
 pub struct TagRewrite {
-    /// How many tags go.
+    /// The number of outer tags that are removed; no more than the encapsulation has.
+    #[key(required, default = 0, kind = Whole(0, 2), example = "1")]
     pub pop: u8,
-    /// VLAN of an outer 802.1Q tag that comes in their place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// VLAN of an 802.1Q tag that is added, outermost. It has the priority of the outer tag that
+    /// was removed, if one was.
+    #[key(kind = Whole(1, 4094), example = "300")]
     pub dot1q: Option<u16>,
-    /// VLAN of an outer 802.1ad tag that comes in their place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The same with an 802.1ad tag, in place of `dot1q`.
+    #[key(kind = Whole(1, 4094), example = "300")]
     pub dot1ad: Option<u16>,
-    /// VLAN of an 802.1Q tag behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// VLAN of an 802.1Q tag behind that one.
+    #[key(kind = Whole(1, 4094), example = "400")]
     pub inner_dot1q: Option<u16>,
 }
 

@@ -5,17 +5,21 @@
 
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
+use weir_config_derive::Section;
 
 /// One tunnel (RFC 7348): frames of a segment, between this router and one other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Section)]
+#[section(example = "{local: 192.0.2.1, remote: 192.0.2.2, vni: 100}")]
 pub struct Vxlan {
-    /// The own address that packets come from and are taken at.
+    /// The address that packets are sent from and received at: one of this router's own, in the
+    /// default table.
+    #[key(required, example = "192.0.2.1")]
     pub local: IpAddr,
-    /// The far end.
+    /// The address of the other router, of the same IP version. Groups are not supported.
+    #[key(required, example = "192.0.2.2")]
     pub remote: IpAddr,
-    /// The segment, 1 to 16777215.
+    /// The VXLAN network identifier. No two tunnels have the same ends and the same VNI.
+    #[key(required, default = 0, kind = Whole(1, 16_777_215), example = "100")]
     pub vni: u32,
 }
 

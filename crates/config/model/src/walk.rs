@@ -3,9 +3,10 @@
 //! The walk goes on after an error, so that all unknown keys, wrong types and impossible values
 //! of a file come in one run. It goes only where the table goes, so it is as deep as the table.
 
+use crate::device::Device;
 use crate::diagnostic::{Place, quote};
 use crate::findings::{Findings, Remark, Segment};
-use crate::keys::{DRIVERS, Key, Kind, MOST_NEXT_HOPS, Names, below, one_of};
+use crate::keys::{Key, Kind, MOST_NEXT_HOPS, Names, below, one_of};
 use crate::suggest::nearest;
 use crate::synonyms::{elsewhere, ours};
 use crate::tree::{Content, Entry, Node};
@@ -213,7 +214,7 @@ impl<'n> Walker<'n, '_, '_> {
         let driver = node
             .value("driver")
             .and_then(Node::text)
-            .and_then(|text| DRIVERS.iter().copied().find(|driver| *driver == text));
+            .and_then(|text| Device::WORDS.iter().copied().find(|driver| *driver == text));
         for entry in entries {
             if self.findings.is_full() {
                 return;
@@ -371,7 +372,7 @@ mod tests {
 
     #[test]
     fn every_row_but_the_first_level_has_its_parent_in_the_table() {
-        for row in KEYS {
+        for row in KEYS.iter() {
             let parent = row.parent();
             if !parent.is_empty() {
                 assert!(

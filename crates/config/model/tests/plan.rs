@@ -345,12 +345,12 @@ without a device: spare
 ";
     assert_eq!(plan.to_string(), expected);
     assert_eq!(plan.needs_restart().collect::<Vec<_>>(), ["workers"]);
-    let step = serde_json::to_value(&plan.steps[5]).unwrap();
-    assert_eq!(step["group"], "prune");
-    assert_eq!(step["kind"], "delete-interface");
-    assert_eq!(step["object"], "interface xe0");
-    assert_eq!(step["text"], "delete interface xe0");
-    assert!(step["disturbs"].as_str().unwrap().contains("made anew"));
+    let step = &plan.steps[5];
+    assert_eq!(step.group, weir_config::Phase::Prune);
+    assert_eq!(step.kind, "delete-interface");
+    assert_eq!(step.object, "interface xe0");
+    assert_eq!(step.text, "delete interface xe0");
+    assert!(step.disturbs.as_deref().unwrap().contains("made anew"));
     let nothing = Plan::between(&good(ROUTED), &good(ROUTED));
     assert!(nothing.is_empty());
     assert_eq!(nothing.to_string(), "nothing to do\n");

@@ -140,12 +140,8 @@ fn memif(socket: String, index: usize, dice: u8) -> Device {
         },
         secret: dice.is_multiple_of(3).then(|| "it's: #1".to_owned()),
         queues: 1 + u16::from(dice / 16 % 2),
-        ring_size: if dice.is_multiple_of(5) {
-            32
-        } else {
-            Memif::default_ring_size()
-        },
-        buffer_size: Memif::default_buffer_size(),
+        ring_size: if dice.is_multiple_of(5) { 32 } else { 1024 },
+        buffer_size: 2048,
     })
 }
 
@@ -157,7 +153,7 @@ fn stream(index: usize, number: u8) -> Stream {
         limit: u64::from(number) * 1000,
         rate: 100,
         size: 60 + 100 * u16::from(number),
-        source_mac: Stream::default_source_mac(),
+        source_mac: MacAddr([0x02, 0x77, 0x65, 0x69, 0x72, 0x01]),
         destination_mac: (number == 0).then_some(MacAddr([0xff; 6])),
         source: Ipv4Range {
             first: address(50),
@@ -171,7 +167,7 @@ fn stream(index: usize, number: u8) -> Stream {
             first: 1024,
             last: 1024 + u16::from(number),
         },
-        destination_port: Stream::default_destination_port(),
+        destination_port: PortRange { first: 9, last: 9 },
         protocol: if number == 0 {
             StreamProtocol::Udp
         } else {

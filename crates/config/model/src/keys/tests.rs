@@ -1,6 +1,5 @@
 //! Each key's example and default, put through `check`.
 
-use super::table::MEMIF;
 use super::*;
 use crate::model::Config;
 
@@ -42,7 +41,7 @@ fn around(row: &Key) -> String {
         "interfaces.*.device" if row.name() == "input" => device("driver: pcap, output: x"),
         "interfaces.*.device" if row.name() == "output" => device("driver: pcap, input: x"),
         "interfaces.*.device" if row.name() == "host-mac" => device("driver: tap, name: t0"),
-        "interfaces.*.device" if row.drivers == MEMIF => device("driver: memif, socket: /a, role: slave"),
+        "interfaces.*.device" if row.drivers == ["memif"] => device("driver: memif, socket: /a, role: slave"),
         "interfaces.*.device" => device("driver: af-xdp, name: e0"),
         "interfaces.*.device.streams[]" => {
             device("driver: generator, streams: [{name: a, source: 10.0.0.1, destination: 10.0.1.1, KEY}]").replace("}], KEY", "}]")
@@ -95,7 +94,7 @@ fn around(row: &Key) -> String {
         "loopbacks.*.router-advertisements" => {
             "loopbacks: {loop0: {addresses: ['2001:db8::1/64'], router-advertisements: {interval: 600, KEY}}}".to_owned()
         }
-        "loopbacks.*" => "loopbacks: {loop0: {KEY}, loop1: {addresses: [198.51.100.1/32]}}\nvrfs: {red: {table: 10}}".to_owned(),
+        "loopbacks.*" => "loopbacks: {loop0: {KEY}}\ninterfaces: {xe1: {addresses: [198.51.100.1/31]}}\nvrfs: {red: {table: 10}}".to_owned(),
         "vxlan_tunnels.*" => "vxlan_tunnels: {vxlan_tunnel1: {local: 192.0.2.1, remote: 192.0.2.2, vni: 7, KEY}}".to_owned(),
         "vrfs.*" => "vrfs: {red: {table: 10, KEY}}".to_owned(),
         "routes[]" if row.name() == "resilient" => {

@@ -6,15 +6,12 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use super::plan;
 use crate::model::{Config, NeighborKey};
 use crate::step::{Phase, Step};
 
 /// The way from one configuration to another, ready to be shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The steps, in the order prune, create, sync.
     pub steps: Vec<PlannedStep>,
@@ -23,8 +20,7 @@ pub struct Plan {
 }
 
 /// One step, and what there is to say about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
     /// The group it belongs to.
     pub group: Phase,
@@ -35,7 +31,6 @@ pub struct PlannedStep {
     /// The step in one line.
     pub text: String,
     /// What it disturbs that was not asked for; absent when it disturbs nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbs: Option<String>,
     /// The step in full.
     pub step: Step,

@@ -129,10 +129,6 @@ fn there_and_back(a: &Config, b: &Config) {
     assert!(plan(states.last().unwrap(), b).is_empty());
     let shown = Plan::between(a, b);
     assert!(shown.steps.iter().map(|planned| &planned.step).eq(&steps));
-    assert_eq!(
-        serde_json::from_value::<Plan>(serde_json::to_value(&shown).unwrap()).unwrap(),
-        shown
-    );
     for done in 0..=steps.len() {
         let mut undone = states[done].clone();
         run(&mut undone, steps[..done].iter().rev().map(Step::inverse));
@@ -141,9 +137,13 @@ fn there_and_back(a: &Config, b: &Config) {
     for step in &steps {
         assert_eq!(&step.inverse().inverse(), step);
         assert!(!step.to_string().contains('\n'));
-        let written = serde_json::to_value(step).unwrap();
-        assert_eq!(written["step"], step.kind());
-        assert_eq!(&serde_json::from_value::<Step>(written).unwrap(), step);
+        // `kind` is the name of the variant in kebab case.
+        let debug = format!("{step:?}");
+        let variant: String = debug
+            .chars()
+            .take_while(|letter| letter.is_alphanumeric())
+            .collect();
+        assert_eq!(step.kind().replace('-', ""), variant.to_lowercase());
     }
 }
 
