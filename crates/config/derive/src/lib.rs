@@ -33,6 +33,8 @@
 //! | `omit_default` | not written at its default, also where defaults are shown |
 //! | `skip` | no key: `read` leaves the default, `write` omits it |
 //!
+//! `#[derive(Kinds)]` on any enum gives `kind()`, the name of a variant in kebab case.
+//!
 //! This crate runs in the compiler only.
 
 #![forbid(unsafe_code)]
@@ -53,6 +55,12 @@ pub fn section(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Words)]
 pub fn words(input: TokenStream) -> TokenStream {
     expand(input, words::derive)
+}
+
+/// Derives `kind()` of an enum: the name of the variant in kebab case.
+#[proc_macro_derive(Kinds)]
+pub fn kinds(input: TokenStream) -> TokenStream {
+    expand(input, words::derive_kinds)
 }
 
 fn expand(

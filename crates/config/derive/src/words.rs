@@ -1,4 +1,4 @@
-//! `#[derive(Words)]`.
+//! `#[derive(Words)]` and `#[derive(Kinds)]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -61,6 +61,26 @@ pub(crate) fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
                 serializer: S,
             ) -> ::std::result::Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.word())
+            }
+        }
+    })
+}
+
+pub(crate) fn derive_kinds(input: DeriveInput) -> syn::Result<TokenStream> {
+    let name = &input.ident;
+    let Data::Enum(data) = &input.data else {
+        return Err(syn::Error::new_spanned(name, "kinds are for enums"));
+    };
+    let variants: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+    let words = variants.iter().map(|ident| kebab(&ident.to_string()));
+    Ok(quote! {
+        impl #name {
+            /// The name of the variant in kebab case.
+            #[must_use]
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    #(Self::#variants { .. } => #words,)*
+                }
             }
         }
     })

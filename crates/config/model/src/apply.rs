@@ -33,8 +33,41 @@ pub fn apply_to_model(config: &mut Config, step: &Step) -> Result<(), StepMisfit
     }
 }
 
+/// The steps that change one field of an interface: what such a step does, if it is one.
+macro_rules! set_field {
+    ($interfaces:expr, $step:expr; $($variant:ident: $field:ident,)*) => {
+        match $step {
+            $(Step::$variant { interface, from, to } => {
+                let set = $interfaces.get_mut(interface).and_then(|it| set(&mut it.$field, from, to));
+                Some(set)
+            })*
+            _ => None,
+        }
+    };
+}
+
 fn fit(config: &mut Config, step: &Step) -> Option<()> {
     let interfaces = &mut config.interfaces;
+    let field_set = set_field! {
+        interfaces, step;
+        SetDescription: description,
+        SetMac: mac,
+        SetMtu: mtu,
+        SetRouterAdvertisements: router_advertisements,
+        SetPlacement: rx_queue_workers,
+        SetState: state,
+        SetL2xc: l2xc,
+        SetAcl: acl,
+        SetUnnumbered: unnumbered,
+        SetUrpf: urpf,
+        SetPolice: police,
+        SetSflow: sflow,
+        SetBond: bond,
+        SetMpls: mpls,
+    };
+    if let Some(done) = field_set {
+        return done;
+    }
     match step {
         Step::CreateInterface { name, interface } => when(!interfaces.contains_key(name), || {
             interfaces.insert(name.clone(), interface.clone());
@@ -44,44 +77,6 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
                 interfaces.remove(name);
             })
         }
-        Step::SetDescription {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.description, from, to),
-        Step::SetMac {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.mac, from, to),
-        Step::SetMtu {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.mtu, from, to),
-        Step::SetRouterAdvertisements {
-            interface,
-            from,
-            to,
-        } => set(
-            &mut interfaces.get_mut(interface)?.router_advertisements,
-            from,
-            to,
-        ),
-        Step::SetPlacement {
-            interface,
-            from,
-            to,
-        } => set(
-            &mut interfaces.get_mut(interface)?.rx_queue_workers,
-            from,
-            to,
-        ),
-        Step::SetState {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.state, from, to),
         Step::SetVrf {
             interface,
             from,
@@ -92,46 +87,6 @@ fn fit(config: &mut Config, step: &Step) -> Option<()> {
                 .filter(|it| it.addresses.is_empty())?;
             set(&mut it.vrf, from, to)
         }
-        Step::SetL2xc {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.l2xc, from, to),
-        Step::SetAcl {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.acl, from, to),
-        Step::SetUnnumbered {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.unnumbered, from, to),
-        Step::SetUrpf {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.urpf, from, to),
-        Step::SetPolice {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.police, from, to),
-        Step::SetSflow {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.sflow, from, to),
-        Step::SetBond {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.bond, from, to),
-        Step::SetMpls {
-            interface,
-            from,
-            to,
-        } => set(&mut interfaces.get_mut(interface)?.mpls, from, to),
         Step::AddAddress { interface, address } => {
             done(interfaces.get_mut(interface)?.addresses.insert(*address))
         }

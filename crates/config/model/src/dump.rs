@@ -211,7 +211,7 @@ fn section_item(path: &str, values: &Map<String, Value>) -> Block {
     }
 }
 
-fn scalar(kind: Kind, value: &Value) -> String {
+pub(crate) fn scalar(kind: Kind, value: &Value) -> String {
     match value {
         // A single port looks like a number, and may.
         Value::String(port) if kind == Kind::PortRange => port.clone(),

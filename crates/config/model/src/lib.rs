@@ -25,6 +25,7 @@ mod bridge;
 mod build;
 #[cfg(test)]
 mod cases;
+mod changes;
 mod check;
 mod credentials;
 mod device;

@@ -92,6 +92,26 @@ struct Planner<'a> {
     steps: Vec<Step>,
 }
 
+/// Plans the step that sets one field of each interface whose field differs.
+macro_rules! sync_field {
+    ($planner:expr, $field:ident: $step:ident) => {
+        let wanted = $planner.wanted;
+        for (name, to) in &wanted.interfaces {
+            let Some(from) = $planner.model.interfaces.get(name) else {
+                continue;
+            };
+            if from.$field != to.$field {
+                let (from, to) = (from.$field.clone(), to.$field.clone());
+                $planner.add(Step::$step {
+                    interface: name.clone(),
+                    from,
+                    to,
+                });
+            }
+        }
+    };
+}
+
 impl Planner<'_> {
     fn add(&mut self, step: Step) {
         let applied = apply_to_model(&mut self.model, &step);
@@ -250,39 +270,48 @@ impl Planner<'_> {
                     });
                 }
             }
-            if !interface.police.is_empty()
-                && (is_gone || wanted.is_none_or(|it| it.police.is_empty()))
-            {
-                self.add(Step::SetPolice {
+            let wanted = wanted.filter(|_| !is_gone);
+            let mut clear = |is_set: bool, stays: bool, step: Step| {
+                if is_set && !stays {
+                    self.add(step);
+                }
+            };
+            clear(
+                !interface.police.is_empty(),
+                wanted.is_some_and(|it| !it.police.is_empty()),
+                Step::SetPolice {
                     interface: name.clone(),
                     from: interface.police,
                     to: Police::default(),
-                });
-            }
-            if let Some(mode) = interface
-                .urpf
-                .filter(|_| is_gone || wanted.is_none_or(|it| it.urpf.is_none()))
-            {
-                self.add(Step::SetUrpf {
+                },
+            );
+            clear(
+                interface.urpf.is_some(),
+                wanted.is_some_and(|it| it.urpf.is_some()),
+                Step::SetUrpf {
                     interface: name.clone(),
-                    from: Some(mode),
+                    from: interface.urpf,
                     to: None,
-                });
-            }
-            if interface.mpls && (is_gone || wanted.is_none_or(|it| !it.mpls)) {
-                self.add(Step::SetMpls {
+                },
+            );
+            clear(
+                interface.mpls,
+                wanted.is_some_and(|it| it.mpls),
+                Step::SetMpls {
                     interface: name.clone(),
                     from: true,
                     to: false,
-                });
-            }
-            if interface.sflow && (is_gone || wanted.is_none_or(|it| !it.sflow)) {
-                self.add(Step::SetSflow {
+                },
+            );
+            clear(
+                interface.sflow,
+                wanted.is_some_and(|it| it.sflow),
+                Step::SetSflow {
                     interface: name.clone(),
                     from: true,
                     to: false,
-                });
-            }
+                },
+            );
         }
     }
 
@@ -382,18 +411,20 @@ impl Planner<'_> {
     fn sync(&mut self) {
         self.sync_vrfs();
         self.sync_link();
-        self.sync_bonds();
+        // Members before addresses, so that what comes over the bond finds it whole.
+        sync_field!(self, bond: SetBond);
         self.sync_addresses();
-        self.sync_unnumbered();
+        sync_field!(self, unnumbered: SetUnnumbered);
         self.sync_neighbors();
         self.sync_routes();
         self.sync_labels();
         self.sync_pseudowires();
-        self.sync_l2xc();
+        sync_field!(self, l2xc: SetL2xc);
         self.sync_bridges();
-        self.sync_acls();
-        self.sync_urpf();
-        self.sync_police();
+        self.set_lists(false);
+        sync_field!(self, acl: SetAcl);
+        sync_field!(self, urpf: SetUrpf);
+        sync_field!(self, police: SetPolice);
         self.sync_shared();
         self.sync_sflow_and_state();
         self.sync_restart();
@@ -416,89 +447,15 @@ impl Planner<'_> {
                 });
             }
         }
-        for (name, to) in &wanted.interfaces {
-            let from = self
-                .model
-                .interfaces
-                .get(name)
-                .and_then(|it| it.vrf.clone());
-            if from != to.vrf {
-                self.add(Step::SetVrf {
-                    interface: name.clone(),
-                    from,
-                    to: to.vrf.clone(),
-                });
-            }
-        }
+        sync_field!(self, vrf: SetVrf);
     }
 
     fn sync_link(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let Some(from) = self.model.interfaces.get(name) else {
-                continue;
-            };
-            let mut steps = Vec::new();
-            let interface = || name.clone();
-            if from.description != to.description {
-                let (from, to) = (from.description.clone(), to.description.clone());
-                steps.push(Step::SetDescription {
-                    interface: interface(),
-                    from,
-                    to,
-                });
-            }
-            if from.mac != to.mac {
-                steps.push(Step::SetMac {
-                    interface: interface(),
-                    from: from.mac,
-                    to: to.mac,
-                });
-            }
-            if from.mtu != to.mtu {
-                steps.push(Step::SetMtu {
-                    interface: interface(),
-                    from: from.mtu,
-                    to: to.mtu,
-                });
-            }
-            if from.router_advertisements != to.router_advertisements {
-                let (from, to) = (from.router_advertisements, to.router_advertisements);
-                steps.push(Step::SetRouterAdvertisements {
-                    interface: interface(),
-                    from,
-                    to,
-                });
-            }
-            if from.rx_queue_workers != to.rx_queue_workers {
-                let (from, to) = (from.rx_queue_workers.clone(), to.rx_queue_workers.clone());
-                steps.push(Step::SetPlacement {
-                    interface: interface(),
-                    from,
-                    to,
-                });
-            }
-            steps.into_iter().for_each(|step| self.add(step));
-        }
-    }
-
-    /// Members before addresses, so that what comes over the bond finds it whole.
-    fn sync_bonds(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let from = self
-                .model
-                .interfaces
-                .get(name)
-                .and_then(|it| it.bond.clone());
-            if from != to.bond {
-                self.add(Step::SetBond {
-                    interface: name.clone(),
-                    from,
-                    to: to.bond.clone(),
-                });
-            }
-        }
+        sync_field!(self, description: SetDescription);
+        sync_field!(self, mac: SetMac);
+        sync_field!(self, mtu: SetMtu);
+        sync_field!(self, router_advertisements: SetRouterAdvertisements);
+        sync_field!(self, rx_queue_workers: SetPlacement);
     }
 
     fn sync_addresses(&mut self) {
@@ -512,24 +469,6 @@ impl Planner<'_> {
                 self.add(Step::AddAddress {
                     interface: name.clone(),
                     address,
-                });
-            }
-        }
-    }
-
-    fn sync_unnumbered(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let from = self
-                .model
-                .interfaces
-                .get(name)
-                .and_then(|it| it.unnumbered.clone());
-            if from != to.unnumbered {
-                self.add(Step::SetUnnumbered {
-                    interface: name.clone(),
-                    from,
-                    to: to.unnumbered.clone(),
                 });
             }
         }
@@ -590,82 +529,7 @@ impl Planner<'_> {
                 Some(_) => {}
             }
         }
-        for (name, to) in &wanted.interfaces {
-            if to.mpls && self.model.interfaces.get(name).is_some_and(|it| !it.mpls) {
-                self.add(Step::SetMpls {
-                    interface: name.clone(),
-                    from: false,
-                    to: true,
-                });
-            }
-        }
-    }
-
-    fn sync_l2xc(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let from = self
-                .model
-                .interfaces
-                .get(name)
-                .and_then(|it| it.l2xc.clone());
-            if from != to.l2xc {
-                self.add(Step::SetL2xc {
-                    interface: name.clone(),
-                    from,
-                    to: to.l2xc.clone(),
-                });
-            }
-        }
-    }
-
-    fn sync_acls(&mut self) {
-        self.set_lists(false);
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let from = self
-                .model
-                .interfaces
-                .get(name)
-                .map(|it| it.acl.clone())
-                .unwrap_or_default();
-            if from != to.acl {
-                self.add(Step::SetAcl {
-                    interface: name.clone(),
-                    from,
-                    to: to.acl.clone(),
-                });
-            }
-        }
-    }
-
-    fn sync_urpf(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name).and_then(|it| it.urpf);
-            if from != to.urpf {
-                self.add(Step::SetUrpf {
-                    interface: name.clone(),
-                    from,
-                    to: to.urpf,
-                });
-            }
-        }
-    }
-
-    fn sync_police(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            let from = self.model.interfaces.get(name);
-            let from = from.map(|it| it.police).unwrap_or_default();
-            if from != to.police {
-                self.add(Step::SetPolice {
-                    interface: name.clone(),
-                    from,
-                    to: to.police,
-                });
-            }
-        }
+        sync_field!(self, mpls: SetMpls);
     }
 
     fn sync_shared(&mut self) {
@@ -699,28 +563,8 @@ impl Planner<'_> {
 
     /// Sampling after its settings, and up at the very end, when everything is in place.
     fn sync_sflow_and_state(&mut self) {
-        let wanted = self.wanted;
-        for (name, to) in &wanted.interfaces {
-            if to.sflow && self.model.interfaces.get(name).is_some_and(|it| !it.sflow) {
-                self.add(Step::SetSflow {
-                    interface: name.clone(),
-                    from: false,
-                    to: true,
-                });
-            }
-        }
-        for (name, to) in &wanted.interfaces {
-            let Some(from) = self.model.interfaces.get(name).map(|it| it.state) else {
-                continue;
-            };
-            if from != to.state {
-                self.add(Step::SetState {
-                    interface: name.clone(),
-                    from,
-                    to: to.state,
-                });
-            }
-        }
+        sync_field!(self, sflow: SetSflow);
+        sync_field!(self, state: SetState);
     }
 
     fn sync_restart(&mut self) {

@@ -11,12 +11,12 @@
 //! engine where it is done.
 
 mod display;
-mod sflow;
 
 use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use weir_config_derive::Kinds;
 
 use crate::access_list::{AccessList, Binding, PrefixList};
 use crate::bridge::{Bridge, BridgeRole, StaticMac};
@@ -30,7 +30,7 @@ use crate::settings::{Api, Buffers, History, Ip4, LogFormat, LogLevel, Workers};
 use crate::sflow::Sflow;
 
 /// One change of the running router.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Kinds)]
 pub enum Step {
     /// Make an interface, at rest: description, device, MAC, MTU and placement are as given.
     CreateInterface {
@@ -525,6 +525,27 @@ impl fmt::Display for Phase {
     }
 }
 
+/// The inverse of a step: variants of which `from` and `to` are swapped, with their other fields, and
+/// pairs of variants of which each undoes the other.
+macro_rules! inverse {
+    (
+        $step:expr;
+        swap { $($swap:ident { $($field:ident),* },)* }
+        undone { $($one:ident / $other:ident { $($kept:ident),* },)* }
+    ) => {
+        match $step.clone() {
+            $(Self::$swap { $($field,)* from, to } => {
+                Self::$swap { $($field,)* from: to, to: from }
+            })*
+            $(
+                Self::$one { $($kept),* } => Self::$other { $($kept),* },
+                Self::$other { $($kept),* } => Self::$one { $($kept),* },
+            )*
+            Self::NeedsRestart { change } => Self::NeedsRestart { change: change.inverse() },
+        }
+    };
+}
+
 impl Step {
     /// The group of a plan that this step belongs to. Whatever takes something away is in
     /// `Prune`, also when the interface stays.
@@ -562,63 +583,6 @@ impl Step {
             | Self::SetPrefixList { from: None, .. }
             | Self::SetAccessList { from: None, .. } => Phase::Create,
             _ => Phase::Sync,
-        }
-    }
-
-    /// What sort of step it is, in the word that serde gives it.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::CreateInterface { .. } => "create-interface",
-            Self::DeleteInterface { .. } => "delete-interface",
-            Self::SetDescription { .. } => "set-description",
-            Self::SetMac { .. } => "set-mac",
-            Self::SetMtu { .. } => "set-mtu",
-            Self::SetPlacement { .. } => "set-placement",
-            Self::SetRouterAdvertisements { .. } => "set-router-advertisements",
-            Self::SetState { .. } => "set-state",
-            Self::AddAddress { .. } => "add-address",
-            Self::RemoveAddress { .. } => "remove-address",
-            Self::CreateVrf { .. } => "create-vrf",
-            Self::DeleteVrf { .. } => "delete-vrf",
-            Self::ChangeVrf { .. } => "change-vrf",
-            Self::SetVrf { .. } => "set-vrf",
-            Self::SetUnnumbered { .. } => "set-unnumbered",
-            Self::SetL2xc { .. } => "set-l2xc",
-            Self::SetAcl { .. } => "set-acl",
-            Self::SetPrefixList { .. } => "set-prefix-list",
-            Self::SetAccessList { .. } => "set-access-list",
-            Self::SetBond { .. } => "set-bond",
-            Self::SetUrpf { .. } => "set-urpf",
-            Self::SetPolice { .. } => "set-police",
-            Self::SetSflow { .. } => "set-sflow",
-            Self::CreateBridge { .. } => "create-bridge",
-            Self::DeleteBridge { .. } => "delete-bridge",
-            Self::SetBridge { .. } => "set-bridge",
-            Self::JoinBridge { .. } => "join-bridge",
-            Self::LeaveBridge { .. } => "leave-bridge",
-            Self::AddStaticMac { .. } => "add-static-mac",
-            Self::RemoveStaticMac { .. } => "remove-static-mac",
-            Self::SetMpls { .. } => "set-mpls",
-            Self::AddLabel { .. } => "add-label",
-            Self::RemoveLabel { .. } => "remove-label",
-            Self::ChangeLabel { .. } => "change-label",
-            Self::AddPseudowire { .. } => "add-pseudowire",
-            Self::RemovePseudowire { .. } => "remove-pseudowire",
-            Self::ChangePseudowire { .. } => "change-pseudowire",
-            Self::AddNeighbor { .. } => "add-neighbor",
-            Self::RemoveNeighbor { .. } => "remove-neighbor",
-            Self::ChangeNeighbor { .. } => "change-neighbor",
-            Self::AddRoute { .. } => "add-route",
-            Self::RemoveRoute { .. } => "remove-route",
-            Self::ChangeRoute { .. } => "change-route",
-            Self::SetSflowSettings { .. } => "set-sflow-settings",
-            Self::SetIpfix { .. } => "set-ipfix",
-            Self::SetLinux { .. } => "set-linux",
-            Self::SetIp4 { .. } => "set-ip4",
-            Self::SetAccess { .. } => "set-access",
-            Self::SetLogLevel { .. } => "set-log-level",
-            Self::NeedsRestart { .. } => "needs-restart",
         }
     }
 
@@ -706,249 +670,51 @@ impl Step {
     /// The step that undoes this one.
     #[must_use]
     pub fn inverse(&self) -> Self {
-        match self.clone() {
-            Self::CreateInterface { name, interface } => Self::DeleteInterface { name, interface },
-            Self::DeleteInterface { name, interface } => Self::CreateInterface { name, interface },
-            Self::SetDescription {
-                interface,
-                from,
-                to,
-            } => Self::SetDescription {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetMac {
-                interface,
-                from,
-                to,
-            } => Self::SetMac {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetMtu {
-                interface,
-                from,
-                to,
-            } => Self::SetMtu {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetPlacement {
-                interface,
-                from,
-                to,
-            } => Self::SetPlacement {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetRouterAdvertisements {
-                interface,
-                from,
-                to,
-            } => Self::SetRouterAdvertisements {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetState {
-                interface,
-                from,
-                to,
-            } => Self::SetState {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::CreateVrf { name, vrf } => Self::DeleteVrf { name, vrf },
-            Self::DeleteVrf { name, vrf } => Self::CreateVrf { name, vrf },
-            Self::ChangeVrf { name, from, to } => Self::ChangeVrf {
-                name,
-                from: to,
-                to: from,
-            },
-            Self::SetVrf {
-                interface,
-                from,
-                to,
-            } => Self::SetVrf {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::AddAddress { interface, address } => Self::RemoveAddress { interface, address },
-            Self::RemoveAddress { interface, address } => Self::AddAddress { interface, address },
-            Self::SetUnnumbered {
-                interface,
-                from,
-                to,
-            } => Self::SetUnnumbered {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetL2xc {
-                interface,
-                from,
-                to,
-            } => Self::SetL2xc {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetAcl {
-                interface,
-                from,
-                to,
-            } => Self::SetAcl {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetPrefixList { name, from, to } => Self::SetPrefixList {
-                name,
-                from: to,
-                to: from,
-            },
-            Self::SetAccessList { name, from, to } => Self::SetAccessList {
-                name,
-                from: to,
-                to: from,
-            },
-            Self::SetBond {
-                interface,
-                from,
-                to,
-            } => Self::SetBond {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetUrpf {
-                interface,
-                from,
-                to,
-            } => Self::SetUrpf {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetPolice {
-                interface,
-                from,
-                to,
-            } => Self::SetPolice {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::SetSflow {
-                interface,
-                from,
-                to,
-            } => Self::SetSflow {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::CreateBridge { name, bridge } => Self::DeleteBridge { name, bridge },
-            Self::DeleteBridge { name, bridge } => Self::CreateBridge { name, bridge },
-            Self::SetBridge { name, from, to } => Self::SetBridge {
-                name,
-                from: to,
-                to: from,
-            },
-            Self::JoinBridge {
-                bridge,
-                interface,
-                role,
-            } => Self::LeaveBridge {
-                bridge,
-                interface,
-                role,
-            },
-            Self::LeaveBridge {
-                bridge,
-                interface,
-                role,
-            } => Self::JoinBridge {
-                bridge,
-                interface,
-                role,
-            },
-            Self::AddStaticMac { bridge, entry } => Self::RemoveStaticMac { bridge, entry },
-            Self::RemoveStaticMac { bridge, entry } => Self::AddStaticMac { bridge, entry },
-            Self::SetMpls {
-                interface,
-                from,
-                to,
-            } => Self::SetMpls {
-                interface,
-                from: to,
-                to: from,
-            },
-            Self::AddLabel { label, entry } => Self::RemoveLabel { label, entry },
-            Self::RemoveLabel { label, entry } => Self::AddLabel { label, entry },
-            Self::ChangeLabel { label, from, to } => Self::ChangeLabel {
-                label,
-                from: to,
-                to: from,
-            },
-            Self::AddPseudowire { name, pseudowire } => Self::RemovePseudowire { name, pseudowire },
-            Self::RemovePseudowire { name, pseudowire } => Self::AddPseudowire { name, pseudowire },
-            Self::ChangePseudowire { name, from, to } => Self::ChangePseudowire {
-                name,
-                from: to,
-                to: from,
-            },
-            Self::AddNeighbor {
-                interface,
-                address,
-                mac,
-            } => Self::RemoveNeighbor {
-                interface,
-                address,
-                mac,
-            },
-            Self::RemoveNeighbor {
-                interface,
-                address,
-                mac,
-            } => Self::AddNeighbor {
-                interface,
-                address,
-                mac,
-            },
-            Self::ChangeNeighbor {
-                interface,
-                address,
-                from,
-                to,
-            } => Self::ChangeNeighbor {
-                interface,
-                address,
-                from: to,
-                to: from,
-            },
-            Self::AddRoute { key, via } => Self::RemoveRoute { key, via },
-            Self::RemoveRoute { key, via } => Self::AddRoute { key, via },
-            Self::ChangeRoute { key, from, to } => Self::ChangeRoute {
-                key,
-                from: to,
-                to: from,
-            },
-            Self::SetSflowSettings { from, to } => Self::SetSflowSettings { from: to, to: from },
-            Self::SetIpfix { from, to } => Self::SetIpfix { from: to, to: from },
-            Self::SetLinux { from, to } => Self::SetLinux { from: to, to: from },
-            Self::SetIp4 { from, to } => Self::SetIp4 { from: to, to: from },
-            Self::SetAccess { from, to } => Self::SetAccess { from: to, to: from },
-            Self::SetLogLevel { from, to } => Self::SetLogLevel { from: to, to: from },
-            Self::NeedsRestart { change } => Self::NeedsRestart {
-                change: change.inverse(),
-            },
+        inverse! {
+            self;
+            swap {
+                SetDescription { interface },
+                SetMac { interface },
+                SetMtu { interface },
+                SetPlacement { interface },
+                SetRouterAdvertisements { interface },
+                SetState { interface },
+                ChangeVrf { name },
+                SetVrf { interface },
+                SetUnnumbered { interface },
+                SetL2xc { interface },
+                SetAcl { interface },
+                SetPrefixList { name },
+                SetAccessList { name },
+                SetBond { interface },
+                SetUrpf { interface },
+                SetPolice { interface },
+                SetSflow { interface },
+                SetBridge { name },
+                SetMpls { interface },
+                ChangeLabel { label },
+                ChangePseudowire { name },
+                ChangeNeighbor { interface, address },
+                ChangeRoute { key },
+                SetSflowSettings {},
+                SetIpfix {},
+                SetLinux {},
+                SetIp4 {},
+                SetAccess {},
+                SetLogLevel {},
+            }
+            undone {
+                CreateInterface / DeleteInterface { name, interface },
+                CreateVrf / DeleteVrf { name, vrf },
+                AddAddress / RemoveAddress { interface, address },
+                CreateBridge / DeleteBridge { name, bridge },
+                JoinBridge / LeaveBridge { bridge, interface, role },
+                AddStaticMac / RemoveStaticMac { bridge, entry },
+                AddLabel / RemoveLabel { label, entry },
+                AddPseudowire / RemovePseudowire { name, pseudowire },
+                AddNeighbor / RemoveNeighbor { interface, address, mac },
+                AddRoute / RemoveRoute { key, via },
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ fn starting_creates_then_fills_and_brings_up_last() {
         "add neighbor 192.0.2.254 02:00:00:00:00:01 on interface xe0",
         "add route 10.0.0.0/8 via 192.0.2.254",
         "add route 11.0.0.0/8 via 198.51.100.254",
-        "set sflow: collectors [] -> [198.51.100.9:6343]",
+        "set sflow: collectors [] -> [{address: 198.51.100.9}]",
         "enable sflow on interface xe0",
         "set interface xe0 up",
         "set interface xe1 up",
@@ -67,7 +67,7 @@ fn stopping_takes_dependants_off_first() {
         "prune: remove address 198.51.100.1/24 from interface xe1",
         "prune: delete interface xe0",
         "prune: delete interface xe1",
-        "sync: set sflow: collectors [198.51.100.9:6343] -> []",
+        "sync: set sflow: collectors [{address: 198.51.100.9}] -> []",
     ];
     assert_eq!(lines(ROUTED, ""), expected);
 }

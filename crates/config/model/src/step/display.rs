@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{Step, sflow};
+use super::Step;
 use crate::access_list::{AccessList, PrefixList};
-use crate::bridge::Bridge;
+use crate::changes::changes;
 use crate::model::RouterAdvertisements;
 use crate::terms;
 
@@ -194,8 +194,8 @@ impl fmt::Display for Step {
             }
             Self::DeleteBridge { name, .. } => write!(f, "delete bridge domain {name}"),
             Self::SetBridge { name, from, to } => {
-                write!(f, "set bridge domain {name}:")?;
-                bridge_changes(f, from, to)
+                let changes = changes("bridgedomains.*", from, to);
+                write!(f, "set bridge domain {name}: {changes}")
             }
             Self::JoinBridge {
                 bridge,
@@ -280,31 +280,23 @@ impl fmt::Display for Step {
                 write!(f, "change route {key} via {from} -> {to}")
             }
             Self::SetSflowSettings { from, to } => {
-                f.write_str("set sflow:")?;
-                sflow::changes(f, from, to)
+                write!(f, "set sflow: {}", changes("sflow", from, to))
             }
-            Self::SetIpfix { from, to } => write!(f, "set ipfix: {}", from.changes(to).join(", ")),
+            Self::SetIpfix { from, to } => {
+                write!(
+                    f,
+                    "set ipfix: {}",
+                    changes("ipfix", from.as_ref(), to.as_ref())
+                )
+            }
             Self::SetLinux { from, to } => {
-                let names = |linux: &crate::Linux| {
-                    let names: Vec<&str> = linux.interfaces.keys().map(String::as_str).collect();
-                    let namespace = linux.namespace.as_deref().unwrap_or("own");
-                    let fpm = linux.fpm.as_ref().map_or_else(String::new, |fpm| {
-                        let address = std::net::SocketAddr::from((fpm.address, fpm.port));
-                        format!(", fpm {address} for {} s", fpm.hold_time)
-                    });
-                    let bmp = linux.bmp.as_ref().map_or_else(String::new, |bmp| {
-                        let address = std::net::SocketAddr::from((bmp.address, bmp.port));
-                        format!(", bmp {address} for {} paths", bmp.paths)
-                    });
-                    format!("[{}] in namespace {namespace}{fpm}{bmp}", names.join(", "))
-                };
-                write!(f, "set linux: {} -> {}", names(from), names(to))
+                write!(
+                    f,
+                    "set linux: {}",
+                    changes("linux", from.as_ref(), to.as_ref())
+                )
             }
-            Self::SetIp4 { from, to } => write!(
-                f,
-                "set ip4: source-routes {} -> {}",
-                from.source_routes, to.source_routes
-            ),
+            Self::SetIp4 { from, to } => write!(f, "set ip4: {}", changes("ip4", from, to)),
             Self::SetAccess { from, to } => {
                 let names = |api: &crate::settings::Api| {
                     let names: Vec<&str> = api.tokens.iter().map(|it| it.name.as_str()).collect();
@@ -348,63 +340,8 @@ fn change_of(
     }
 }
 
-pub(super) fn or<T: fmt::Display>(value: &Option<T>, absent: &str) -> String {
+fn or<T: fmt::Display>(value: &Option<T>, absent: &str) -> String {
     value
         .as_ref()
         .map_or_else(|| absent.to_owned(), T::to_string)
-}
-
-/// Only what differs, in the file's words.
-fn bridge_changes(f: &mut fmt::Formatter<'_>, from: &Bridge, to: &Bridge) -> fmt::Result {
-    let (old, new) = (&from.settings, &to.settings);
-    let changes = [
-        (
-            "description",
-            or(&from.description, "none"),
-            or(&to.description, "none"),
-        ),
-        ("mtu", from.mtu.to_string(), to.mtu.to_string()),
-        ("learn", old.learn.to_string(), new.learn.to_string()),
-        (
-            "unicast-flood",
-            old.unicast_flood.to_string(),
-            new.unicast_flood.to_string(),
-        ),
-        (
-            "unknown-unicast-flood",
-            old.unknown_unicast_flood.to_string(),
-            new.unknown_unicast_flood.to_string(),
-        ),
-        (
-            "unicast-forward",
-            old.unicast_forward.to_string(),
-            new.unicast_forward.to_string(),
-        ),
-        (
-            "mac-age-minutes",
-            old.mac_age_minutes.to_string(),
-            new.mac_age_minutes.to_string(),
-        ),
-        (
-            "mac-limit",
-            old.mac_limit.to_string(),
-            new.mac_limit.to_string(),
-        ),
-        (
-            "flood-limit",
-            old.flood_limit.to_string(),
-            new.flood_limit.to_string(),
-        ),
-        (
-            "unknown-unicast-limit",
-            old.unknown_unicast_limit.to_string(),
-            new.unknown_unicast_limit.to_string(),
-        ),
-    ];
-    let changed = changes.into_iter().filter(|(_, from, to)| from != to);
-    for (number, (key, from, to)) in changed.enumerate() {
-        let comma = if number == 0 { " " } else { ", " };
-        write!(f, "{comma}{key} {from} -> {to}")?;
-    }
-    Ok(())
 }
