@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::{Cache, Cache4, Cache6, Packed};
+use crate::cache::{Asker6, Cache, Cache4, Cache6, Packed};
 use crate::family::{Family, NONE, Shape, V4, V6};
 use crate::grow::{LIMITS, Limits, grow};
 use crate::key::{Key4, Key6, LATER_FRAGMENT, ODD, Words};
@@ -210,6 +210,13 @@ impl Acl {
             keys,
             answers,
         });
+    }
+
+    /// Asks only for what was answered lately about IPv6 packets, in steps. Keys that it has no answer for are classified by
+    /// [`Acl::classify6_cached`].
+    #[must_use]
+    pub fn asker6<'a>(&self, cache: &'a mut Cache6) -> Asker6<'a> {
+        cache.asker(self.identity)
     }
 
     /// What the list costs.

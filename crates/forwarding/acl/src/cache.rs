@@ -17,7 +17,7 @@ use weir_cpu::LargePages;
 
 use crate::acl::{Answer, Identity, NO_RULE};
 use crate::family::Family;
-use crate::key::Words;
+use crate::key::{Key6, Words};
 use crate::table::CHUNK;
 
 /// Misses of a full set until one of its answers is forgotten.
@@ -188,6 +188,12 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         }
     }
 
+    /// What lies over the keys of a list.
+    #[inline(always)]
+    fn cover<K: Packed<W>>(&self, identity: Identity) -> [u64; W] {
+        over(K::list(identity.number), self.seeds)
+    }
+
     /// Answers a chunk of keys, and searches for those that are not known with `search`.
     #[inline(always)]
     pub(crate) fn answer<F: Family<Key: Packed<W>>>(
@@ -198,7 +204,7 @@ impl<const W: usize, const WAYS: usize> Cache<W, WAYS> {
         search: impl Fn(&[F::Key], &mut [Answer]),
     ) {
         self.renew(identity);
-        let cover = over(F::Key::list(identity.number), self.seeds);
+        let cover = self.cover::<F::Key>(identity);
         let packed = |key: &F::Key| over(key.packed(), cover);
         let mut hashes = [0; CHUNK];
         for (found, key) in hashes.iter_mut().zip(keys) {
@@ -324,6 +330,44 @@ fn find_elsewhere<const W: usize, const WAYS: usize>(
     (0..sets_of_it).find_map(|beside| sets.get(home ^ beside)?.search(&key))
 }
 
+/// A key's hash, by which its answer is found: what the first step of [`Asker6`] leaves for the second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked6(u64);
+
+/// A cache asked about one list in two steps, as [`crate::Asker4`], for IPv6. Keys are compared whole.
+#[derive(Clone, Copy)]
+pub struct Asker6<'a> {
+    sets: &'a [Set<5, 2>],
+    /// The list's number and the seeds.
+    cover: [u64; 5],
+}
+
+impl Asker6<'_> {
+    /// The first step: prefetches where the answer would be.
+    #[inline(always)]
+    #[must_use]
+    pub fn ask(&self, key: &Key6) -> Asked6 {
+        let hash = hash(&over(key.packed(), self.cover));
+        let set = self.sets.as_ptr().wrapping_add(place(self.sets, hash));
+        weir_cpu::prefetch_address(set.cast());
+        weir_cpu::prefetch_address(set.cast::<u8>().wrapping_add(64).cast());
+        Asked6(hash)
+    }
+
+    /// The second step: the answer, if the key was met lately.
+    #[inline(always)]
+    #[must_use]
+    pub fn known(&self, key: &Key6, asked: Asked6) -> Option<Answer> {
+        find(self.sets, asked.0, over(key.packed(), self.cover))
+    }
+}
+
+impl std::fmt::Debug for Asker6<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asker6").finish_non_exhaustive()
+    }
+}
+
 /// What a worker was answered lately about IPv4 packets.
 pub struct Cache4(pub(crate) Cache<2, 3>);
 
@@ -349,6 +393,15 @@ impl Cache6 {
     #[must_use]
     pub fn new(flows: usize, seed: u64) -> Cache6 {
         Cache6(Cache::new(flows, seed))
+    }
+
+    /// For the packets of a vector: asks only for what was answered lately.
+    pub(crate) fn asker(&mut self, identity: Identity) -> Asker6<'_> {
+        self.0.renew(identity);
+        Asker6 {
+            cover: self.0.cover::<Key6>(identity),
+            sets: &self.0.sets,
+        }
     }
 
     /// Bytes that it takes.

@@ -36,7 +36,7 @@ pub mod synthetic;
 mod table;
 
 pub use acl::{Acl, Answer, BuildError, Facts, MAX_RULES, NO_RULE, RuleIndex};
-pub use cache::{Cache4, Cache6};
+pub use cache::{Asked6, Asker6, Cache4, Cache6};
 pub use key::{Key4, Key6, Upper, Wire4};
 pub use known::{Asked4, Asker4, Known4};
 pub use rule::{Action, Addresses, Payload, Rule};

@@ -8,7 +8,7 @@
 //! The caches are made with the first packet that meets a list, once a worker, so that a router without
 //! lists does not pay for them in memory.
 
-use weir_acl::{Answer, Asker4, Cache4, Cache6, Key4, Key6, Known4, Upper, Wire4};
+use weir_acl::{Answer, Asker4, Asker6, Cache4, Cache6, Key4, Key6, Known4, Upper, Wire4};
 use weir_buf::{Pkt, VECTOR};
 use weir_wire::{EtherType, EthernetHeader, IpProtocol};
 
@@ -74,57 +74,103 @@ impl<K: Default + Copy> Batch<K> {
     }
 }
 
-/// What eth-input's pass knows of the flows of interfaces with lists: what was answered lately, and the packets of a vector
-/// about which nothing was.
-pub(crate) struct Flows {
+/// What a fast path of eth-input has cached of the IPv4 flows of interfaces with lists, and the packets of a vector of whose flows
+/// nothing is cached.
+pub(crate) struct Flows4 {
     cache: Known4,
     unknown: Batch<Key4>,
 }
 
-impl Flows {
+impl Flows4 {
     #[cold]
-    pub(crate) fn new(worker: usize) -> Flows {
-        Flows {
+    pub(crate) fn new(worker: usize) -> Flows4 {
+        Flows4 {
             cache: Known4::new(seed(worker)),
             unknown: Batch::new(),
         }
     }
 
-    /// For a vector's packets: the one to ask, and the packets that it knows nothing of.
-    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_>) {
-        let Flows { cache, unknown } = self;
+    /// For a vector's packets: what has the cached answers, and the packets without.
+    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker4<'_>, Unknown<'_, Key4>) {
+        let Flows4 { cache, unknown } = self;
         unknown.len = 0;
         (filter.list.acl().asker4(cache), Unknown(unknown))
     }
 
-    /// Asks the list for what was not known: places and judgements.
+    /// Searches the list for what was not cached: places and judgements.
     pub(crate) fn learn(
         &mut self,
         filter: &Filter,
     ) -> impl Iterator<Item = (usize, Judgement)> + '_ {
-        let Flows { cache, unknown } = self;
+        let Flows4 { cache, unknown } = self;
         let (keys, answers) = unknown.asked();
         filter.list.acl().learn4(cache, keys, answers);
         unknown.judgements()
     }
 
-    /// Whether there is anything that was not known.
+    /// Whether there is anything that was not cached.
     pub(crate) fn has_unknown(&self) -> bool {
         self.unknown.len > 0
     }
 }
 
-/// The packets of a vector whose flows are not known.
-pub(crate) struct Unknown<'a>(&'a mut Batch<Key4>);
+/// The same for IPv6.
+pub(crate) struct Flows6 {
+    cache: Cache6,
+    unknown: Batch<Key6>,
+}
 
-impl Unknown<'_> {
-    /// Notes a packet, if it is of a protocol that most packets are of: nothing is known here of others, ever.
+impl Flows6 {
+    #[cold]
+    pub(crate) fn new(worker: usize) -> Flows6 {
+        Flows6 {
+            cache: Cache6::new(FLOWS / 2, seed(worker)),
+            unknown: Batch::new(),
+        }
+    }
+
+    /// As [`Flows4::begin`].
+    pub(crate) fn begin(&mut self, filter: &Filter) -> (Asker6<'_>, Unknown<'_, Key6>) {
+        let Flows6 { cache, unknown } = self;
+        unknown.len = 0;
+        (filter.list.acl().asker6(cache), Unknown(unknown))
+    }
+
+    /// As [`Flows4::learn`].
+    pub(crate) fn learn(
+        &mut self,
+        filter: &Filter,
+    ) -> impl Iterator<Item = (usize, Judgement)> + '_ {
+        let Flows6 { cache, unknown } = self;
+        let (keys, answers) = unknown.asked();
+        filter.list.acl().classify6_cached(cache, keys, answers);
+        unknown.judgements()
+    }
+
+    /// Whether there is anything that was not cached.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.unknown.len > 0
+    }
+}
+
+/// The packets of a vector whose flows are not cached.
+pub(crate) struct Unknown<'a, K>(&'a mut Batch<K>);
+
+impl Unknown<'_, Key4> {
+    /// Notes a packet, if it is of a protocol that most packets are of: others are never cached here.
     pub(crate) fn note(&mut self, place: usize, key: Wire4) -> bool {
         if !key.is_usual() {
             return false;
         }
         self.0.push(key.into(), place);
         true
+    }
+}
+
+impl Unknown<'_, Key6> {
+    /// Notes a packet.
+    pub(crate) fn note(&mut self, place: usize, key: Key6) {
+        self.0.push(key, place);
     }
 }
 

@@ -4,7 +4,8 @@
 //! cross-connected interface's vector then leaves as one. A routed interface's vector is sorted into classes by ethertype
 //! (`classes.rs`), and each class takes the fastest path that the interface's features leave open:
 //!
-//! * plain IPv4 and IPv6 (`ip_path.rs`), IPv4 behind access lists (`acl_path.rs`), and labelled packets (`mpls_path.rs`) are
+//! * plain IPv4 and IPv6 (`ip_path.rs`), behind access lists and reverse path checks (`checked4.rs`, `checked6.rs`), and labelled
+//!   packets (`mpls_path.rs`) are
 //!   forwarded here, by the same steps as in their nodes (`ip4_steps.rs`, `ip6_steps.rs`, `mpls/steps.rs`);
 //! * with other features they are validated here and go to the first feature's node;
 //! * all that is not plain goes to the node of its ethertype, one by one, which finds the reason.
@@ -16,8 +17,9 @@
 //!
 //! Packets that leave from here are counted at the nodes whose steps were made.
 
-mod acl_path;
 mod bridge_path;
+mod checked4;
+mod checked6;
 mod classes;
 mod cross_connect_path;
 mod forwarded;
@@ -33,7 +35,6 @@ use weir_port::sub_interface::{TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader};
 
-use self::acl_path::listed;
 use self::bridge_path::bridged;
 use self::classes::{Class, Classifier};
 pub(crate) use self::groups::Groups;
@@ -41,10 +42,12 @@ use self::groups::each_group;
 use self::ip_path::{forward4, forward6};
 use self::mpls_path::labelled;
 use crate::bridge::Known;
-use crate::classify::Flows;
+use crate::classify::{Flows4, Flows6};
 use crate::features::{self, BRIDGE, FeatureArc, IP4_LOOKUP, IP6_LOOKUP, into_arc};
+use crate::filter::Filter;
 use crate::frame::{ETHERNET, Own};
 use crate::interface_input::{ARP_INPUT, BOND_INPUT, IP4_INPUT, IP6_INPUT, MPLS_INPUT, NEXTS};
+use crate::ip4_urpf::ReverseCheck;
 use crate::tagging::change_tags;
 use crate::{Tables, ip4_steps, ip6_steps, vector_loops};
 
@@ -168,7 +171,8 @@ impl Intake {
 struct Paths {
     classifier: Classifier,
     /// Of interfaces with access lists.
-    flows: Option<Flows>,
+    flows4: Option<Flows4>,
+    flows6: Option<Flows6>,
     /// These packets go to the nodes: they are few, or taps look at them as they came in.
     by_nodes: bool,
 }
@@ -260,19 +264,17 @@ impl Paths {
         let own = Own::of(interface);
         let (table, tables) = (interface.table as usize, cx.world);
         let leaves = !(cx.is_one_step() || self.by_nodes);
-        let is_open = |arc, except| leaves && features::is_open(arc, interface, except);
+        let is_open = |arc| leaves && features::is_open(arc, interface, Checks::FEATURES);
+        let checks = || Checks::of(tables, interface);
         match class {
             Class::Ip4 => match tables.fib4.get(table) {
-                Some(fib) if is_open(FeatureArc::Ip4, Features::EMPTY) => {
-                    forward4(cx, fib, interface, packets, verdicts)
-                }
-                Some(fib)
-                    if is_open(FeatureArc::Ip4, ACL)
-                        && let Some(filter) = tables.input_filter(interface.index) =>
-                {
-                    let by = (filter, &**fib);
-                    listed(cx, &mut self.flows, by, interface, packets, verdicts)
-                }
+                Some(fib) if is_open(FeatureArc::Ip4) => match checks() {
+                    None => forward4(cx, fib, interface, packets, verdicts),
+                    Some(checks) => {
+                        let flows = &mut self.flows4;
+                        checked4::forward(cx, flows, checks, fib, interface, packets, verdicts)
+                    }
+                },
                 _ => {
                     let receive = |packet: &mut Pkt| ip4_steps::receive(own, packet);
                     routed(interface, FeatureArc::Ip4, receive, packets, verdicts)
@@ -282,9 +284,13 @@ impl Paths {
                 one_by_one(interface, packets, verdicts)
             }
             Class::Ip6 => match tables.fib6.get(table) {
-                Some(fib) if is_open(FeatureArc::Ip6, Features::EMPTY) => {
-                    forward6(cx, fib, interface, packets, verdicts)
-                }
+                Some(fib) if is_open(FeatureArc::Ip6) => match checks() {
+                    None => forward6(cx, fib, interface, packets, verdicts),
+                    Some(checks) => {
+                        let flows = &mut self.flows6;
+                        checked6::forward(cx, flows, checks, fib, interface, packets, verdicts)
+                    }
+                },
                 _ => {
                     let receive = |packet: &mut Pkt| ip6_steps::receive(own, packet);
                     routed(interface, FeatureArc::Ip6, receive, packets, verdicts)
@@ -302,8 +308,33 @@ impl Paths {
     }
 }
 
-/// The features behind which a fast path can forward.
-const ACL: Features = Features::EMPTY.with(Feature::AclIn);
+/// What the fast paths of routed IPv4 and IPv6 check for the features of an interface.
+#[derive(Clone, Copy)]
+struct Checks<'a> {
+    /// Access lists.
+    filter: Option<&'a Filter>,
+    /// The way back to sources.
+    back: Option<ReverseCheck<'a>>,
+}
+
+impl<'a> Checks<'a> {
+    /// The features that they can check for.
+    const FEATURES: Features = Features::EMPTY.with(Feature::AclIn).with(Feature::Urpf);
+
+    /// `None` when there is nothing to check.
+    #[inline(always)]
+    fn of(tables: &'a Tables, interface: &Interface) -> Option<Checks<'a>> {
+        if !interface.features.any(Checks::FEATURES) {
+            return None;
+        }
+        let has = |feature| interface.features.has(feature);
+        let filter = tables.input_filter(interface.index);
+        Some(Checks {
+            filter: filter.filter(|_| has(Feature::AclIn)),
+            back: ReverseCheck::of(tables, interface).filter(|_| has(Feature::Urpf)),
+        })
+    }
+}
 
 /// What the frames of a vector are.
 #[derive(Clone, Copy, Default)]

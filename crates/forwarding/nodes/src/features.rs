@@ -5,10 +5,10 @@
 //! when the router is compiled; features that name each other in a circle do not compile. Every node that sends packets into an arc, and every
 //! feature, finds the next node with [`next`]. Fast paths ask with [`is_open`] whether an arc is empty.
 
-use weir_graph::{Next, NodeSpec, Verdict};
+use weir_graph::{Cx, Next, NodeSpec, Verdict, VerdictKind};
 use weir_port::interface::{Feature, Features, Interface};
 
-use crate::{acl_input, acl_output, ip4_urpf, ip6_urpf, policer};
+use crate::{Tables, acl_input, acl_output, ip4_urpf, ip6_urpf, policer};
 
 /// A stretch of a packet's path on which features are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,6 +253,24 @@ fn attached(arc: FeatureArc, features: Features) -> impl Iterator<Item = usize> 
         .iter()
         .map(|&number| number as usize)
         .filter(move |&number| features.has(FEATURES[number].feature))
+}
+
+/// Counts packets of an interface that a fast path took along an arc and forwarded, at the nodes of the features and at the end.
+#[inline(always)]
+pub(crate) fn count_forwarded(
+    cx: &mut Cx<'_, Tables>,
+    arc: FeatureArc,
+    interface: &Interface,
+    packets: usize,
+) {
+    if interface.features.any(ORDERS[arc as usize].set) {
+        for number in attached(arc, interface.features) {
+            cx.did_for(Next::common((ENDS.len() + number) as u8), packets);
+        }
+    }
+    if let VerdictKind::To(end) = end(arc, interface).kind() {
+        cx.did_for(end, packets);
+    }
 }
 
 /// Where an arc ends. A packet of a cross connect has the far side in its `aux` word by then.

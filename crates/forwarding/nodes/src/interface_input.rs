@@ -25,7 +25,6 @@ pub(crate) const NEXTS: &[&str] = &[
     "ip6-input",
     "mpls-input",
     "bond-input",
-    "acl-input",
     "sub-interface-output",
     "pseudowire-input",
 ];
@@ -34,10 +33,8 @@ pub(crate) const ARP_INPUT: Next = Next(1);
 pub(crate) const IP6_INPUT: Next = Next(2);
 pub(crate) const MPLS_INPUT: Next = Next(3);
 pub(crate) const BOND_INPUT: Next = Next(4);
-/// Not sent to: the fast paths of eth-input count here what they did for them.
-pub(crate) const ACL_INPUT: Next = Next(5);
-pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(6);
-pub(crate) const PSEUDOWIRE_INPUT: Next = Next(7);
+pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(5);
+pub(crate) const PSEUDOWIRE_INPUT: Next = Next(6);
 
 /// What an earlier node knew of the packet and what is not true of the frame in it.
 pub(crate) const STALE: Flags = Flags::MULTICAST

@@ -165,10 +165,10 @@ pub(crate) trait Table4: Copy {
     const EARLY: usize;
     /// What the first step found.
     type Between: Copy + Default;
-    /// Prefetches what the second step reads. Nothing is known of the packet yet: any destination will do.
-    fn first(self, packet: &Pkt) -> Self::Between;
+    /// Prefetches what the second step reads. Nothing is known of the packet yet: any address will do.
+    fn first(self, address: u32) -> Self::Between;
     /// The group.
-    fn last(self, destination: u32, first: Self::Between) -> u32;
+    fn last(self, address: u32, first: Self::Between) -> u32;
 }
 
 /// It is in the cache, if not in the nearest.
@@ -177,11 +177,11 @@ impl Table4 for SmallFib4<'_> {
     type Between = ();
 
     #[inline(always)]
-    fn first(self, _: &Pkt) {}
+    fn first(self, _: u32) {}
 
     #[inline(always)]
-    fn last(self, destination: u32, (): ()) -> u32 {
-        self.lookup(destination)
+    fn last(self, address: u32, (): ()) -> u32 {
+        self.lookup(address)
     }
 }
 
@@ -192,13 +192,13 @@ impl Table4 for FullFib4<'_> {
     type Between = ();
 
     #[inline(always)]
-    fn first(self, packet: &Pkt) {
-        self.announce(destination(packet));
+    fn first(self, address: u32) {
+        self.announce(address);
     }
 
     #[inline(always)]
-    fn last(self, destination: u32, (): ()) -> u32 {
-        self.lookup(destination)
+    fn last(self, address: u32, (): ()) -> u32 {
+        self.lookup(address)
     }
 }
 
@@ -207,13 +207,13 @@ impl Table4 for LargeFib4<'_> {
     type Between = u32;
 
     #[inline(always)]
-    fn first(self, packet: &Pkt) -> u32 {
-        LargeFib4::first(self, destination(packet))
+    fn first(self, address: u32) -> u32 {
+        LargeFib4::first(self, address)
     }
 
     #[inline(always)]
-    fn last(self, destination: u32, first: u32) -> u32 {
-        LargeFib4::last(self, destination, first)
+    fn last(self, address: u32, first: u32) -> u32 {
+        LargeFib4::last(self, address, first)
     }
 }
 
@@ -345,10 +345,18 @@ fn push_stack(labelled: &Labelled, packet: &mut Pkt, whole: usize) -> Option<u32
 
 /// The destination of a packet, if it is IPv4.
 #[inline(always)]
-fn destination(packet: &Pkt) -> u32 {
+pub(crate) fn destination(packet: &Pkt) -> u32 {
     packet
         .data()
         .first_chunk::<PLAIN>()
         .and_then(|frame| frame.last_chunk())
         .map_or(0, |octets| u32::from_be_bytes(*octets))
+}
+
+/// The source of a packet, if it is IPv4.
+#[inline(always)]
+pub(crate) fn source(packet: &Pkt) -> u32 {
+    packet.data().first_chunk::<PLAIN>().map_or(0, |frame| {
+        ((word(frame, ETHERNET + 8) >> 32) as u32).swap_bytes()
+    })
 }

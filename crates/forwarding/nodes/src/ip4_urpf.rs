@@ -79,8 +79,9 @@ impl Node<Tables> for Ip4Urpf {
     }
 }
 
-/// What the packets of one interface are held against.
-pub(crate) struct Check<'a> {
+/// What the packets of one interface are compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct ReverseCheck<'a> {
     nexthops: NexthopView<'a>,
     /// The table that has the routes back.
     pub(crate) table: usize,
@@ -88,19 +89,21 @@ pub(crate) struct Check<'a> {
     by: Option<u32>,
 }
 
-impl<'a> Check<'a> {
-    fn new(tables: &'a Tables, interface: &Interface, mode: ReversePath) -> Check<'a> {
+impl<'a> ReverseCheck<'a> {
+    /// The check of an interface, if it has one.
+    pub(crate) fn of(tables: &'a Tables, interface: &Interface) -> Option<ReverseCheck<'a>> {
+        let mode = interface.urpf?;
         let by = (mode == ReversePath::Strict).then_some(interface.index);
-        Check {
+        Some(ReverseCheck {
             nexthops: tables.nexthops.view(),
             table: interface.table as usize,
             by,
-        }
+        })
     }
 
     /// Whether a group leads back.
     #[inline(always)]
-    pub(crate) fn passes(&self, group: u32) -> bool {
+    pub(crate) fn passes(self, group: u32) -> bool {
         match self.nexthops.only_neighbor(group) {
             Some(neighbor) => self.by.is_none_or(|by| neighbor.interface == by),
             None => self.one_of(group),
@@ -108,7 +111,7 @@ impl<'a> Check<'a> {
     }
 
     #[inline(never)]
-    fn one_of(&self, group: u32) -> bool {
+    fn one_of(self, group: u32) -> bool {
         self.nexthops
             .buckets(group)
             .iter()
@@ -130,7 +133,7 @@ pub(crate) fn by_interface(
     (arc, number): (FeatureArc, usize),
     packets: &mut [Pkt],
     verdicts: &mut [Verdict],
-    mut check: impl FnMut(&Check<'_>, &[Pkt], &mut [Verdict]),
+    mut check: impl FnMut(&ReverseCheck<'_>, &[Pkt], &mut [Verdict]),
 ) {
     vector_loops::each_run(
         packets,
@@ -141,8 +144,8 @@ pub(crate) fn by_interface(
                 return verdicts.fill(Verdict::drop(DropReason::Urpf));
             };
             verdicts.fill(features::next(arc, interface, Some(number)));
-            if let Some(mode) = interface.urpf {
-                check(&Check::new(tables, interface, mode), packets, verdicts);
+            if let Some(back) = ReverseCheck::of(tables, interface) {
+                check(&back, packets, verdicts);
             }
         },
     );

@@ -6,11 +6,12 @@
 
 use std::hint::cold_path;
 
+use weir_acl::{Key6, Upper};
 use weir_buf::{Flags, Pkt};
-use weir_cpu::Code;
+use weir_cpu::{AnyMachine, Code};
 use weir_fib::{Adjacency, LargeFib6, NexthopView, SmallFib6, Way6};
 use weir_port::interface::Interface;
-use weir_wire::Ipv6Header;
+use weir_wire::{IpProtocol, Ipv6Header};
 
 use crate::frame::{ETHERNET, Own, send, types, word};
 use crate::ip6_rewrite;
@@ -125,6 +126,19 @@ impl<'a> Ip6Steps<'a> {
         fib.first(upper(frame).swap_bytes())
     }
 
+    /// The same with the source.
+    #[inline(always)]
+    pub(crate) fn first_of_source(fib: LargeFib6<'_>, packet: &Pkt) -> Way6 {
+        fib.first((source(packet) >> 64) as u64)
+    }
+
+    /// All steps of a lookup at once.
+    pub(crate) fn look_up(self, fib: LargeFib6<'_>, packet: &Pkt) -> Option<&'a Adjacency> {
+        let mut way = Ip6Steps::first(fib, packet);
+        fib.second(AnyMachine, &mut way);
+        self.neighbor(AnyMachine, fib, &way, packet)
+    }
+
     /// The last step, after those of the table alone: the neighbour, if it is one.
     #[inline(always)]
     pub(crate) fn neighbor(
@@ -161,3 +175,40 @@ impl<'a> Ip6Steps<'a> {
 fn upper(frame: &[u8; PLAIN]) -> u64 {
     word(frame, ETHERNET + 24)
 }
+
+/// The source of a packet, if it is IPv6.
+#[inline(always)]
+pub(crate) fn source(packet: &Pkt) -> u128 {
+    let source = packet
+        .data()
+        .get(ETHERNET + 8..)
+        .and_then(|rest| rest.first_chunk());
+    source.map_or(0, |octets| u128::from_be_bytes(*octets))
+}
+
+/// The key of a packet for access lists, as they read it from its header on. `None` if that does not have all that terms can ask for, or
+/// is a later fragment. Nothing is validated.
+#[inline(always)]
+pub(crate) fn key(packet: &Pkt) -> Option<Key6> {
+    let frame = packet.data().first_chunk::<KEYED>()?;
+    let protocol = IpProtocol(frame[ETHERNET + 6]);
+    let payload = u16::from_be_bytes([frame[ETHERNET + 4], frame[ETHERNET + 5]]);
+    if !matches!(protocol, IpProtocol::TCP | IpProtocol::UDP) || payload < 4 {
+        cold_path();
+        return key_of_other(packet);
+    }
+    let (addresses, ports) = frame[ETHERNET + 8..].split_first_chunk::<32>()?;
+    let (source, destination) = (addresses.first_chunk()?, addresses.last_chunk()?);
+    let [a, b, c, d] = *ports.first_chunk()?;
+    let ports = Upper::Ports(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    Some(Key6::new(source, destination, protocol, ports))
+}
+
+#[inline(never)]
+fn key_of_other(packet: &Pkt) -> Option<Key6> {
+    let key = Key6::read(packet.data().get(ETHERNET..)?)?;
+    matches!(key.upper(), Upper::Ports(..)).then_some(key)
+}
+
+/// Bytes of a frame with ports behind the header.
+const KEYED: usize = PLAIN + 4;

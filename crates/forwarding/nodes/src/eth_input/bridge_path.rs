@@ -11,7 +11,7 @@ use weir_port::interface::Interface;
 use super::Census;
 use super::forwarded::Forwarded;
 use crate::bridge::Known;
-use crate::features::BRIDGE;
+use crate::features::{BRIDGE, FeatureArc};
 use crate::{Tables, vector_loops};
 
 #[inline(never)]
@@ -25,7 +25,7 @@ pub(super) fn bridged(
     let mut others = Census::default();
     let forwarded = Forwarded::new(interface, &mut others, verdicts);
     let path = vector_loops::run(packets, Bridged { known, forwarded });
-    path.forwarded.finish(cx, &[BRIDGE], packets.len())
+    path.forwarded.finish(cx, FeatureArc::Bridge, packets.len())
 }
 
 struct Bridged<'a> {

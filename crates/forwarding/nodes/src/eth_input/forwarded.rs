@@ -3,7 +3,7 @@
 use std::hint::cold_path;
 
 use weir_buf::Pkt;
-use weir_graph::{Cx, Next, Outcome, Verdict};
+use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
 use super::{Census, route};
@@ -68,16 +68,15 @@ impl<'a> Forwarded<'a> {
         self.kept(place, verdict);
     }
 
-    /// Counts the forwarded ones of `packets` at the nodes whose steps were made here.
+    /// Counts the forwarded ones of `packets` at the nodes of the arc, whose steps were made here.
     #[inline(always)]
     pub(super) fn finish(
         self,
         cx: &mut Cx<'_, Tables>,
-        nodes: &[Next],
+        arc: FeatureArc,
         packets: usize,
     ) -> (Outcome, Census) {
-        let sent = packets - self.others;
-        nodes.iter().for_each(|&node| cx.did_for(node, sent));
+        features::count_forwarded(cx, arc, self.interface, packets - self.others);
         let mut egress = self.egress;
         egress.incomplete = self.others > 0;
         let census = Census {

@@ -8,8 +8,8 @@ use weir_port::interface::Interface;
 
 use super::Census;
 use super::forwarded::Forwarded;
-use crate::features::{IP4_LOOKUP, IP6_LOOKUP};
-use crate::ip4_steps::{Ip4Steps, Table4};
+use crate::features::FeatureArc;
+use crate::ip4_steps::{self, Ip4Steps, Table4};
 use crate::ip6_steps::Ip6Steps;
 use crate::{Tables, vector_loops};
 
@@ -30,7 +30,7 @@ pub(super) fn forward4(
     } else {
         by_table::<false>(steps, fib, packets, forwarded)
     };
-    forwarded.finish(cx, &[IP4_LOOKUP], packets.len())
+    forwarded.finish(cx, FeatureArc::Ip4, packets.len())
 }
 
 #[inline(always)]
@@ -78,7 +78,7 @@ impl<F: Table4, const LABELS: bool> vector_loops::Path for Path4<'_, F, LABELS> 
 
     #[inline(always)]
     fn first<C: Code>(&mut self, _: C, packet: &mut Pkt) -> F::Between {
-        self.fib.first(packet)
+        self.fib.first(ip4_steps::destination(packet))
     }
 
     #[inline(always)]
@@ -119,7 +119,7 @@ pub(super) fn forward6(
             vector_loops::run_staged(packets, path).forwarded
         }
     };
-    forwarded.finish(cx, &[IP6_LOOKUP], packets.len())
+    forwarded.finish(cx, FeatureArc::Ip6, packets.len())
 }
 
 /// By a table that is in the cache.

@@ -10,7 +10,7 @@ use weir_port::interface::Interface;
 
 use super::forwarded::Forwarded;
 use super::{Census, route};
-use crate::features::{IP4_LOOKUP, MPLS_LOOKUP};
+use crate::features::{FeatureArc, IP4_LOOKUP, MPLS_LOOKUP};
 use crate::frame::{ETHERNET, OwnMac};
 use crate::interface_input::PSEUDOWIRE_INPUT;
 use crate::mpls::MplsSteps;
@@ -45,7 +45,7 @@ pub(super) fn labelled(
     } = vector_loops::run(packets, path);
     cx.did_for(IP4_LOOKUP, steps.popped);
     cx.did_for(PSEUDOWIRE_INPUT, steps.finish());
-    forwarded.finish(cx, &[MPLS_LOOKUP], packets.len())
+    forwarded.finish(cx, FeatureArc::Mpls, packets.len())
 }
 
 struct Labelled<'a> {

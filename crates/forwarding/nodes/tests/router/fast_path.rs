@@ -4,7 +4,7 @@
 use ipnet::Ipv4Net;
 use weir_acl::Action;
 use weir_fib::Fib4Writer;
-use weir_port::interface::{Feature, Input};
+use weir_port::interface::{Feature, Input, ReversePath};
 use weir_port::sub_interface::SubInterface;
 use weir_ring::qsbr::Domain;
 use weir_wire::build;
@@ -14,9 +14,9 @@ use crate::forward::alter;
 use crate::hostile::{self, finish, mended};
 use crate::ip6::udp6;
 use crate::mpls::under;
-use crate::pseudowire;
 use crate::rig::*;
 use crate::vlan::{AD, Q, dot1q, double, loose, tagged};
+use crate::{pseudowire, random_mix};
 
 /// Frames of the usual kind go in as a vector; broken in every byte of their headers, one by one, or what a node does later
 /// would be in another order.
@@ -194,7 +194,7 @@ fn routed_by_a_full_table() {
     alike(full, WEST, &usual, &seeds);
 }
 
-/// With an access list on the interface where packets come in.
+/// With an access list of IPv4 terms on the interface where packets come in.
 fn listed(mut router: Router) -> Router {
     let permit = |destination, ports| udp_to(Action::Permit, destination, ports);
     let terms = vec![
@@ -230,6 +230,65 @@ fn routed_past_a_list() {
     let seeds: Vec<_> = seeds.into_iter().chain([fragment, short, tcp]).collect();
     alike(|| listed(hostile::router()), WEST, &usual, &seeds);
     alike(|| listed(with_large_table()), WEST, &usual, &seeds[..4]);
+}
+
+/// With a reverse path check, too, or alone.
+fn looking_back(mut router: Router, mode: ReversePath) -> Router {
+    router.change(WEST, |west| {
+        west.urpf = Some(mode);
+        west.features = west.features.with(Feature::Urpf);
+    });
+    router
+}
+
+/// Behind an access list for both families and a reverse path check: IPv6 by flows that are cached and flows that are not.
+#[test]
+fn routed_past_a_list_and_a_way_back() {
+    let [many, seeds] = routed();
+    let six = |n: u8| udp6(&format!("2001:db8:a::{n:x}"));
+    let mut usual: Vec<_> = (0..200).map(six).chain(many.into_iter().take(50)).collect();
+    for (n, frame) in usual.iter_mut().enumerate().filter(|(n, _)| n % 3 == 1) {
+        frame.extend(std::iter::repeat_n(0, n % 7));
+    }
+    let from6 = |source: &str| {
+        let mut frame = six(1);
+        frame[22..38].copy_from_slice(&ip6(source));
+        frame
+    };
+    let nowhere = build::udp4(
+        &build::Ends {
+            source: ip("8.8.8.8"),
+            ..through("192.168.1.9")
+        },
+        &[3; 12],
+    );
+    let others = ["2001:db8:ffff::1", "2001:db8:a::7", "2001:db8:c::1"].map(from6);
+    let others = others.into_iter().chain([udp6("2001:db8:b::1"), nowhere]);
+    let seeds: Vec<_> = others.chain(seeds).collect();
+    for mode in [ReversePath::Loose, ReversePath::Strict] {
+        alike(
+            || looking_back(random_mix::listed(hostile::router()), mode),
+            WEST,
+            &usual,
+            if mode == ReversePath::Loose {
+                &seeds
+            } else {
+                &seeds[..5]
+            },
+        );
+        alike(
+            || looking_back(hostile::router(), mode),
+            WEST,
+            &usual,
+            &seeds[..5],
+        );
+    }
+    alike(
+        || looking_back(random_mix::listed(with_large_table()), ReversePath::Loose),
+        WEST,
+        &usual,
+        &seeds[..5],
+    );
 }
 
 /// What a list permits is not forwarded for that, neither when it comes first nor when its flow was met: from or to no host, to another

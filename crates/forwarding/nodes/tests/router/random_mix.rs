@@ -4,18 +4,26 @@
 //! through the fast paths; the other frame by frame. What leaves (but for the order between flows), events, and every drop
 //! and interface counter must be equal. Counts by node are not compared: the first packets to a neighbour take
 //! ip4-rewrite or ip6-rewrite until one has marked it as used, which is one packet there and a vector here. Frames are drawn with a fixed seed from all protocols, some of
-//! them broken or cut. `WEIR_LONG=1` plays many more.
+//! them broken or cut: first on plain interfaces, labels and pseudowires among them; then with access lists, reverse path checks,
+//! policers and sub-interfaces, by tables of few and of many routes. `WEIR_LONG=1` plays many more.
 
+use ipnet::{Ipv4Net, Ipv6Net};
+use weir_acl::{Action, Addresses, Payload, Rule};
 use weir_graph::Graph;
 use weir_nodes::{IcmpLimit, Tables};
+use weir_port::interface::{Feature, Input, ReversePath};
+use weir_port::sub_interface::SubInterface;
+use weir_wire::IpProtocol;
 use weir_wire::build::{self, Ends};
 
+use crate::acl::{bind, from, udp_to};
 use crate::fast_path::counted_alike;
 use crate::hostile::{self, finish, mended};
 use crate::ip6::udp6;
 use crate::mpls::under;
-use crate::pseudowire;
 use crate::rig::*;
+use crate::vlan::{AD, DOUBLE, Q, VLAN, dot1q, double, tagged};
+use crate::{policer, pseudowire};
 
 /// Vectors in `make test`, and with `WEIR_LONG`.
 const VECTORS: (usize, usize) = (120, 400_000);
@@ -119,23 +127,178 @@ fn told(router: &mut Router, mut sent: Vec<Sent>) -> (Vec<Sent>, Vec<String>) {
     (sent, events)
 }
 
-#[test]
-fn vectors_do_what_single_packets_do() {
-    let count = if std::env::var_os("WEIR_LONG").is_some() {
+/// Where packets of IPv4 and IPv6 come from: hosts with a route back over the interface, over another one, and with none.
+const SOURCES4: [&str; 6] = [
+    "10.0.1.2",
+    "10.0.11.9",
+    "10.0.2.2",
+    "192.168.7.7",
+    "8.8.8.8",
+    "198.18.0.1",
+];
+const SOURCES6: [&str; 5] = [
+    "2001:db8:1::2",
+    "2001:db8:2::2",
+    "2001:db8:a::7",
+    "2001:db8:ffff::1",
+    "2001:db8:c::1",
+];
+
+/// Tags of frames: sub-interfaces that are routed, one that is cross connected, one that does not exist, a priority.
+const TAGS: [&[(u16, u16)]; 6] = [
+    &[(Q, 100)],
+    &[(AD, 7), (Q, 8)],
+    &[(Q, 200)],
+    &[(Q, 101)],
+    &[(Q, 4000)],
+    &[(Q, 0)],
+];
+
+/// Another source, another port, TCP, or tags.
+fn varied(draw: &mut Draw, frame: &mut Vec<u8>) {
+    match frame.get(12..14) {
+        Some([0x08, 0x00]) if frame.len() >= 42 && frame[14] == 0x45 => {
+            if draw.below(2) == 0 {
+                let source = ip(SOURCES4[draw.below(SOURCES4.len())]);
+                frame[26..30].copy_from_slice(&source.to_be_bytes());
+            }
+            frame[23] = [17, 17, 17, 6, 1, 47][draw.below(6)];
+            frame[37] = [9, 9, 77][draw.below(3)];
+            *frame = mended(frame);
+        }
+        Some([0x86, 0xdd]) if frame.len() >= 58 && frame[20] == 17 => {
+            if draw.below(2) == 0 {
+                frame[22..38].copy_from_slice(&ip6(SOURCES6[draw.below(SOURCES6.len())]));
+            }
+            frame[20] = [17, 17, 17, 6, 47][draw.below(5)];
+            frame[57] = [9, 9, 77][draw.below(3)];
+        }
+        _ => {}
+    }
+    if frame.len() >= 14 && draw.below(2) == 0 {
+        *frame = tagged(frame, TAGS[draw.below(TAGS.len())]);
+    }
+}
+
+/// A router with access lists, reverse path checks, policers and sub-interfaces of all kinds, and labels; with a table of few
+/// or of many routes.
+fn featured(many_routes: bool) -> Router {
+    let mut router = Router::with_labels(Setup {
+        mtu: 300,
+        chunks: 16_384,
+        icmp: IcmpLimit {
+            rate: 1_000_000_000,
+            burst: 1_000_000,
+        },
+        ..Setup::default()
+    });
+    router.add_sub_interfaces(&[
+        (SubInterface::new(WEST, dot1q(100)), Input::Routed),
+        (SubInterface::new(WEST, double(true, 7, 8)), Input::Routed),
+        (
+            SubInterface::new(WEST, dot1q(200)),
+            Input::CrossConnect(RIGHT),
+        ),
+        (SubInterface::new(WEST, dot1q(101)), Input::Unused),
+    ]);
+    router.connect_sub_interface(VLAN, "10.0.20.1/24", "10.0.20.2");
+    router.connect_sub_interface(DOUBLE, "10.0.21.1/24", "10.0.21.2");
+    for (n, index) in [VLAN, DOUBLE].into_iter().enumerate() {
+        let own = u128::from_be_bytes(ip6(&format!("2001:db8:2{n}::1")));
+        router.change(index, |it| it.addresses6 = [(own, 64)].into());
+    }
+    for (interface, mode) in [
+        (WEST, ReversePath::Loose),
+        (VLAN, ReversePath::Loose),
+        (DOUBLE, ReversePath::Strict),
+        (SOUTH, ReversePath::Strict),
+    ] {
+        if interface != SOUTH {
+            bind(&mut router, interface, Feature::AclIn, terms());
+        }
+        router.change(interface, |it| {
+            it.urpf = Some(mode);
+            it.features = it.features.with(Feature::Urpf);
+        });
+    }
+    bind(&mut router, EAST, Feature::AclOut, terms());
+    // Never too much: which packets of a vector are is a matter of order.
+    let (rate, burst) = (1_000_000_000_000, 1 << 30);
+    policer::attach(&mut router, DOUBLE, Feature::PoliceIn, rate, burst);
+    policer::attach(&mut router, SOUTH, Feature::PoliceOut, rate, burst);
+    if many_routes {
+        let mut nets = (0..1 << 16).map(|n: u32| (0x6400_0000 | n << 8).into());
+        while router.fib.fib().small().is_some() {
+            let net = Ipv4Net::new(nets.next().unwrap(), 24).unwrap();
+            router.fib.insert(net, 1).unwrap();
+        }
+        let mut nets = (0..1 << 16).map(|n: u128| (0x1a00 << 112 | n << 80).into());
+        while router.fib6.fib().small().is_some() {
+            let net = Ipv6Net::new(nets.next().unwrap(), 48).unwrap();
+            router.fib6.insert(net, 1).unwrap();
+        }
+    }
+    router
+}
+
+/// Terms of both families, of which some deny.
+fn terms() -> Vec<(Action, Vec<Rule>)> {
+    let six = |action, source: &str, destination: &str| {
+        let addresses = Addresses::V6 {
+            source: source.parse().unwrap(),
+            destination: destination.parse().unwrap(),
+        };
+        let payload = Payload::Ports {
+            protocol: IpProtocol::UDP,
+            source: 0..=u16::MAX,
+            destination: 9..=9,
+        };
+        (
+            action,
+            vec![Rule {
+                action,
+                addresses,
+                payload,
+            }],
+        )
+    };
+    vec![
+        udp_to(Action::Permit, "192.168.0.0/17", 9..=9),
+        udp_to(Action::Deny, "192.168.128.0/18", 0..=u16::MAX),
+        from(Action::Deny, "192.168.0.0/16"),
+        from(Action::Permit, "0.0.0.0/0"),
+        six(Action::Deny, "::/0", "2001:db8:a::80/121"),
+        six(Action::Permit, "2001:db8::/32", "::/0"),
+    ]
+}
+
+/// With these terms on the interface where packets come in.
+pub(crate) fn listed(mut router: Router) -> Router {
+    bind(&mut router, WEST, Feature::AclIn, terms());
+    router
+}
+
+fn vectors() -> usize {
+    if std::env::var_os("WEIR_LONG").is_some() {
         VECTORS.1
     } else {
         VECTORS.0
-    };
-    let (mut whole, mut single) = (router(), router());
+    }
+}
+
+/// Plays random frames to two such routers and compares what they do.
+fn play(make: impl Fn() -> Router, vary: impl Fn(&mut Draw, &mut Vec<u8>), ports: &[u32]) {
+    let (mut whole, mut single) = (make(), make());
     let (mut draw, seeds) = (Draw(0x9e37_79b9_7f4a_7c15), hostile::seeds());
-    for number in 0..count {
-        let port = [WEST, WEST, WEST, EAST, SOUTH, LEFT, BARE][draw.below(7)];
+    for number in 0..vectors() {
+        let port = ports[draw.below(ports.len())];
         // Small vectors, which the workers mostly have, and full ones.
         let most = [4, 32, 256][draw.below(3)];
         let len = 1 + draw.below(most);
         let frames: Vec<_> = (0..len)
             .map(|_| {
                 let mut frame = draw.frame(&seeds);
+                vary(&mut draw, &mut frame);
                 if let Some(last) = frame.get_mut(5).filter(|last| **last == WEST as u8) {
                     *last = port as u8;
                 }
@@ -159,4 +322,24 @@ fn vectors_do_what_single_packets_do() {
     counted_alike(&whole, &single);
     finish(whole);
     finish(single);
+}
+
+#[test]
+fn vectors_do_what_single_packets_do() {
+    play(
+        router,
+        |_, _| {},
+        &[WEST, WEST, WEST, EAST, SOUTH, LEFT, BARE],
+    );
+}
+
+#[test]
+fn vectors_do_so_with_all_features() {
+    for many_routes in [false, true] {
+        play(
+            || featured(many_routes),
+            varied,
+            &[WEST, WEST, WEST, WEST, EAST, SOUTH],
+        );
+    }
 }
