@@ -37,7 +37,7 @@ pub struct AnyMachine;
 /// Compiled for [`crate::Level::V3`].
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
-pub struct BetterMachine(Lanes);
+pub(crate) struct BetterMachine(Lanes);
 
 impl Sealed for AnyMachine {}
 #[cfg(target_arch = "x86_64")]

@@ -23,9 +23,7 @@ mod large_pages;
 pub mod numa;
 pub mod scheduling;
 
-pub use code::{
-    AnyMachine, BetterMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble,
-};
+pub use code::{AnyMachine, Block, Code, CodedTask, ScrambleKeys, apart_coded, scramble};
 pub use lane::{Lane, Lanes};
 pub use large_pages::LargePages;
 

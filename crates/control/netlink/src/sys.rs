@@ -120,13 +120,13 @@ pub(crate) fn ethtool(
     name: &str,
     buffer: &mut GuardedBuffer,
 ) -> io::Result<()> {
-    let mut interface = [0; libc::IFNAMSIZ];
+    let mut interface: [libc::c_char; libc::IFNAMSIZ] = [0; libc::IFNAMSIZ];
     for (to, from) in interface
         .iter_mut()
         .take(libc::IFNAMSIZ - 1)
         .zip(name.bytes())
     {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     let mut request = libc::ifreq {
         ifr_name: interface,
