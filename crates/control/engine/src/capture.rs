@@ -24,8 +24,9 @@ use weir_pcap::ng::{Blocks, Direction, Statistics};
 use weir_telemetry::capture::{CaptureSource, CaptureTap, Captured, Filter, Reasons, Seen};
 
 use crate::clock::Clock;
-use crate::control::{CAPTURE_TAP, Control};
+use crate::control::Control;
 use crate::router::{Inner, Router};
+use crate::taps::CAPTURE_TAP;
 
 /// A piece is offered when it has so many octets, or when nothing more is there.
 const PIECE: usize = 64 << 10;

@@ -44,6 +44,7 @@ use crate::publish::Publication;
 use crate::recursion::Recursion;
 use crate::router::{AccessControl, Due, LogControl};
 use crate::sflow::SflowSide;
+use crate::taps::{DISCARD_TAP, METER_TAP, SFLOW_TAP};
 use crate::trace::TraceStore;
 use crate::trial::Trial;
 use crate::views::Drop;
@@ -263,15 +264,6 @@ pub(crate) struct Control {
     /// The step of the next change that fails, for tests.
     pub(crate) fail_at: Option<usize>,
 }
-
-/// sFlow's tap is the first of the graph.
-pub(crate) const SFLOW_TAP: u32 = 1;
-/// The captures' is the second.
-pub(crate) const CAPTURE_TAP: u32 = 2;
-/// The taps' bit for sFlow's notifications of discards.
-pub(crate) const DISCARD_TAP: u32 = 4;
-/// The flow meter's.
-pub(crate) const METER_TAP: u32 = 8;
 
 impl Control {
     /// The index of an interface by name; 0, which no interface has, when there is none.

@@ -56,6 +56,7 @@ mod sflow;
 mod sflow_reports;
 mod sflow_views;
 mod sub_interfaces;
+mod taps;
 mod trace;
 mod trial;
 mod tunnels;

@@ -21,9 +21,10 @@ use weir_graph::HoldKey;
 use weir_port::interface::{Interface, Kind};
 use weir_ring::qsbr::{Reader, Ticket};
 
-use crate::control::{Control, SFLOW_TAP};
+use crate::control::Control;
 use crate::recursion::ROUNDS;
 use crate::router::Router;
+use crate::taps::SFLOW_TAP;
 use crate::worker::Command;
 
 /// How long callers wait for the workers before they leave the rest to the control thread.

@@ -11,7 +11,7 @@ use weir_api::EventBus;
 use weir_buf::{PktCache, PoolError};
 use weir_config::{Config, LogLevel, Priority, Subnets};
 use weir_fib::NexthopTable;
-use weir_graph::{DropMap, NodeSpec};
+use weir_graph::{DropMap, NodeSpec, Tap};
 use weir_nodes::{IcmpLimit, Tables};
 use weir_ring::qsbr::{Domain, Published};
 use weir_ring::spsc;
@@ -476,11 +476,13 @@ fn make_worker(
     let (meter, meter_control) = Meter::new(settings.meters.clone(), seed ^ METER_SEED);
     let (capture, captures) = CaptureTap::new();
     let (trace_in, trace) = spsc::ring(TRACE_STEPS);
-    let graph = weir_nodes::graph(IcmpLimit::default())
-        .tap(Box::new(sampler))
-        .tap(Box::new(capture))
-        .tap(Box::new(discard))
-        .tap(Box::new(meter))
+    let taps: [Box<dyn Tap<Tables>>; _] = [
+        Box::new(sampler),
+        Box::new(capture),
+        Box::new(discard),
+        Box::new(meter),
+    ];
+    let graph = crate::taps::attach(weir_nodes::graph(IcmpLimit::default()), taps)
         .build(number, trace_in)
         .map_err(|error| internal(&error))?;
     let (commands, commands_out) = spsc::ring(COMMANDS);

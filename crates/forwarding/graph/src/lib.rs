@@ -32,7 +32,7 @@ pub use dispatch::{Env, Graph, GraphBuilder, GraphError};
 pub use drops::{DropReason, Severity};
 pub use hold::{HoldKey, HoldLimits};
 pub use node::{Cx, Node, NodeSpec, World};
-pub use tap::{Destination, Gate, Look, Marks, PacketOutcome, Point, Tap};
+pub use tap::{Destination, Follower, Gate, Look, Marker, Marks, PacketOutcome, Point, Tap};
 pub use trace::{TRACE_BYTES, TraceRequest, TraceStep};
 pub use verdict::{Next, Outcome, Verdict, VerdictKind};
 

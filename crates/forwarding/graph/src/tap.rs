@@ -1,8 +1,8 @@
 //! Those who look.
 //!
-//! A tap sees shared references at a named point. It can ask for packets to be marked; the graph sets the mark,
-//! and tells the tap of the worker in which the packet ends what became of it, while the packet is still there to be
-//! looked at. One tap of a graph may mark.
+//! A tap sees shared references at a named point ([`Tap`]). It can ask for packets to be marked ([`Marker`]); the graph sets the mark,
+//! and reports the outcome to the tap of the worker in which the packet ends, while the packet is still there to be
+//! inspected. Or it follows whole vectors ([`Follower`]).
 
 use weir_buf::{Flags, Pkt};
 
@@ -80,85 +80,57 @@ pub enum Destination {
     Dropped(DropReason),
 }
 
-/// What stands before a tap and lets by what it need not see.
+/// What stands before a tap and holds back what it need not see.
 ///
-/// Each interface has its own allowance. A vector that goes by takes its packets off and touches nothing else: one
-/// cache line, which the interfaces with the lowest numbers share.
+/// Each interface has its own allowance. A vector that the tap need not see takes its packets off and touches nothing else.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub struct Gate {
-    /// Packets that may still go by, of the interfaces with the lowest numbers.
-    near: [u64; NEAR],
-    /// The same of all others.
-    far: Vec<u64>,
+    /// Packets that the tap need not see yet, by interface.
+    left: Vec<u64>,
 }
 
-/// Interfaces that lie in the gate itself.
-const NEAR: usize = 8;
-/// Interfaces with lower numbers have their place from the start; they are numbered from 1 on.
+/// Interfaces with lower numbers have their allowance from the start; they are numbered from 1 on.
 const USUAL_INTERFACES: usize = 1024;
 
 impl Default for Gate {
-    /// Nothing may go by yet.
+    /// The tap sees everything yet.
     fn default() -> Gate {
         Gate {
-            near: [0; NEAR],
-            far: vec![0; USUAL_INTERFACES],
+            left: vec![0; USUAL_INTERFACES],
         }
     }
 }
 
 impl Gate {
-    /// A vector comes on one of the interfaces with the lowest numbers: whether the tap need not see it. Else nothing is done.
-    #[inline(always)]
-    #[must_use]
-    pub fn goes_by(&mut self, interface: u32, count: usize) -> bool {
-        self.near
-            .get_mut(interface as usize)
-            .is_some_and(|left| Gate::take(left, count))
-    }
-
-    /// What may still go by of an interface, when a vector comes that the tap has to see; `None` when it need not, and is taken off.
+    /// The allowance of an interface, when a vector comes that the tap has to see; `None` when it need not, and the vector is
+    /// taken off.
     #[inline(always)]
     #[must_use]
     pub fn due(&mut self, interface: u32, count: usize) -> Option<&mut u64> {
-        let left = self.left(interface);
-        if Gate::take(left, count) {
-            None
-        } else {
-            Some(left)
-        }
-    }
-
-    /// Takes a vector off what may go by, if it fits in; returns whether it does.
-    #[inline(always)]
-    fn take(left: &mut u64, count: usize) -> bool {
-        let rest = left.checked_sub(count as u64);
-        rest.map(|rest| *left = rest).is_some()
-    }
-
-    #[inline(always)]
-    fn left(&mut self, interface: u32) -> &mut u64 {
         let place = interface as usize;
-        if place < NEAR {
-            &mut self.near[place]
-        } else {
-            self.far_left(place - NEAR)
+        if place >= self.left.len() {
+            self.grow(place);
+        }
+        let left = self.left.get_mut(place)?;
+        match left.checked_sub(count as u64) {
+            Some(rest) => {
+                *left = rest;
+                None
+            }
+            None => Some(left),
         }
     }
 
+    /// Doubles, so that it is needed rarely.
+    #[cold]
     #[inline(never)]
-    fn far_left(&mut self, place: usize) -> &mut u64 {
-        if place >= self.far.len() {
-            // Doubled, so that it is asked for rarely.
-            self.far.resize((place + 1).next_power_of_two(), 0);
-        }
-        &mut self.far[place]
+    fn grow(&mut self, place: usize) {
+        self.left.resize((place + 1).next_power_of_two(), 0);
     }
 
     /// Asks the tap anew for every interface.
     pub fn ask_all<W: World>(&mut self, tap: &mut dyn Tap<W>) {
-        for (left, interface) in self.near.iter_mut().chain(&mut self.far).zip(0..) {
+        for (left, interface) in self.left.iter_mut().zip(0..) {
             *left = tap.allow(interface, *left);
         }
     }
@@ -202,7 +174,7 @@ impl Marks {
         self.more.push(place);
     }
 
-    /// Asks to be told what the driver takes of a vector that is about to leave ([`Tap::left`]).
+    /// Asks to be told what the driver takes of a vector that is about to leave ([`Marker::left`]).
     pub fn await_driver(&mut self) {
         self.awaited = true;
     }
@@ -242,63 +214,63 @@ impl Marks {
     }
 }
 
-/// An observer of packets.
+/// An observer of packets. It may be a [`Marker`] or a [`Follower`] as well.
 pub trait Tap<W: World>: Send {
     /// The tap's name, for `show`.
     fn name(&self) -> &'static str;
 
-    /// Looks at a vector. Returns how many packets of the interface may go by before it wants to see a vector again: those that
+    /// Looks at a vector. Returns how many packets of the interface may pass before it wants to see a vector again: those that
     /// fit into it are not shown, so that a tap which is not due costs no call.
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64;
 
-    /// Whether it asks for marks and wants to know what becomes of marked packets; one tap of a graph may.
-    fn marks(&self) -> bool {
-        false
-    }
-
-    /// How many packets of an interface may go by from now on, when it wanted to be asked anew ([`Tap::tick`]); with what is left of
+    /// How many packets of an interface may pass from now on, when it wanted to be asked anew ([`Tap::tick`]); with what is left of
     /// the last answer, of interfaces that it has not seen as well.
     fn allow(&mut self, _interface: u32, left: u64) -> u64 {
         left
     }
 
-    /// What became of a marked packet, maybe one that the tap of another worker marked: told once, where its outcome is
-    /// known, by the worker in which it ends. A packet that waits for an answer has none yet.
-    fn outcome(&mut self, _packet: &Pkt, _outcome: PacketOutcome) {}
-
-    /// A marked packet is put aside, or goes to another worker: what it shall take along ([`weir_buf::Meta::mark`]), so
-    /// that its outcome can be told later, or there.
-    fn part(&mut self, _packet: &Pkt) -> u32 {
-        0
-    }
-
-    /// The driver of an interface is about to be asked to take packets, so many marked ones among them. What it takes is
-    /// sent. Returns whether it wants to be told when that is done, also if none is left.
-    fn leaving(&mut self, _interface: u32, _packets: &[Pkt], _marked: usize) -> bool {
-        false
-    }
-
-    /// It took all but these, which end so: told when there are marked ones, or when the tap wants to know.
-    fn left(&mut self, _refused: &[Pkt], _outcome: PacketOutcome) {}
-
-    /// Whether it wants to know where the packets go that it saw come in ([`Tap::goes`]); one tap of a graph may.
-    /// It is told by the vector, in the turn in which it saw any, and as long as it says so ([`Tap::turn_over`]).
-    fn follows(&self) -> bool {
-        false
-    }
-
-    /// All of these packets go there, those that it saw come in as well as others. A driver that does not take them all
-    /// comes later: those it left are dropped.
-    fn goes(&mut self, _destination: Destination, _packets: &[Pkt]) {}
-
-    /// The turn is over: what it was not told of was kept by this router. Whether it still waits for packets.
-    fn turn_over(&mut self, _now: u64) -> bool {
-        false
-    }
-
     /// Called every now and then: time for what is not per packet. `true` when it wants to be asked anew how
-    /// much may go by, for all interfaces.
+    /// much may pass, for all interfaces.
     fn tick(&mut self, _now: u64) -> bool {
         false
     }
+
+    /// Itself, if it asks for marks and gets the outcomes of marked packets; one tap of a graph may.
+    fn marker(&mut self) -> Option<&mut dyn Marker> {
+        None
+    }
+
+    /// Itself, if it gets the destinations of all packets that it saw come in; one tap of a graph may.
+    fn follower(&mut self) -> Option<&mut dyn Follower> {
+        None
+    }
+}
+
+/// A tap that asks for packets to be marked, and learns what became of each.
+pub trait Marker {
+    /// What became of a marked packet, maybe one that the tap of another worker marked: called once, where its outcome is
+    /// known, by the worker in which it ends. A packet that waits for an answer has none yet.
+    fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome);
+
+    /// A marked packet is put aside, or goes to another worker: what it shall take along ([`weir_buf::Meta::mark`]), so
+    /// that its outcome can be reported later, or there.
+    fn part(&mut self, packet: &Pkt) -> u32;
+
+    /// The driver of an interface is about to be asked to take packets, so many marked ones among them. What it takes is
+    /// sent. Returns whether [`Marker::left`] shall be called when that is done, also if none is left.
+    fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool;
+
+    /// The driver took all but these, which end so: called when there are marked ones, or when the tap asked for it.
+    fn left(&mut self, refused: &[Pkt], outcome: PacketOutcome);
+}
+
+/// A tap that learns by the vector where packets go, in the turn in which it saw any come in, and for as long as it says so
+/// ([`Follower::turn_over`]).
+pub trait Follower {
+    /// All of these packets go there, those that it saw come in as well as others. A driver that does not take them all
+    /// comes later: those it left are dropped.
+    fn goes(&mut self, destination: Destination, packets: &[Pkt]);
+
+    /// The turn is over: packets of which nothing was reported were kept by this router. Whether it still waits for packets.
+    fn turn_over(&mut self, now: u64) -> bool;
 }

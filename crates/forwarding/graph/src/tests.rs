@@ -153,9 +153,9 @@ const STAGE: NodeSpec = NodeSpec {
     reasons: &[],
 };
 
-struct Marker(Arc<Mutex<Vec<(Point, usize)>>>);
+struct FirstMarker(Arc<Mutex<Vec<(Point, usize)>>>);
 
-impl Tap<Toy> for Marker {
+impl Tap<Toy> for FirstMarker {
     fn name(&self) -> &'static str {
         "marker"
     }
@@ -183,7 +183,7 @@ impl Bench {
         let seen = Arc::new(Mutex::new(Vec::new()));
         Bench {
             seen: seen.clone(),
-            ..Bench::with_tap(taps, Box::new(Marker(seen)))
+            ..Bench::with_tap(taps, Box::new(FirstMarker(seen)))
         }
     }
 
@@ -582,13 +582,13 @@ fn a_tap_is_not_shown_what_it_lets_by() {
 
 /// Marks every packet with its place, and notes what became of them.
 #[derive(Clone, Default)]
-struct Follower {
+struct OutcomeNotes {
     told: Arc<Mutex<Vec<(u32, PacketOutcome)>>>,
     places: Vec<(usize, u32)>,
     leaving: Vec<(u32, PacketOutcome)>,
 }
 
-impl Follower {
+impl OutcomeNotes {
     fn take(&self) -> Vec<(u32, PacketOutcome)> {
         std::mem::take(&mut *self.told.lock().unwrap())
     }
@@ -602,7 +602,7 @@ impl Follower {
     }
 }
 
-impl Tap<Toy> for Follower {
+impl Tap<Toy> for OutcomeNotes {
     fn name(&self) -> &'static str {
         "follower"
     }
@@ -617,9 +617,12 @@ impl Tap<Toy> for Follower {
         }
         0
     }
-    fn marks(&self) -> bool {
-        true
+    fn marker(&mut self) -> Option<&mut dyn Marker> {
+        Some(self)
     }
+}
+
+impl Marker for OutcomeNotes {
     fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome) {
         self.told
             .lock()
@@ -651,7 +654,7 @@ impl Tap<Toy> for Follower {
 
 #[test]
 fn what_becomes_of_a_marked_packet_is_told_once() {
-    let follower = Follower::default();
+    let follower = OutcomeNotes::default();
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     // Dropped, consumed, copied to three, held, and one that leaves.
     bench.run(0, &[255, 4, 3, 2, 1]);
@@ -727,7 +730,7 @@ fn a_copy_that_found_no_buffer_is_seen_as_a_drop() {
 /// What became this router's answer went nowhere else, however long the answer waits.
 #[test]
 fn an_answer_that_waits_was_kept() {
-    let follower = Follower::default();
+    let follower = OutcomeNotes::default();
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     bench.run(0, &[23]);
     assert_eq!(
@@ -741,7 +744,7 @@ fn an_answer_that_waits_was_kept() {
 
 #[test]
 fn what_a_driver_does_not_take_has_not_left() {
-    let follower = Follower::default();
+    let follower = OutcomeNotes::default();
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     bench.run(0, &[1, 1, 1]);
     let (interface, mut vector) = bench.graph.next_leaving().unwrap();
@@ -755,23 +758,6 @@ fn what_a_driver_does_not_take_has_not_left() {
         "what was refused can still be dropped"
     );
     bench.cache.free_all(vector.drain());
-}
-
-#[test]
-fn only_the_lowest_interfaces_go_by_in_passing() {
-    let mut gate = Gate::default();
-    for interface in [1, 9] {
-        assert!(!gate.goes_by(interface, 1));
-        *gate.due(interface, 1).unwrap() = 100;
-    }
-    assert!(gate.goes_by(1, 70), "as many as can");
-    assert!(!gate.goes_by(1, 31), "one more than can");
-    assert_eq!(gate.due(1, 31), Some(&mut 30), "and nothing was done");
-    assert!(
-        !gate.goes_by(9, 1),
-        "it has no place in the line that every vector passes"
-    );
-    assert_eq!(gate.due(9, 1), None);
 }
 
 #[test]

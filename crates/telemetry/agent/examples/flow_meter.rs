@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, PktCache, Pool, PoolConfig, Tally};
-use weir_graph::{Destination, DropCounters, Look, Marks, Point, Tap, World};
+use weir_graph::{Destination, DropCounters, Follower, Look, Marks, Point, Tap, World};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Selection, Settings, Table, VECTOR};
 use weir_telemetry::meter::{Meter, MeterPlan, MeterSettings};
@@ -126,7 +126,7 @@ fn main() {
                 )
                     .1,
                 {
-                    Tap::<Plain>::goes(
+                    Follower::goes(
                         &mut meter,
                         Destination::Out {
                             interface: 7,
@@ -137,7 +137,7 @@ fn main() {
                     weir_cpu::tsc()
                 },
             ];
-            Tap::<Plain>::turn_over(&mut meter, now);
+            Follower::turn_over(&mut meter, now);
             let end = weir_cpu::tsc();
             for (sum, (from, to)) in sums
                 .iter_mut()

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Look, Marks, PacketOutcome, Point, Tap, World};
+use weir_graph::{Look, Marker, Marks, PacketOutcome, Point, Tap, World};
 use weir_ring::Padded;
 use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
@@ -81,17 +81,16 @@ pub struct SampleSource {
     pub counters: Arc<Padded<SamplerCounters>>,
 }
 
-/// The tap of one worker. Where samples are rare, each finds whatever it needs out of the caches: so that comes first, in as few
-/// cache lines as possible, all on one page.
+/// The tap of one worker.
 #[derive(Debug)]
-#[repr(C, align(4096))]
 pub struct Sampler {
     recorder: Recorder,
     /// Of packets that a driver is about to be asked to take, and whose samples are not here.
     leaving: Vec<(usize, Told)>,
     /// The worker's number, as told with the last look.
     worker: usize,
-    choosers: Choosers,
+    /// By interface.
+    choosers: Vec<Option<Chooser>>,
     /// Packets that were taken as they went out, of the vector that a driver is being asked to take, and where their samples are.
     outgoing: Vec<(usize, usize)>,
     settings: Arc<Settings>,
@@ -105,9 +104,6 @@ pub struct Sampler {
     /// When pools were published last.
     pools_at: u64,
 }
-
-/// Two cache lines are all that a sample needs of it.
-const _: () = assert!(std::mem::offset_of!(Sampler, choosers) <= 2 * LINE);
 
 /// What writes samples.
 #[derive(Debug)]
@@ -131,61 +127,12 @@ struct Chooser {
     gaps: Gaps,
 }
 
-/// By interface; those of the lowest numbers lie on the sampler's own page, whose address is translated already.
-#[derive(Debug, Default)]
-struct Choosers {
-    near: [Option<Chooser>; NEAR],
-    far: Vec<Option<Box<Chooser>>>,
-}
-
-const NEAR: usize = 8;
 /// Nanoseconds after which pools are published again.
 const POOLS_EVERY: u64 = 500_000_000;
 
-impl Choosers {
-    #[inline(always)]
-    fn get(&self, interface: u32) -> Option<&Chooser> {
-        let place = interface as usize;
-        if place < NEAR {
-            self.near[place].as_ref()
-        } else {
-            self.far.get(place - NEAR)?.as_deref()
-        }
-    }
-
-    #[inline(always)]
-    fn get_mut(&mut self, interface: u32) -> Option<&mut Chooser> {
-        let place = interface as usize;
-        if place < NEAR {
-            self.near[place].as_mut()
-        } else {
-            self.far.get_mut(place - NEAR)?.as_deref_mut()
-        }
-    }
-
-    fn set(&mut self, interface: u32, chooser: Chooser) {
-        let place = interface as usize;
-        if place < NEAR {
-            self.near[place] = Some(chooser);
-            return;
-        }
-        if self.far.len() <= place - NEAR {
-            self.far.resize_with(place - NEAR + 1, || None);
-        }
-        self.far[place - NEAR] = Some(Box::new(chooser));
-    }
-
-    /// Those that there are, in the order of their interfaces.
-    fn all(&mut self) -> impl Iterator<Item = (u32, &mut Chooser)> {
-        let all = self
-            .near
-            .iter_mut()
-            .map(Option::as_mut)
-            .chain(self.far.iter_mut().map(Option::as_deref_mut));
-        (0..)
-            .zip(all)
-            .filter_map(|(interface, chooser)| Some((interface, chooser?)))
-    }
+#[inline(always)]
+fn chooser_of(choosers: &mut [Option<Chooser>], interface: u32) -> Option<&mut Chooser> {
+    choosers.get_mut(interface as usize)?.as_mut()
 }
 
 impl Chooser {
@@ -241,7 +188,7 @@ impl Sampler {
             generation: 0,
             plan,
             changed: false,
-            choosers: Choosers::default(),
+            choosers: Vec::new(),
             outgoing: Vec::new(),
             random: Random::new(seed),
             worker: 0,
@@ -264,69 +211,10 @@ impl Sampler {
         )
     }
 
-    /// The usual case in straight code, since a lone sample finds each line of it out of the caches: of a vector that came in one plain packet is
-    /// taken, and no other sample is under way. `None`, and nothing is done, in all other cases. As [`Sampler::take_any`].
-    #[inline(always)]
-    fn take_one<W: World>(
-        &mut self,
-        look: &Look<'_, W>,
-        packets: &[Pkt],
-        marks: &mut Marks,
-    ) -> Option<u64> {
-        let chooser = self
-            .choosers
-            .near
-            .get_mut(look.interface as usize)?
-            .as_mut()?;
-        // No gap is drawn when the rate was changed.
-        let (packet, gap) = (packets.get(look.left as usize)?, chooser.gaps.drawn()?);
-        let next = look.left + 1 + gap;
-        let pass = next.checked_sub(packets.len() as u64)?;
-        let line = packet.data_and_behind(LINE).as_array::<LINE>()?;
-        if look.point != Point::Rx || packet.flags().any(Flags::CHAINED.with(Flags::ORIGINATED)) {
-            return None;
-        }
-        let (keep, ticket, pool) = (
-            usize::from(chooser.header),
-            next_ticket(self.recorder.ticket),
-            chooser.due.wrapping_add(1),
-        );
-        let written = self.recorder.samples.add_alone(packet, |sample| {
-            (sample.interface, sample.input, sample.rate) =
-                (look.interface, packet.interface(), chooser.rate);
-            (sample.frame, sample.pool, sample.time) = (packet.len() as u32, pool, look.now);
-            (sample.ticket, sample.place) = (ticket, look.left as u16);
-            let copied = packet.len().min(keep.max(TELLING));
-            (sample.copied, sample.kept) = (copied as u16, copied.min(keep) as u16);
-            if let Some(room) = sample.header.first_chunk_mut() {
-                *room = *line;
-            }
-            if copied > LINE {
-                copy_more(packet, &mut sample.header, copied);
-            }
-        });
-        if !written {
-            return None;
-        }
-        marks.mark(look.left as usize);
-        (self.worker, self.recorder.ticket) = (look.worker, ticket);
-        self.recorder.counters.taken.add(1);
-        // Its last reader was another core, from which it comes slowly. Once it is this core's it is near enough, however long it takes.
-        self.recorder.samples.fetch_slot(0);
-        chooser.gaps.use_drawn();
-        chooser.due = pool.wrapping_add(gap);
-        Some(pass)
-    }
-
     /// Takes the packets of a vector whose turn it is. Returns how many may go by before the next one.
     #[inline(never)]
-    fn take_any<W: World>(
-        &mut self,
-        look: &Look<'_, W>,
-        packets: &[Pkt],
-        marks: &mut Marks,
-    ) -> u64 {
-        if self.choosers.get(look.interface).is_none() {
+    fn take<W: World>(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64 {
+        if chooser_of(&mut self.choosers, look.interface).is_none() {
             self.begin(look.interface);
         }
         let Sampler {
@@ -335,7 +223,7 @@ impl Sampler {
             outgoing,
             ..
         } = self;
-        let Some(chooser) = choosers.get_mut(look.interface) else {
+        let Some(chooser) = chooser_of(choosers, look.interface) else {
             return 0;
         };
         self.worker = look.worker;
@@ -370,21 +258,6 @@ impl Sampler {
         }
         let count = packets.len() as u64;
         chooser.let_by(before + count, place.saturating_sub(count))
-    }
-
-    /// Marked packets are about to leave: it is noted where, or they are told as soon as they left. Returns whether there are such.
-    #[inline(never)]
-    fn end_any(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        let ended = self
-            .recorder
-            .samples
-            .end_in_place(packets, marked, |packet| {
-                Sampler::outcome_of(interface, packet)
-            });
-        if ended < marked {
-            self.search_leaving(interface, packets, marked, ended);
-        }
-        !self.leaving.is_empty()
     }
 
     /// What becomes of a packet that is about to leave.
@@ -474,8 +347,10 @@ impl Sampler {
             return;
         };
         (self.generation, self.plan, self.changed) = (generation, plan, true);
-        for (interface, chooser) in self.choosers.all() {
-            chooser.change(self.plan.of(interface));
+        for (interface, chooser) in (0..).zip(&mut self.choosers) {
+            if let Some(chooser) = chooser {
+                chooser.change(self.plan.of(interface));
+            }
         }
     }
 
@@ -488,16 +363,17 @@ impl Sampler {
         self.take_settings();
         let Sampling { rate, header } = self.plan.of(interface);
         let gaps = Gaps::new(Random::new(self.random.bits()), rate);
-        self.choosers.set(
-            interface,
-            Chooser {
-                rate,
-                header,
-                changed: true,
-                due: 0,
-                gaps,
-            },
-        );
+        let place = interface as usize;
+        if self.choosers.len() <= place {
+            self.choosers.resize_with(place + 1, || None);
+        }
+        self.choosers[place] = Some(Chooser {
+            rate,
+            header,
+            changed: true,
+            due: 0,
+            gaps,
+        });
     }
 }
 
@@ -592,17 +468,12 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     fn look(&mut self, look: &Look<'_, W>, packets: &[Pkt], marks: &mut Marks) -> u64 {
-        self.take_one(look, packets, marks)
-            .unwrap_or_else(|| self.take_any(look, packets, marks))
-    }
-
-    fn marks(&self) -> bool {
-        true
+        self.take(look, packets, marks)
     }
 
     /// All up to the next sample. The packets that came are known here, so that the pool is published.
     fn allow(&mut self, interface: u32, left: u64) -> u64 {
-        let Some(chooser) = self.choosers.get_mut(interface) else {
+        let Some(chooser) = chooser_of(&mut self.choosers, interface) else {
             return left;
         };
         let came = chooser.came(left);
@@ -614,6 +485,21 @@ impl<W: World> Tap<W> for Sampler {
         chooser.let_by(came, pass)
     }
 
+    fn tick(&mut self, now: u64) -> bool {
+        self.recorder.samples.tick();
+        self.take_settings();
+        let is_due = now.saturating_sub(self.pools_at) >= POOLS_EVERY;
+        if is_due {
+            self.pools_at = now;
+        }
+        std::mem::take(&mut self.changed) || is_due
+    }
+    fn marker(&mut self) -> Option<&mut dyn Marker> {
+        Some(self)
+    }
+}
+
+impl Marker for Sampler {
     fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome) {
         if self.recorder.samples.end(packet, outcome) {
             return self.recorder.samples.show_ended();
@@ -628,11 +514,16 @@ impl<W: World> Tap<W> for Sampler {
     }
 
     fn leaving(&mut self, interface: u32, packets: &[Pkt], marked: usize) -> bool {
-        if marked == 1 && self.recorder.samples.end_alone(interface, packets) {
-            false
-        } else {
-            self.end_any(interface, packets, marked)
+        let ended = self
+            .recorder
+            .samples
+            .end_in_place(packets, marked, |packet| {
+                Sampler::outcome_of(interface, packet)
+            });
+        if ended < marked {
+            self.search_leaving(interface, packets, marked, ended);
         }
+        !self.leaving.is_empty()
     }
 
     fn left(&mut self, refused: &[Pkt], outcome: PacketOutcome) {
@@ -644,15 +535,5 @@ impl<W: World> Tap<W> for Sampler {
         if !self.leaving.is_empty() {
             self.tell_strangers();
         }
-    }
-
-    fn tick(&mut self, now: u64) -> bool {
-        self.recorder.samples.tick();
-        self.take_settings();
-        let is_due = now.saturating_sub(self.pools_at) >= POOLS_EVERY;
-        if is_due {
-            self.pools_at = now;
-        }
-        std::mem::take(&mut self.changed) || is_due
     }
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use common::collector::{Flow, Interfaces, Received, Receiver, config, flows, wait_for};
-use common::{OUTPUT, Packets, Plain, Rig, packets};
+use common::{OUTPUT, Packets, Rig, packets};
 use weir_flowfmt::sflow::encode::Encoding;
 use weir_flowfmt::sflow::{DataFormat, Port, Source};
-use weir_graph::{DropReason, PacketOutcome, Tap};
+use weir_graph::{DropReason, Marker, PacketOutcome};
 use weir_telemetry::agent::{Agent, AgentHandle};
 
 fn start(receiver: &Receiver, workers: &mut [&mut Rig]) -> AgentHandle {
@@ -434,7 +434,7 @@ fn each_fate_has_its_form_of_output() {
         dropped(DropReason::NoRoute),
     ];
     for (packet, outcome) in packets.iter().zip(outcomes) {
-        Tap::<Plain>::outcome(&mut rig.sampler, packet, outcome);
+        Marker::outcome(&mut rig.sampler, packet, outcome);
     }
     let _ = start(&receiver, &mut [&mut rig]).stop();
     let outputs: Vec<(u32, u32)> = flows(&receiver.all())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{Plain, filled};
 use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig, Tally};
-use weir_graph::{Destination, DropReason, Look, Marks, Point, Tap};
+use weir_graph::{Destination, DropReason, Follower, Look, Marks, Point, Tap};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Records, Selection, Settings, Table};
 use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
@@ -89,7 +89,7 @@ impl Rig {
     }
 
     fn goes(&mut self, destination: Destination, packets: &[Pkt]) {
-        Tap::<Plain>::goes(&mut self.meter, destination, packets);
+        Follower::goes(&mut self.meter, destination, packets);
     }
 
     /// As port-tx tells it.
@@ -105,7 +105,7 @@ impl Rig {
 
     fn turn_over(&mut self) -> bool {
         self.now += 1000;
-        Tap::<Plain>::turn_over(&mut self.meter, self.now)
+        Follower::turn_over(&mut self.meter, self.now)
     }
 
     /// Everything that was metered: by source, direction, output and status the packets.

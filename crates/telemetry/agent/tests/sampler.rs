@@ -5,7 +5,7 @@ mod common;
 
 use common::{INTERFACE, OUTPUT, Packets, Plain, Rig, filled, packets, place, within_four_sigma};
 use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig};
-use weir_graph::{DropReason, PacketOutcome, Tap};
+use weir_graph::{DropReason, Marker, PacketOutcome, Tap};
 use weir_telemetry::sampler::{Sampling, Settings};
 
 #[test]
@@ -348,7 +348,7 @@ fn leave(rig: &mut Rig, packets: &[Pkt]) -> bool {
         .iter()
         .filter(|packet| packet.flags().any(Flags::MARKED))
         .count();
-    Tap::<Plain>::leaving(&mut rig.sampler, OUTPUT, packets, marked)
+    Marker::leaving(&mut rig.sampler, OUTPUT, packets, marked)
 }
 
 fn marked(rig: &mut Rig, packets: &mut [Pkt]) {
@@ -372,9 +372,9 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
         node: 3,
         reason: DropReason::TtlExpired,
     };
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], dropped);
+    Marker::outcome(&mut rig.sampler, &packets[1], dropped);
     assert_eq!(endings(&mut rig), [], "the first is on its way");
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[0], PacketOutcome::Kept);
+    Marker::outcome(&mut rig.sampler, &packets[0], PacketOutcome::Kept);
     assert_eq!(
         endings(&mut rig),
         [(0, Some((PacketOutcome::Kept, 0))), (1, Some((dropped, 0)))]
@@ -383,12 +383,12 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
     packets[2].data_mut()[0] = 77;
     packets[4].set_flags(Flags::ORIGINATED);
     leave(&mut rig, &packets[2..]);
-    Tap::<Plain>::left(&mut rig.sampler, &packets[3..4], FULL);
+    Marker::left(&mut rig.sampler, &packets[3..4], FULL);
     assert_eq!(
         endings(&mut rig),
         [(2, Some((PacketOutcome::Sent(OUTPUT), 77)))]
     );
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[3], dropped);
+    Marker::outcome(&mut rig.sampler, &packets[3], dropped);
     assert_eq!(
         endings(&mut rig),
         [(3, Some((dropped, 0))), (4, Some((PacketOutcome::Kept, 0)))],
@@ -416,8 +416,8 @@ fn packets_that_leave_are_found_wherever_they_stand() {
             let mut rig = Rig::new(1, 2).in_worker(5);
             marked(&mut rig, &mut packets);
             // The third has parted from its sample, and the fifth was not sampled.
-            packets[2].meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, &packets[2]);
-            Tap::<Plain>::outcome(&mut rig.sampler, &packets[4], PacketOutcome::Kept);
+            packets[2].meta_mut().mark = Marker::part(&mut rig.sampler, &packets[2]);
+            Marker::outcome(&mut rig.sampler, &packets[4], PacketOutcome::Kept);
             packets[4].clear_flags(Flags::MARKED);
             for (place, packet) in packets.iter_mut().enumerate() {
                 packet.data_mut()[0] = 70 + place as u8;
@@ -428,7 +428,7 @@ fn packets_that_leave_are_found_wherever_they_stand() {
             let (first, second) = vector.split_at(cut);
             for part in [first, second] {
                 if leave(&mut rig, part) {
-                    Tap::<Plain>::left(&mut rig.sampler, &[], FULL);
+                    Marker::left(&mut rig.sampler, &[], FULL);
                 }
             }
             Tap::<Plain>::tick(&mut rig.sampler, 1);
@@ -462,18 +462,18 @@ fn what_is_refused_is_the_newest_under_its_identity() {
         reason: DropReason::TtlExpired,
     };
     marked(&mut rig, &mut packets);
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], dropped);
+    Marker::outcome(&mut rig.sampler, &packets[1], dropped);
     for place in rig.look_again(&packets[1..]) {
         assert_eq!(place, 0);
     }
     leave(&mut rig, &packets[1..]);
-    Tap::<Plain>::left(&mut rig.sampler, &packets[1..], FULL);
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[0], PacketOutcome::Kept);
+    Marker::left(&mut rig.sampler, &packets[1..], FULL);
+    Marker::outcome(&mut rig.sampler, &packets[0], PacketOutcome::Kept);
     assert_eq!(
         endings(&mut rig),
         [(0, Some((PacketOutcome::Kept, 0))), (1, Some((dropped, 0)))]
     );
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Copied(2));
+    Marker::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Copied(2));
     assert_eq!(
         endings(&mut rig),
         [(1, Some((PacketOutcome::Copied(2), 0)))]
@@ -492,9 +492,9 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
             "the sampler asks what the driver took"
         );
         leave(rig, packets);
-        Tap::<Plain>::left(&mut rig.sampler, &packets[refused.clone()], FULL);
+        Marker::left(&mut rig.sampler, &packets[refused.clone()], FULL);
         for packet in &mut packets[refused] {
-            Tap::<Plain>::outcome(&mut rig.sampler, packet, FULL);
+            Marker::outcome(&mut rig.sampler, packet, FULL);
         }
         packets
             .iter_mut()
@@ -503,7 +503,7 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
     both(&mut rig, &mut packets, 2..4);
     both(&mut rig, &mut packets, 1..2);
     // Nobody asks any more: nothing is known of what went out before.
-    Tap::<Plain>::left(&mut rig.sampler, &packets, FULL);
+    Marker::left(&mut rig.sampler, &packets, FULL);
     Tap::<Plain>::tick(&mut rig.sampler, 9);
     let mut seen = [Vec::new(), Vec::new()];
     rig.drain(|sample| {
@@ -543,10 +543,10 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
     let Packets { mut packets, .. } = packets(3, 64);
     let mut rig = Rig::new(1, 2).in_worker(5);
     marked(&mut rig, &mut packets);
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[2], PacketOutcome::Copied(2));
+    Marker::outcome(&mut rig.sampler, &packets[2], PacketOutcome::Copied(2));
     assert_eq!(endings(&mut rig), []);
     for packet in &mut packets[..2] {
-        packet.meta_mut().mark = Tap::<Plain>::part(&mut rig.sampler, packet);
+        packet.meta_mut().mark = Marker::part(&mut rig.sampler, packet);
     }
     assert_eq!(
         endings(&mut rig),
@@ -556,14 +556,14 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
             (2, Some((PacketOutcome::Copied(2), 0)))
         ]
     );
-    Tap::<Plain>::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Kept);
+    Marker::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Kept);
     assert_eq!(told(&mut rig), [(2, PacketOutcome::Kept)]);
     // What its driver refuses has not been sent.
     leave(&mut rig, &packets[..1]);
-    Tap::<Plain>::left(&mut rig.sampler, &packets[..1], FULL);
+    Marker::left(&mut rig.sampler, &packets[..1], FULL);
     assert_eq!(told(&mut rig), []);
     assert!(leave(&mut rig, &packets[..1]));
-    Tap::<Plain>::left(&mut rig.sampler, &[], FULL);
+    Marker::left(&mut rig.sampler, &[], FULL);
     assert_eq!(told(&mut rig), [(1, PacketOutcome::Sent(OUTPUT))]);
 }
 

@@ -10,7 +10,7 @@ use weir_buf::{Flags, Pkt, Vector};
 use super::{Env, Graph};
 use crate::DropReason;
 use crate::node::World;
-use crate::tap::{Destination, Look, Marks, PacketOutcome, Point, Tap};
+use crate::tap::{Destination, Follower, Look, Marker, Marks, PacketOutcome, Point, Tap};
 
 /// Sets of nodes; bit `n` is node `n`.
 #[derive(Clone, Copy, Default)]
@@ -35,62 +35,39 @@ pub(super) struct Crowd<'a> {
 const NONE: u32 = 0;
 
 /// The taps, and what each vector asks about them.
-///
-/// A tap that looks rarely finds whatever it needs out of the caches. So all that stands before it is in one line, which every vector
-/// keeps near.
-#[repr(C, align(64))]
 pub(super) struct Taps<W: World> {
     /// Not 0 while the one that follows packets wants to be told where they go.
     pub(super) following: u32,
     /// Its bit; 0 without one.
     follower: u32,
     marks: Marks,
-    first: Option<Box<dyn Tap<W>>>,
-    /// The one that marks, and is told what became of marked packets.
+    /// The number of the one that marks.
     marker: Option<u8>,
-    others: Vec<Box<dyn Tap<W>>>,
+    all: Vec<Box<dyn Tap<W>>>,
 }
 
 impl<W: World> Taps<W> {
-    pub(super) fn new(taps: Vec<Box<dyn Tap<W>>>) -> Taps<W> {
-        const {
-            assert!(
-                std::mem::offset_of!(Taps<W>, others) <= 64,
-                "all but the others lie in a line"
-            )
-        };
-        let follower = taps
-            .iter()
-            .position(|tap| tap.follows())
-            .map_or(0, |tap| 1 << tap);
-        let marker = taps.iter().position(|tap| tap.marks()).map(|tap| tap as u8);
-        let mut taps = taps.into_iter();
+    pub(super) fn new(mut all: Vec<Box<dyn Tap<W>>>) -> Taps<W> {
+        let follower = all.iter_mut().position(|tap| tap.follower().is_some());
+        let marker = all.iter_mut().position(|tap| tap.marker().is_some());
         Taps {
             following: 0,
-            follower,
+            follower: follower.map_or(0, |tap| 1 << tap),
             marks: Marks::default(),
-            first: taps.next(),
-            marker,
-            others: taps.collect(),
+            marker: marker.map(|tap| tap as u8),
+            all,
         }
     }
 
     #[inline(always)]
-    fn get_mut(&mut self, number: usize) -> Option<&mut (dyn Tap<W> + 'static)> {
-        match number {
-            0 => self.first.as_deref_mut(),
-            _ => self.others.get_mut(number - 1).map(|tap| &mut **tap),
-        }
+    fn marker(&mut self) -> Option<&mut dyn Marker> {
+        self.all.get_mut(usize::from(self.marker?))?.marker()
     }
 
     #[inline(always)]
-    fn marker(&mut self) -> Option<&mut (dyn Tap<W> + 'static)> {
-        self.marker.and_then(|marker| self.get_mut(marker.into()))
-    }
-
-    #[inline(always)]
-    fn follower(&mut self) -> Option<&mut (dyn Tap<W> + 'static)> {
-        self.get_mut(self.follower.trailing_zeros() as usize)
+    fn follower(&mut self) -> Option<&mut dyn Follower> {
+        let number = self.follower.trailing_zeros() as usize;
+        self.all.get_mut(number)?.follower()
     }
 }
 
@@ -193,16 +170,9 @@ impl<W: World> Graph<W> {
         interface: u32,
         vector: &mut Vector,
     ) {
-        if !self.goes_by(taps, interface, vector.len()) {
+        if taps != 0 {
             self.show(env, taps, point, interface, vector);
         }
-    }
-
-    /// Whether a vector of so many packets goes by all of `taps` unseen. Mostly no tap looks, or the first one alone, and not for long
-    /// yet; else nothing is done.
-    #[inline(always)]
-    pub(super) fn goes_by(&mut self, taps: u32, interface: u32, count: usize) -> bool {
-        taps == 0 || taps == 1 && self.gates[0].goes_by(interface, count)
     }
 
     #[inline(never)]
@@ -218,11 +188,7 @@ impl<W: World> Graph<W> {
             inner: false,
             packets: vector,
         };
-        if taps == 1 {
-            self.let_one_look(env, 0, point, interface, crowd)
-        } else {
-            self.let_look(env, taps, point, interface, crowd)
-        }
+        self.let_look(env, taps, point, interface, crowd);
         while let Some(place) = self.taps.marks.take() {
             let Some(packet) = vector.get_mut(place) else {
                 continue;
@@ -266,16 +232,10 @@ impl<W: World> Graph<W> {
             following,
             follower,
             marks,
-            first,
-            others,
+            all,
             ..
         } = &mut self.taps;
-        let tap = if number == 0 {
-            first.as_mut()
-        } else {
-            others.get_mut(number - 1)
-        };
-        let (Some(tap), Some(gate)) = (tap, self.gates.get_mut(number)) else {
+        let (Some(tap), Some(gate)) = (all.get_mut(number), self.gates.get_mut(number)) else {
             return;
         };
         let Some(left) = gate.due(interface, packets.len()) else {
@@ -303,7 +263,7 @@ impl<W: World> Graph<W> {
         packet: &Pkt,
     ) {
         let (taps, interface) = (env.world.drop_taps(), packet.interface());
-        if !self.goes_by(taps, interface, 1) {
+        if taps != 0 {
             let crowd = Crowd {
                 inner: false,
                 packets: std::slice::from_ref(packet),
@@ -329,8 +289,7 @@ impl<W: World> Graph<W> {
 
     /// Gives every tap its turn.
     pub fn tick_taps(&mut self, now: u64) {
-        let Taps { first, others, .. } = &mut self.taps;
-        for (tap, gate) in first.iter_mut().chain(others).zip(&mut self.gates) {
+        for (tap, gate) in self.taps.all.iter_mut().zip(&mut self.gates) {
             if tap.tick(now) {
                 gate.ask_all(&mut **tap);
             }
@@ -387,7 +346,7 @@ impl<W: World> Graph<W> {
                 .count();
             let (now, later) = packets.split_at(run);
             let taps = taps(interface);
-            if !self.goes_by(taps, interface, run) {
+            if taps != 0 {
                 self.let_look(
                     env,
                     taps,

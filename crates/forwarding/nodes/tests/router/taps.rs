@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use weir_buf::Pkt;
-use weir_graph::{DropReason, Look, Marks, PacketOutcome, Point, Tap};
+use weir_graph::{DropReason, Look, Marker, Marks, PacketOutcome, Point, Tap};
 use weir_nodes::Tables;
 use weir_port::interface::Input;
 use weir_port::sub_interface::SubInterface;
@@ -191,8 +191,20 @@ impl Tap<Tables> for Asker {
         0
     }
 
-    fn marks(&self) -> bool {
-        true
+    fn marker(&mut self) -> Option<&mut dyn Marker> {
+        Some(self)
+    }
+}
+
+impl Marker for Asker {
+    fn outcome(&mut self, _: &Pkt, _: PacketOutcome) {}
+
+    fn part(&mut self, _: &Pkt) -> u32 {
+        0
+    }
+
+    fn leaving(&mut self, _: u32, _: &[Pkt], _: usize) -> bool {
+        false
     }
 
     fn left(&mut self, refused: &[Pkt], outcome: PacketOutcome) {

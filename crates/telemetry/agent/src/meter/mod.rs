@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::Pkt;
-use weir_graph::{Destination, Look, Marks, Point, Tap, World};
+use weir_graph::{Destination, Follower, Look, Marks, Point, Tap, World};
 
 pub use control::{MeterControl, MeterCounters, MeterPlan, MeterSettings};
 pub use question::{
@@ -265,10 +265,26 @@ impl<W: World> Tap<W> for Meter {
         0
     }
 
-    fn follows(&self) -> bool {
-        true
+    fn tick(&mut self, now: u64) -> bool {
+        if let Some(plan) = self.settings.news(&mut self.generation) {
+            self.take_plan(plan);
+        }
+        self.fetch();
+        if self.mailbox.ending.load(Ordering::Acquire) {
+            self.end(now);
+        } else if let Some(table) = &mut self.table {
+            let _ = (0..STEPS).find(|_| !table.expire(now));
+        }
+        self.look_through();
+        false
     }
 
+    fn follower(&mut self) -> Option<&mut dyn Follower> {
+        Some(self)
+    }
+}
+
+impl Follower for Meter {
     fn goes(&mut self, destination: Destination, packets: &[Pkt]) {
         let Meter {
             arrivals,
@@ -304,20 +320,6 @@ impl<W: World> Tap<W> for Meter {
         }
         self.mailbox.counters.waiting.set(self.waiting.len() as u64);
         !self.waiting.is_empty()
-    }
-
-    fn tick(&mut self, now: u64) -> bool {
-        if let Some(plan) = self.settings.news(&mut self.generation) {
-            self.take_plan(plan);
-        }
-        self.fetch();
-        if self.mailbox.ending.load(Ordering::Acquire) {
-            self.end(now);
-        } else if let Some(table) = &mut self.table {
-            let _ = (0..STEPS).find(|_| !table.expire(now));
-        }
-        self.look_through();
-        false
     }
 }
 

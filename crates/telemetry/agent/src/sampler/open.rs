@@ -70,43 +70,11 @@ impl OpenSamples {
         staged.then_some(place)
     }
 
-    /// The same when no other sample is under way, which spares looking for them: those that ended are shown. `false`, and no sample is
-    /// written, when there are any, or the ring is full.
-    #[inline(always)]
-    pub(super) fn add_alone(&mut self, packet: &Pkt, fill: impl FnOnce(&mut Sample)) -> bool {
-        if self.ended != self.ring.next() {
-            return false;
-        }
-        self.ring.publish_all();
-        self.next = self.ended;
-        self.ring.stage_with(|sample| {
-            sample.begin(packet, true);
-            fill(sample);
-        })
-    }
-
     /// A packet that was about to go out ended so after all, and its sample is not shown yet.
     #[cold]
     pub(super) fn correct(&mut self, place: usize, outcome: PacketOutcome) {
         self.ring
             .change_staged(place, |sample| sample.outcome = Some(outcome));
-    }
-
-    /// Of packets about to leave by an interface one is marked: it ends so if it stands where it stood as it came in and no other
-    /// sample is under way. `false`, and nothing is done, in all other cases.
-    #[inline(always)]
-    pub(super) fn end_alone(&mut self, interface: u32, packets: &[Pkt]) -> bool {
-        let place = self.next;
-        let ended = place == self.ended
-            && self
-                .ring
-                .change_staged(place, |sample| sample.end_plainly(interface, packets))
-                == Some(true);
-        if ended {
-            self.next = place.wrapping_add(1);
-            self.ended = self.next;
-        }
-        ended
     }
 
     /// Of packets about to leave, so many of them marked: those that stand where they stood as they came in, one after the other,

@@ -4,7 +4,7 @@
 //! is written into the same slot when it comes soon enough. Each part begins with a cache line of its own: facts,
 //! the bytes as they left, the bytes as they came.
 
-use weir_buf::{Flags, Pkt};
+use weir_buf::Pkt;
 use weir_graph::PacketOutcome;
 
 /// The most bytes of a packet that a sample keeps.
@@ -105,29 +105,6 @@ impl Sample {
     #[inline(always)]
     pub(super) fn begin(&mut self, packet: &Pkt, open: bool) {
         (self.identity, self.open, self.outcome) = (packet.identity(), open, None);
-    }
-
-    /// Writes that a marked packet which stands where it stood as it came in leaves by an interface. `false`, and nothing is done,
-    /// when it is another one, or not a plain one.
-    #[inline(always)]
-    pub(super) fn end_plainly(&mut self, interface: u32, packets: &[Pkt]) -> bool {
-        let Some(packet) = packets.get(usize::from(self.place)) else {
-            return false;
-        };
-        let is_it = packet.identity() == self.identity && self.open;
-        let is_plain = packet.flags().any(Flags::MARKED) && !packet.flags().any(Flags::ORIGINATED);
-        let Some(line) = packet.data_and_behind(MOST_LEAVING).as_array() else {
-            return false;
-        };
-        if is_it && is_plain {
-            self.leaving = *line;
-            (self.left, self.outcome, self.open) = (
-                packet.len().min(MOST_LEAVING) as u16,
-                Some(PacketOutcome::Sent(interface)),
-                false,
-            );
-        }
-        is_it && is_plain
     }
 
     /// Writes what became of it.

@@ -8,7 +8,7 @@ pub(crate) mod collector;
 use std::sync::Arc;
 
 use weir_buf::{Hugepages, Pkt, Pool, PoolConfig};
-use weir_graph::{DropCounters, Gate, Look, Marks, PacketOutcome, Point, Tap, World};
+use weir_graph::{DropCounters, Gate, Look, Marker, Marks, PacketOutcome, Point, Tap, World};
 use weir_telemetry::sampler::{Sample, SampleSource, Sampler, Settings};
 
 /// The interface that packets come in by unless a test says otherwise.
@@ -123,7 +123,7 @@ impl Rig {
         self.marked.extend(std::iter::from_fn(|| self.marks.take()));
         self.marked.sort_unstable();
         for place in &self.marked {
-            Tap::<Plain>::outcome(
+            Marker::outcome(
                 &mut self.sampler,
                 &packets[*place],
                 PacketOutcome::Sent(OUTPUT),
@@ -146,7 +146,7 @@ impl Rig {
         self.pass(Point::Tx, to, packets);
         assert_eq!(self.marks.take(), None, "what goes out has met its end");
         for place in marked {
-            Tap::<Plain>::outcome(&mut self.sampler, &packets[place], PacketOutcome::Sent(to));
+            Marker::outcome(&mut self.sampler, &packets[place], PacketOutcome::Sent(to));
         }
         // What went out is shown by then.
         self.tick();
