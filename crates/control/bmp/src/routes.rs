@@ -196,34 +196,26 @@ impl Routes {
     /// choose by local preference and length.
     #[must_use]
     pub fn find(&self, prefix: IpNet, next_hop: Option<IpAddr>) -> Option<BgpPath> {
+        self.read().choose(prefix, next_hop)
+    }
+
+    /// The path of the route with the longest prefix that has an address.
+    #[must_use]
+    pub fn longest(&self, address: IpAddr) -> Option<BgpPath> {
         let inner = self.read();
-        let entries = inner.routes.get(&prefix)?;
-        let rank = |entry: &&Entry| {
-            let peer = inner.peers.get(&entry.peer);
-            let leads = next_hop.is_some()
-                && (entry.attributes.next_hop == next_hop
-                    || peer.is_some_and(|peer| Some(peer.address) == next_hop));
-            (
-                leads,
-                peer.map(|peer| peer.table),
-                entry.attributes.local_pref.unwrap_or(100),
-                std::cmp::Reverse(entry.attributes.length()),
-                std::cmp::Reverse(entry.peer),
-            )
-        };
-        let entry = entries.iter().max_by_key(rank)?;
-        let peer = inner.peers.get(&entry.peer);
-        // The daemon's own table names no peer but itself.
-        let own = peer.is_none_or(|peer| peer.table == Monitored::LocRib);
-        let mut path = BgpPath {
-            attributes: entry.attributes.clone(),
-            peer: peer.map_or(0, |peer| peer.number),
-            local: peer.map_or(0, |peer| peer.local),
-        };
-        if own {
-            path.peer = path.neighbor();
+        let mut bound = IpNet::from(address);
+        loop {
+            // Prefixes are sorted by address and length: a longer one that has the address would come later.
+            let (found, _) = inner.routes.range(..=bound).next_back()?;
+            if found.contains(&address) {
+                return inner.choose(*found, None);
+            }
+            // Any prefix that has the address is no longer than what it shares with the one found.
+            let shared = shared_bits(found.network(), address)?;
+            bound = IpNet::new(address, shared.min(bound.prefix_len().checked_sub(1)?))
+                .ok()?
+                .trunc();
         }
-        Some(path)
     }
 
     /// A peer whose routes follow.
@@ -338,7 +330,48 @@ impl Routes {
     }
 }
 
+/// The number of leading bits that two addresses of one family share.
+fn shared_bits(a: IpAddr, b: IpAddr) -> Option<u8> {
+    let bits = match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u32::from(a) ^ u32::from(b)).leading_zeros(),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (u128::from(a) ^ u128::from(b)).leading_zeros(),
+        _ => return None,
+    };
+    u8::try_from(bits).ok()
+}
+
 impl Inner {
+    /// Of the routes of a prefix the one that leads to `next_hop`, else the one that BGP would choose.
+    fn choose(&self, prefix: IpNet, next_hop: Option<IpAddr>) -> Option<BgpPath> {
+        let entries = self.routes.get(&prefix)?;
+        let rank = |entry: &&Entry| {
+            let peer = self.peers.get(&entry.peer);
+            let leads = next_hop.is_some()
+                && (entry.attributes.next_hop == next_hop
+                    || peer.is_some_and(|peer| Some(peer.address) == next_hop));
+            (
+                leads,
+                peer.map(|peer| peer.table),
+                entry.attributes.local_pref.unwrap_or(100),
+                std::cmp::Reverse(entry.attributes.length()),
+                std::cmp::Reverse(entry.peer),
+            )
+        };
+        let entry = entries.iter().max_by_key(rank)?;
+        let peer = self.peers.get(&entry.peer);
+        // The daemon's own table names no peer but itself.
+        let own = peer.is_none_or(|peer| peer.table == Monitored::LocRib);
+        let mut path = BgpPath {
+            attributes: entry.attributes.clone(),
+            peer: peer.map_or(0, |peer| peer.number),
+            local: peer.map_or(0, |peer| peer.local),
+        };
+        if own {
+            path.peer = path.neighbor();
+        }
+        Some(path)
+    }
+
     fn remove(&mut self, prefix: IpNet, peer: u32) {
         let Some(entries) = self.routes.get_mut(&prefix) else {
             return;
@@ -390,6 +423,48 @@ mod tests {
 
     fn net(text: &str) -> IpNet {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_has_the_route_with_the_longest_prefix() {
+        let routes = Routes::new(100);
+        routes.set_peer(1, peer("192.0.2.1", 65_001));
+        for (number, prefix) in [
+            (1, "10.0.0.0/8"),
+            (2, "10.1.0.0/16"),
+            (3, "10.1.2.0/24"),
+            (4, "10.1.2.128/25"),
+            (5, "10.2.0.0/16"),
+            (6, "2001:db8::/32"),
+            (7, "2001:db8:1::/48"),
+            (8, "::/0"),
+        ] {
+            routes.announce(
+                1,
+                attributes("192.0.2.1", &[65_001, number]),
+                &[net(prefix)],
+            );
+        }
+        let origin = |address: &str| {
+            let path = routes.longest(address.parse().unwrap());
+            path.map(|path| path.origin())
+        };
+        for (address, expected) in [
+            ("10.1.2.200", Some(4)),
+            ("10.1.2.100", Some(3)),
+            ("10.1.3.1", Some(2)),
+            ("10.255.0.1", Some(1)),
+            ("10.2.255.255", Some(5)),
+            ("10.3.0.0", Some(1)),
+            ("11.0.0.0", None),
+            ("9.255.255.255", None),
+            ("2001:db8:1::1", Some(7)),
+            ("2001:db8:2::1", Some(6)),
+            ("2001:db9::1", Some(8)),
+            ("::", Some(8)),
+        ] {
+            assert_eq!(origin(address), expected, "{address}");
+        }
     }
 
     #[test]
