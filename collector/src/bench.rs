@@ -3,13 +3,14 @@
 //! The datagrams are made here, from a fixed seed: an sFlow datagram of seven samples with 128-byte headers and router
 //! records, and an IPFIX message of 24 records of 16 fields. Figures are best of three, in samples, records and rows a second.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
 
 use crate::decode::{Decoder, Shared};
-use crate::row::{Row, batch};
+use crate::row::{Country, ExporterInfo, InterfaceInfo, NetworkInfo, Row, Text, Unknown, batch};
 use crate::store::{StoreError, bench_write};
 
 fn put(out: &mut Vec<u8>, words: &[u32]) {
@@ -116,6 +117,156 @@ pub fn ipfix_message(sequence: u32, records: u32, template: bool) -> Vec<u8> {
     out
 }
 
+/// A small generator, so that data repeats.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// A number below `count`; small ones are more frequent, as 1/x.
+fn power(state: &mut u64, count: u32) -> u32 {
+    let part = (random(state) >> 11) as f64 / (1_u64 << 53) as f64;
+    ((f64::from(count).ln() * part).exp() as u32).clamp(1, count) - 1
+}
+
+/// Rows like those of a network with 8 exporters of 24 interfaces: 60,000 AS numbers, 900,000 remote prefixes, 200,000 own
+/// hosts, all with power laws; half sampled, a fifth IPv6; five minutes. The same seed gives the same rows.
+#[must_use]
+pub fn dataset(seed: u64, count: usize) -> Vec<Row> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let text = |text: String| Text::from(text);
+    let exporters: Vec<Arc<ExporterInfo>> = (0..8)
+        .map(|number| {
+            Arc::new(ExporterInfo {
+                address: text(format!("192.0.2.{number}")),
+                name: text(format!("edge{number}")),
+                role: text("edge".to_owned()),
+                site: text(format!("site{}", number / 2)),
+                tenant: text(format!("tenant{}", number % 2)),
+            })
+        })
+        .collect();
+    let ports: Vec<Arc<InterfaceInfo>> = (0..24)
+        .map(|number| {
+            let boundary = if number < 6 { "external" } else { "internal" };
+            Arc::new(InterfaceInfo {
+                name: text(format!("port{number}")),
+                boundary: text(boundary.to_owned()),
+                provider: text(if number < 6 {
+                    format!("transit{number}")
+                } else {
+                    String::new()
+                }),
+                connectivity: text(if number < 6 {
+                    "transit".to_owned()
+                } else {
+                    String::new()
+                }),
+            })
+        })
+        .collect();
+    let nets: Vec<Arc<NetworkInfo>> = (0..16)
+        .map(|number| {
+            Arc::new(NetworkInfo {
+                name: text(format!("net{number}")),
+                role: text("customers".to_owned()),
+                site: text(format!("site{}", number % 4)),
+                tenant: text(format!("tenant{}", number % 3)),
+            })
+        })
+        .collect();
+    let (sflow, ipfix, forwarded) = (
+        text("sflow".into()),
+        text("ipfix".into()),
+        text("forwarded".into()),
+    );
+    let unknown = Unknown::default();
+    let codes = ["US", "DE", "NL", "FR", "JP", "BR", "IN", "GB"];
+    (0..count)
+        .map(|number| {
+            let exporter = power(&mut state, 8) as usize;
+            let is_sampled = exporter.is_multiple_of(2);
+            let time = 1_700_000_100 + (number * 300 / count.max(1)) as i64;
+            let format = if is_sampled { &sflow } else { &ipfix };
+            let mut row = Row::new(
+                time,
+                Arc::clone(&exporters[exporter]),
+                Arc::clone(format),
+                &unknown,
+            );
+            let prefix = power(&mut state, 900_000);
+            let asn = 1 + prefix.wrapping_mul(2_654_435_761)
+                % (1 + power(&mut (u64::from(prefix) | 1 << 40), 60_000));
+            let is_v6 = prefix % 5 == 0;
+            let remote = if is_v6 {
+                Ipv6Addr::from(
+                    0x2001_0db8_u128 << 96
+                        | u128::from(prefix) << 72
+                        | u128::from(random(&mut state) % 4096),
+                )
+            } else {
+                Ipv4Addr::from(
+                    (prefix << 8).wrapping_add(0x0100_0000) | (random(&mut state) % 256) as u32,
+                )
+                .to_ipv6_mapped()
+            };
+            let host = power(&mut state, 200_000);
+            let local = if is_v6 {
+                Ipv6Addr::from(0x2001_0db9_u128 << 96 | u128::from(host))
+            } else {
+                Ipv4Addr::from(0x0a00_0000 + host).to_ipv6_mapped()
+            };
+            let is_in = random(&mut state) % 3 != 0;
+            let external = prefix % 6;
+            let internal = 6 + host % 18;
+            let (service, client) = (
+                [443, 80, 53, 22, 25, 123, 8080, 5060][power(&mut state, 8) as usize],
+                1024 + (random(&mut state) % 60_000) as u16,
+            );
+            row.proto = if service == 53 || service == 123 || random(&mut state) % 4 == 0 {
+                17
+            } else {
+                6
+            };
+            row.etype = if is_v6 { 0x86dd } else { 0x0800 };
+            let net = &nets[host as usize % 16];
+            let country = Country::new(codes[prefix as usize % 8]);
+            if is_in {
+                (row.src, row.dst, row.src_as, row.dst_as) = (remote, local, asn, 64_500);
+                (row.src_port, row.dst_port) = (service, client);
+                (row.in_if, row.out_if) = (external + 1, internal + 1);
+                (row.dst_net, row.src_country) = (Arc::clone(net), country);
+            } else {
+                (row.src, row.dst, row.src_as, row.dst_as) = (local, remote, 64_500, asn);
+                (row.src_port, row.dst_port) = (client, service);
+                (row.in_if, row.out_if) = (internal + 1, external + 1);
+                (row.src_net, row.dst_country) = (Arc::clone(net), country);
+            }
+            row.in_port = Arc::clone(&ports[row.in_if as usize - 1]);
+            row.out_port = Arc::clone(&ports[row.out_if as usize - 1]);
+            (row.src_len, row.dst_len) = if is_v6 { (48, 48) } else { (24, 24) };
+            row.tcp_flags = if row.proto == 6 {
+                [0x10, 0x18, 0x1b, 0x02][power(&mut state, 4) as usize]
+            } else {
+                0
+            };
+            row.outcome = Arc::clone(&forwarded);
+            row.direction = u8::from(!is_in);
+            let size =
+                [1500, 64, 576, 1280, 100][power(&mut state, 5) as usize] + random(&mut state) % 40;
+            if is_sampled {
+                row.measure(1, size, size + 14, 1000);
+            } else {
+                let packets = u64::from(1 + power(&mut state, 1000));
+                row.measure(packets, packets * size, packets * (size + 14), 1);
+            }
+            row
+        })
+        .collect()
+}
+
 /// Decodes datagrams until there are `rows` rows; returns rows a second and the rows.
 fn decode(rows: usize, mut make: impl FnMut(u32) -> Vec<u8>) -> (f64, Vec<Row>) {
     let datagrams: Vec<Vec<u8>> = (0..1000).map(&mut make).collect();
@@ -145,7 +296,8 @@ fn decode(rows: usize, mut make: impl FnMut(u32) -> Vec<u8>) -> (f64, Vec<Row>) 
 /// # Errors
 /// When a file cannot be written.
 pub fn run(rows: usize, as_json: bool) -> Result<(), StoreError> {
-    let (sflow, kept) = decode(rows, |number| sflow_datagram(number, 7, 1000));
+    let (sflow, _) = decode(rows, |number| sflow_datagram(number, 7, 1000));
+    let kept = dataset(1, rows);
     let (ipfix, _) = decode(rows, |number| ipfix_message(number * 24, 24, number == 0));
     let folder = std::env::temp_dir().join(format!("weir-collector-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|source| StoreError::Io {

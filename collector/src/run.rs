@@ -1,19 +1,27 @@
 //! The running collector: opens everything, starts the threads, ends cleanly.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+use weir_bmp::{Bmp, BmpSettings};
+
 use crate::alerts::Alerts;
 use crate::api;
+use crate::background;
 use crate::config::Config;
 use crate::decode::{Shared, templates};
-use crate::enrich::{Enricher, Learnt};
+use crate::enrich::geo::Geo;
+use crate::enrich::{Enricher, Learnt, sources};
 use crate::live::Live;
+use crate::oidc::Oidc;
 use crate::query::engine::Engine;
-use crate::receive::{self, Context, ListenError, now};
+use crate::receive::{self, Context, ListenError, TlsError, Transport, now};
+use crate::routers::Routers;
 use crate::row::Row;
 use crate::store::state::{TEMPLATES, VALUES};
 use crate::store::{Store, StoreError};
@@ -21,6 +29,9 @@ use crate::users::Users;
 
 /// Batches of rows that wait for the storing thread.
 const MOST_WAITING: usize = 256;
+
+/// Live queries at the same time.
+const MOST_SUBSCRIPTIONS: usize = 64;
 
 /// Why the collector ends.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +53,12 @@ pub enum RunError {
         /// Why.
         source: std::io::Error,
     },
+    /// Certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// BMP.
+    #[error("cannot listen for BMP on {0}: {1}")]
+    Bmp(SocketAddr, String),
     /// A thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -63,6 +80,18 @@ pub struct Collector {
     pub alerts: Mutex<Alerts>,
     /// Users.
     pub users: Users,
+    /// Login by OpenID Connect.
+    pub oidc: Option<Oidc>,
+    /// Live queries that may be open.
+    pub subscriptions: Arc<Semaphore>,
+    /// mmdb files.
+    pub geo: Arc<Geo>,
+    /// BMP sessions.
+    pub bmp: Option<Bmp>,
+    /// Files and URLs with names.
+    pub sources: Mutex<BTreeMap<String, sources::Status>>,
+    /// Routers whose API is read.
+    pub routers: Mutex<Routers>,
     /// When it started.
     pub started: i64,
 }
@@ -92,6 +121,25 @@ pub async fn run(config: Config) -> Result<(), RunError> {
     if let Some(learnt) = store.db.get::<Learnt>(VALUES, "learnt")? {
         shared.enricher.restore(&learnt);
     }
+    let geo = Arc::new(Geo::new(&config.databases));
+    shared.enricher.set_geo(Arc::clone(&geo));
+    let bmp = match &config.bmp {
+        None => None,
+        Some(settings) => {
+            let address = settings.listen;
+            let started = Bmp::start(
+                None,
+                BmpSettings {
+                    address,
+                    most_paths: settings.paths,
+                },
+            );
+            let bmp = started.map_err(|error| RunError::Bmp(address, error.to_string()))?;
+            shared.enricher.set_routes(Arc::clone(bmp.routes()));
+            println!("listening for BMP on tcp {}", bmp.address());
+            Some(bmp)
+        }
+    };
     let shared = Arc::new(Mutex::new(shared));
     let (sender, rows) = sync_channel(MOST_WAITING);
     let stop = Arc::new(AtomicBool::new(false));
@@ -103,11 +151,17 @@ pub async fn run(config: Config) -> Result<(), RunError> {
     };
     let collector = Arc::new(Collector {
         engine: Engine::new(Arc::clone(&store), &config.query)?,
-        users: Users::new(Arc::clone(&store), config.open_on_loopback),
-        alerts: Mutex::new(Alerts::new(&config)),
+        users: Users::new(Arc::clone(&store), &config),
+        oidc: config.oidc.clone().map(Oidc::new),
+        subscriptions: Arc::new(Semaphore::new(MOST_SUBSCRIPTIONS)),
+        alerts: Mutex::new(Alerts::with_store(&config, &store)?),
         live: Mutex::default(),
         shared,
         store,
+        geo,
+        bmp,
+        sources: Mutex::default(),
+        routers: Mutex::default(),
         started: now(),
         config,
     });
@@ -122,15 +176,22 @@ pub async fn run(config: Config) -> Result<(), RunError> {
         .map_err(refuse)?;
     let http_address = http.local_addr().map_err(refuse)?;
     for address in &collector.config.listen {
-        let bound = receive::listen_udp(&context, *address, collector.config.receive_buffer)?;
+        let (buffer, threads) = (collector.config.receive_buffer, collector.config.threads);
+        let bound = receive::listen_udp(&context, *address, buffer, threads)?;
         println!("listening on udp {bound}");
     }
     for address in &collector.config.listen_tcp {
-        println!(
-            "listening on tcp {}",
-            receive::listen_tcp(&context, *address)?
-        );
+        let bound = receive::listen_tcp(&context, *address, Transport::Tcp)?;
+        println!("listening on tcp {bound}");
     }
+    if let Some(tls) = &collector.config.tls {
+        let transport = Transport::tls(tls)?;
+        for address in &tls.listen {
+            let bound = receive::listen_tcp(&context, *address, transport.clone())?;
+            println!("listening on tls {bound}");
+        }
+    }
+    background::start(&collector, &stop)?;
     // The storing thread ends when the last receiving thread is gone.
     drop(context);
     let storing = {
@@ -167,10 +228,25 @@ async fn ended() {
     }
 }
 
+/// Seals segments as they become ready, and merges files while none does.
 async fn seal(collector: Arc<Collector>) {
+    let mut next = now() + 30;
     loop {
         match collector.store.seal(None).await {
             Ok(Some(sealed)) => tracing::info!(segment = sealed.id, rows = sealed.rows, "sealed"),
+            Ok(None) if now() >= next => {
+                let days = collector.config.retention.minutes_days;
+                match collector.store.compact(now(), days, None).await {
+                    Ok(Some(done)) => {
+                        tracing::info!(?done, "the files of an hour became one");
+                    }
+                    Ok(None) => next = now() + 60,
+                    Err(error) => {
+                        tracing::error!(%error, "files could not be merged; it is tried again in 5 minutes");
+                        next = now() + 300;
+                    }
+                }
+            }
             Ok(None) => tokio::time::sleep(Duration::from_millis(300)).await,
             Err(error) => {
                 tracing::error!(%error, "sealing failed; it is tried again in 5 seconds");
@@ -180,12 +256,13 @@ async fn seal(collector: Arc<Collector>) {
     }
 }
 
-/// The storing thread: rows to the log five times a second; durability, alerts and housekeeping each second.
+/// The storing thread: rows to the live window at once, to the log five times a second; durability, alerts and housekeeping each second.
 fn store_rows(collector: &Collector, rows: &Receiver<Vec<Row>>) {
     let (mut waiting, mut written, mut ticked) = (Vec::new(), Instant::now(), 0);
     loop {
         let ended = match rows.recv_timeout(Duration::from_millis(50)) {
             Ok(mut batch) => {
+                lock(&collector.live).add(&batch);
                 waiting.append(&mut batch);
                 false
             }
@@ -194,7 +271,6 @@ fn store_rows(collector: &Collector, rows: &Receiver<Vec<Row>>) {
         };
         let time = now();
         if ended || written.elapsed() >= Duration::from_millis(200) || waiting.len() > 50_000 {
-            lock(&collector.live).add(&waiting);
             collector.store.append(&waiting, time);
             waiting.clear();
             written = Instant::now();
@@ -205,6 +281,11 @@ fn store_rows(collector: &Collector, rows: &Receiver<Vec<Row>>) {
             let live = lock(&collector.live);
             lock(&collector.alerts).evaluate(&live, time);
             drop(live);
+            if (ended || time % 3600 == 0)
+                && let Err(error) = lock(&collector.alerts).save()
+            {
+                tracing::error!(%error, "baselines could not be stored");
+            }
             if ended || time % 5 == 0 {
                 housekeeping(collector, time, ended || time % 30 == 0);
             }

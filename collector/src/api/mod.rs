@@ -3,28 +3,33 @@
 //! Every answer carries security headers. Requests that change something need the header `X-Weir: 1`, which another site's
 //! page cannot send, beside the session or token. Errors are `{"error": "..."}` with a fitting status.
 
+mod alerts;
+mod annotations;
 mod assets;
+mod live;
+mod login;
 mod metrics;
 mod openapi;
+mod replay;
 mod views;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query as Parameters, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Query as Parameters, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::query::columns::{DIMENSIONS, dimension};
+use crate::query::columns::DIMENSIONS;
 use crate::query::{Metric, Query, QueryError, filter};
 use crate::receive::now;
-use crate::run::{Collector, lock};
-use crate::users::{AuthError, Identity, Role};
+use crate::run::Collector;
+use crate::users::{AuthError, Credentials, Identity};
 
 type App = State<Arc<Collector>>;
 
@@ -64,27 +69,41 @@ impl From<AuthError> for ApiError {
 
 /// The whole service.
 pub fn router(collector: Arc<Collector>) -> Router {
+    // What is of the collector as a whole is not shown to a tenant.
+    let whole = Router::new()
+        .route("/api/v1/health", get(views::health))
+        .route("/api/v1/annotations", get(annotations::list))
+        .route("/api/v1/alerts", get(alerts::list))
+        .route("/api/v1/alerts/{*id}", post(alerts::acknowledge))
+        .route(
+            "/api/v1/silences",
+            get(alerts::silences).post(alerts::silence),
+        )
+        .route("/api/v1/silences/{id}", delete(alerts::unsilence))
+        .route("/api/v1/replay", post(replay::replay))
+        .route("/metrics", get(metrics::metrics))
+        .route_layer(middleware::from_fn(refuse_tenants));
     let protected = Router::new()
         .route("/api/v1/query", get(query_get).post(query_post))
         .route("/api/v1/flows", get(flows))
-        .route("/api/v1/live", get(live))
+        .route("/api/v1/live", get(live::once))
+        .route("/api/v1/live/stream", get(live::stream))
         .route("/api/v1/exporters", get(views::exporters))
-        .route("/api/v1/health", get(views::health))
         .route("/api/v1/dimensions", get(dimensions))
         .route("/api/v1/validate", get(validate))
         .route("/api/v1/complete", get(complete))
-        .route("/api/v1/alerts", get(alerts))
-        .route("/api/v1/alerts/{*id}", post(acknowledge))
         .route("/api/v1/session", get(session))
-        .route("/metrics", get(metrics::metrics))
+        .merge(whole)
         .route_layer(middleware::from_fn_with_state(
             Arc::clone(&collector),
             authorize,
         ));
     Router::new()
         .merge(protected)
-        .route("/api/v1/login", post(login))
-        .route("/api/v1/logout", post(logout))
+        .route("/api/v1/login", get(login::methods).post(login::login))
+        .route("/api/v1/logout", post(login::logout))
+        .route("/api/v1/oidc/login", get(login::begin))
+        .route("/api/v1/oidc/callback", get(login::end))
         .route("/api/v1/openapi.json", get(openapi::document))
         .fallback(assets::file)
         .layer(middleware::from_fn(headers))
@@ -121,11 +140,26 @@ async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// The value of a cookie.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get(header::COOKIE)?.to_str().ok()?;
     cookies
         .split(';')
-        .find_map(|cookie| cookie.trim().strip_prefix("weir_session="))
+        .find_map(|cookie| cookie.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+async fn refuse_tenants(
+    Extension(identity): Extension<Identity>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if identity.tenant.is_some() {
+        return Err(ApiError(
+            StatusCode::FORBIDDEN,
+            "this is not shown to a tenant".to_owned(),
+        ));
+    }
+    Ok(next.run(request).await)
 }
 
 async fn authorize(
@@ -142,47 +176,20 @@ async fn authorize(
     };
     let token = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let host = text(header::HOST).unwrap_or("");
-    let identity = collector
-        .users
-        .identify(cookie(headers), token, peer.ip(), host, now())?;
+    let credentials = Credentials {
+        session: cookie(headers, "weir_session"),
+        token,
+        peer: peer.ip(),
+        host,
+        headers,
+    };
+    let identity = collector.users.identify(&credentials, now())?;
     request.extensions_mut().insert(identity);
     Ok(next.run(request).await)
 }
 
 async fn session(Extension(identity): Extension<Identity>) -> Json<Identity> {
     Json(identity)
-}
-
-#[derive(Deserialize)]
-struct Login {
-    name: String,
-    password: String,
-}
-
-async fn login(State(collector): App, Json(login): Json<Login>) -> Result<Response, ApiError> {
-    // Hashing a password takes a while on purpose: not on the threads that serve.
-    let checked = tokio::task::spawn_blocking(move || {
-        collector.users.login(&login.name, &login.password, now())
-    });
-    let (id, identity) = checked
-        .await
-        .map_err(|error| ApiError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))??;
-    let cookie = format!("weir_session={id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200");
-    Ok(([(header::SET_COOKIE, cookie)], Json(identity)).into_response())
-}
-
-async fn logout(State(collector): App, headers: HeaderMap) -> Response {
-    if let Some(id) = cookie(&headers) {
-        collector.users.logout(id);
-    }
-    (
-        [(
-            header::SET_COOKIE,
-            "weir_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0",
-        )],
-        StatusCode::NO_CONTENT,
-    )
-        .into_response()
 }
 
 /// A query in the address line: lists are separated by commas; times may be relative (`-24h`, `now`).
@@ -205,6 +212,8 @@ struct QueryLine {
     bidirectional: bool,
     #[serde(default)]
     previous: bool,
+    #[serde(default)]
+    exact: bool,
     #[serde(default)]
     format: String,
 }
@@ -248,6 +257,7 @@ fn moment(text: &str, now: i64) -> Result<i64, ApiError> {
 
 async fn query_get(
     State(collector): App,
+    Extension(identity): Extension<Identity>,
     Parameters(line): Parameters<QueryLine>,
 ) -> Result<Response, ApiError> {
     let time = now();
@@ -266,29 +276,46 @@ async fn query_get(
         points: line.points.unwrap_or(200),
         bidirectional: line.bidirectional,
         previous: line.previous,
+        exact: line.exact,
     };
-    let answer = collector.engine.answer(&query).await?;
+    let answer = collector.engine.answer(&query, &identity.scope()).await?;
+    let download = |kind: &'static str, name: &'static str| {
+        [
+            (header::CONTENT_TYPE, kind),
+            (header::CONTENT_DISPOSITION, name),
+        ]
+    };
     match line.format.as_str() {
         "" | "json" => Ok(Json(answer).into_response()),
         "csv" => {
-            let kind = [
-                (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-                (
-                    header::CONTENT_DISPOSITION,
-                    "attachment; filename=\"flows.csv\"",
-                ),
-            ];
+            let kind = download(
+                "text/csv; charset=utf-8",
+                "attachment; filename=\"flows.csv\"",
+            );
             Ok((kind, views::csv(&answer)).into_response())
+        }
+        "parquet" => {
+            let kind = download(
+                "application/vnd.apache.parquet",
+                "attachment; filename=\"flows.parquet\"",
+            );
+            let bytes = crate::query::export::parquet(&answer)?;
+            Ok((kind, bytes).into_response())
         }
         other => Err(ApiError(
             StatusCode::BAD_REQUEST,
-            format!("unknown format {other}: use json or csv"),
+            format!("unknown format {other}: use json, csv or parquet"),
         )),
     }
 }
 
-async fn query_post(State(collector): App, Json(query): Json<Query>) -> Result<Response, ApiError> {
-    Ok(Json(collector.engine.answer(&query).await?).into_response())
+async fn query_post(
+    State(collector): App,
+    Extension(identity): Extension<Identity>,
+    Json(query): Json<Query>,
+) -> Result<Response, ApiError> {
+    let answer = collector.engine.answer(&query, &identity.scope()).await?;
+    Ok(Json(answer).into_response())
 }
 
 #[derive(Deserialize)]
@@ -300,52 +327,32 @@ struct FlowsLine {
     #[serde(default)]
     filter: String,
     limit: Option<u32>,
+    #[serde(default)]
+    format: String,
 }
 
 async fn flows(
     State(collector): App,
+    Extension(identity): Extension<Identity>,
     Parameters(line): Parameters<FlowsLine>,
 ) -> Result<Response, ApiError> {
     let time = now();
     let (from, to) = (moment(&line.from, time)?, moment(&line.to, time)?);
+    let (limit, scope) = (line.limit.unwrap_or(100), identity.scope());
+    if line.format == "parquet" {
+        let batches = collector
+            .engine
+            .flow_batches(from, to, &line.filter, limit.min(1_000_000), &scope)
+            .await?;
+        let kind = [(header::CONTENT_TYPE, "application/vnd.apache.parquet")];
+        let bytes = crate::query::export::batches(&batches)?;
+        return Ok((kind, bytes).into_response());
+    }
     let rows = collector
         .engine
-        .flows(from, to, &line.filter, line.limit.unwrap_or(100))
+        .flows(from, to, &line.filter, limit, &scope)
         .await?;
     Ok(Json(json!({ "rows": rows })).into_response())
-}
-
-#[derive(Deserialize)]
-struct LiveLine {
-    #[serde(default)]
-    dimensions: String,
-    #[serde(default)]
-    filter: String,
-    #[serde(default)]
-    metric: Metric,
-    limit: Option<usize>,
-    seconds: Option<i64>,
-}
-
-async fn live(
-    State(collector): App,
-    Parameters(line): Parameters<LiveLine>,
-) -> Result<Response, ApiError> {
-    let expr = filter::parse(&line.filter).map_err(QueryError::from)?;
-    let mut by = Vec::new();
-    for name in line.dimensions.split(',').filter(|name| !name.is_empty()) {
-        by.push(dimension(name).ok_or_else(|| {
-            ApiError(StatusCode::BAD_REQUEST, format!("unknown dimension {name}"))
-        })?);
-    }
-    let limit = line.limit.unwrap_or(10).min(100);
-    let seconds = line.seconds.unwrap_or(60);
-    let scan = move || lock(&collector.live).answer(now(), seconds, &expr, &by, line.metric, limit);
-    let answer = tokio::task::spawn_blocking(scan).await;
-    Ok(Json(
-        answer.map_err(|error| ApiError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?,
-    )
-    .into_response())
 }
 
 async fn dimensions() -> Json<serde_json::Value> {
@@ -375,39 +382,19 @@ struct CompleteLine {
 
 async fn complete(
     State(collector): App,
+    Extension(identity): Extension<Identity>,
     Parameters(line): Parameters<CompleteLine>,
 ) -> Result<Response, ApiError> {
     let time = now();
     let values = collector
         .engine
-        .complete(&line.column, &line.prefix, time - 86_400, time)
+        .complete(
+            &line.column,
+            &line.prefix,
+            time - 86_400,
+            time,
+            &identity.scope(),
+        )
         .await?;
     Ok(Json(json!({ "values": values })).into_response())
-}
-
-async fn alerts(State(collector): App) -> Json<serde_json::Value> {
-    let alerts = lock(&collector.alerts);
-    let rules: Vec<_> = collector.config.alerts.iter().map(|(name, rule)| {
-        json!({ "name": name, "filter": rule.filter, "by": rule.by, "metric": rule.metric, "above": rule.above, "window": rule.window })
-    }).collect();
-    Json(json!({ "alerts": alerts.list(), "rules": rules, "webhooks_dropped": alerts.dropped }))
-}
-
-async fn acknowledge(
-    State(collector): App,
-    Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
-) -> Result<StatusCode, ApiError> {
-    if identity.role < Role::Operator {
-        return Err(AuthError::Forbidden(Role::Operator).into());
-    }
-    let id = id.strip_suffix("/acknowledge").unwrap_or(&id);
-    if lock(&collector.alerts).acknowledge(id, &identity.name) {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(ApiError(
-            StatusCode::NOT_FOUND,
-            format!("no active alert {id}"),
-        ))
-    }
 }

@@ -2,29 +2,57 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use crate::query::Answer;
 use crate::receive::now;
 use crate::run::{Collector, lock};
+use crate::users::Identity;
 
 /// Exporters with their counters, rates and interfaces.
-pub(super) async fn exporters(State(collector): State<Arc<Collector>>) -> Json<Value> {
+pub(super) async fn exporters(
+    State(collector): State<Arc<Collector>>,
+    Extension(identity): Extension<Identity>,
+) -> Json<Value> {
+    let routers = lock(&collector.routers).clone();
     let shared = lock(&collector.shared);
-    let all = shared.accounts.exporters.iter().map(|(address, exporter)| {
+    // A tenant sees the exporters that are its own.
+    let is_shown = |address: &str| match &identity.tenant {
+        None => true,
+        Some(tenant) => shared
+            .enricher
+            .info(address)
+            .is_some_and(|info| *info.tenant == **tenant),
+    };
+    let shown = shared
+        .accounts
+        .exporters
+        .iter()
+        .filter(|(address, _)| is_shown(address));
+    let all = shown.map(|(address, exporter)| {
+        let info = shared.enricher.info(address).unwrap_or_default();
+        let router = address.parse().ok().and_then(|ip| routers.get(&ip));
         let interfaces: Vec<Value> = shared
             .enricher
             .interfaces(address)
             .into_iter()
             .map(|(index, i)| {
-                json!({ "index": index, "name": &*i.name, "description": &*i.description, "speed": i.speed, "configured": i.configured })
+                json!({
+                    "index": index, "name": &*i.info.name, "description": &*i.description, "speed": i.speed, "configured": i.configured,
+                    "boundary": &*i.info.boundary, "provider": &*i.info.provider, "connectivity": &*i.info.connectivity,
+                })
             })
             .collect();
         json!({
             "address": address,
             "name": shared.enricher.name(address),
+            "role": &*info.role,
+            "site": &*info.site,
+            "tenant": &*info.tenant,
+            "checks": shared.checks.of(address),
+            "router": router,
             "coverage": exporter.coverage(),
             "counters": exporter,
             "interfaces": interfaces,
@@ -36,7 +64,18 @@ pub(super) async fn exporters(State(collector): State<Arc<Collector>>) -> Json<V
 /// Where each datagram went, and the state of storage.
 pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Value> {
     let store = collector.store.status();
+    let (sources, routers) = (
+        lock(&collector.sources).clone(),
+        lock(&collector.routers).clone(),
+    );
+    let databases = collector.geo.status();
+    let bmp = collector.bmp.as_ref().map(|bmp| {
+        let (status, (paths, prefixes)) = (bmp.status(), bmp.routes().counts());
+        let sessions: Vec<Value> = status.sessions.iter().map(|(from, session)| json!({ "from": from.to_string(), "name": session.name, "peers": session.peers.len(), "messages": session.messages })).collect();
+        json!({ "sessions": sessions, "paths": paths, "prefixes": prefixes, "refused": status.refused })
+    });
     let shared = lock(&collector.shared);
+    let off = shared.checks.off();
     let sum = |of: fn(&crate::account::Exporter) -> u64| {
         shared.accounts.exporters.values().map(of).sum::<u64>()
     };
@@ -78,6 +117,19 @@ pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Valu
             .failure
             .as_ref()
             .map(|(_, message)| format!("storage: {message}")),
+        (!off.is_empty()).then(|| {
+            let names: Vec<String> = off
+                .iter()
+                .take(5)
+                .map(|(exporter, index)| {
+                    format!("{} interface {index}", shared.enricher.name(exporter))
+                })
+                .collect();
+            format!(
+                "samples do not agree with interface counters: {}",
+                names.join(", ")
+            )
+        }),
         (!store.quarantined.is_empty()).then(|| {
             format!(
                 "{} damaged files are in quarantine/",
@@ -85,6 +137,38 @@ pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Valu
             )
         }),
     ];
+    let mut problems: Vec<String> = problems.into_iter().flatten().collect();
+    for (name, source) in &sources {
+        problems.extend(
+            source
+                .problem
+                .iter()
+                .map(|problem| format!("source {name}: {problem}")),
+        );
+    }
+    for file in &databases {
+        problems.extend(
+            file.problem
+                .iter()
+                .map(|problem| format!("{}: {problem}", file.path.display())),
+        );
+    }
+    for (address, router) in &routers {
+        problems.extend(
+            router
+                .problem
+                .iter()
+                .map(|problem| format!("router {address}: {problem}")),
+        );
+        for (format, check) in [("sFlow", &router.sflow), ("IPFIX", &router.ipfix)] {
+            if let Some(check) = check.as_ref().filter(|check| !check.balanced) {
+                problems.push(format!(
+                    "router {address}: it sent {} units of {format}, of which {} arrived and {} are known to be lost",
+                    check.sent, check.arrived[1], check.lost
+                ));
+            }
+        }
+    }
     Json(json!({
         "now": now(),
         "started": collector.started,
@@ -98,7 +182,11 @@ pub(super) async fn health(State(collector): State<Arc<Collector>>) -> Json<Valu
         "sockets": shared.accounts.sockets,
         "store": store,
         "names_refused": shared.enricher.refused,
-        "problems": problems.into_iter().flatten().collect::<Vec<_>>(),
+        "sources": sources,
+        "routers": routers.iter().map(|(address, router)| (address.to_string(), router)).collect::<std::collections::BTreeMap<_, _>>(),
+        "databases": databases,
+        "bmp": bmp,
+        "problems": problems,
     }))
 }
 

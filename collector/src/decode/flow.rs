@@ -166,7 +166,7 @@ fn flow(
         Version::NetFlow9 => &texts.netflow9,
         Version::NetFlow5 => &texts.netflow5,
     };
-    let mut row = shared.enricher.row(now, name, format, &texts.empty);
+    let mut row = shared.enricher.row(now, name, format, &texts.unknown);
     let (mut bytes, mut packets, mut l2_bytes) = (None, None, None);
     let (mut selector, mut interval, mut space, mut rate) = (0, None, None, None);
     let (mut icmp, mut section, mut frame, mut status) = (None, None, None, 0);
@@ -309,7 +309,7 @@ fn outcome(texts: &Texts, status: u8, out_if: u32, shared: &mut Shared) -> Text 
         143 => 256,
         144..=191 => 256,
         0..=63 if out_if != 0 => return texts.forwarded.clone(),
-        0..=63 => return texts.empty.clone(),
+        0..=63 => return texts.unknown.text.clone(),
     };
     shared.enricher.dropped(code)
 }

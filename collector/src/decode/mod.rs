@@ -12,8 +12,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::account::{Accounts, Outcome, exporter_name};
+use crate::check::Checks;
 use crate::enrich::Enricher;
-use crate::row::{Row, Text};
+use crate::row::{Row, Text, Unknown};
 
 /// What all receiving threads share.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Shared {
     pub accounts: Accounts,
     /// Names, rates and networks.
     pub enricher: Enricher,
+    /// Estimates compared with counters.
+    pub checks: Checks,
     /// Templates that changed and are not stored yet, as messages that define them.
     pub templates: templates::Changed,
 }
@@ -29,7 +32,7 @@ pub struct Shared {
 /// Texts that nearly every row uses.
 #[derive(Debug)]
 struct Texts {
-    empty: Text,
+    unknown: Unknown,
     sflow: Text,
     ipfix: Text,
     netflow9: Text,
@@ -52,7 +55,7 @@ impl Default for Decoder {
         let text = |text: &str| -> Text { Arc::from(text) };
         Decoder {
             texts: Texts {
-                empty: text(""),
+                unknown: Unknown::default(),
                 sflow: text("sflow"),
                 ipfix: text("ipfix"),
                 netflow9: text("netflow9"),

@@ -13,7 +13,7 @@ use weir_flowfmt::sflow::{DataFormat, FlowSample, Port, RawHeader, records};
 use super::sequence::Sequence;
 use super::{Shared, Texts};
 use crate::account::{Outcome, exporter_name};
-use crate::enrich::Enricher;
+use crate::enrich::{Enricher, communities_text, path_text};
 use crate::row::{Row, address};
 
 /// Senders whose sequence numbers are followed.
@@ -59,7 +59,9 @@ impl SflowDecoder {
             match sample {
                 Ok(Sample::Flow(_, fixed, records)) => {
                     useful = true;
-                    let mut row = shared.enricher.row(now, &name, &texts.sflow, &texts.empty);
+                    let mut row = shared
+                        .enricher
+                        .row(now, &name, &texts.sflow, &texts.unknown);
                     if let Err(error) = packet_of(&mut row, &records) {
                         problem = Some(error);
                     }
@@ -70,12 +72,15 @@ impl SflowDecoder {
                         .accounts
                         .exporter(&name)
                         .rate(&source_name(&fixed), fixed.rate);
+                    compare(shared, &name, &fixed, &row, rate);
                     shared.enricher.finish(&name, &mut row);
                     rows.push(row);
                 }
                 Ok(Sample::Discard(fixed, records)) => {
                     useful = true;
-                    let mut row = shared.enricher.row(now, &name, &texts.sflow, &texts.empty);
+                    let mut row = shared
+                        .enricher
+                        .row(now, &name, &texts.sflow, &texts.unknown);
                     if let Err(error) = packet_of(&mut row, &records) {
                         problem = Some(error);
                     }
@@ -95,7 +100,7 @@ impl SflowDecoder {
                 Ok(Sample::Counters(_, _, records)) => {
                     useful = true;
                     shared.accounts.exporter(&name).counters += 1;
-                    if let Err(error) = counters(shared, &name, &records) {
+                    if let Err(error) = counters(shared, &name, &records, now) {
                         problem = Some(error);
                     }
                 }
@@ -137,6 +142,18 @@ impl SflowDecoder {
             .accounts
             .sequence(name, "sflow", now, u64::from(seen.arrived), seen.lost);
         shared.accounts.exporter(name).restarts += u64::from(seen.restarted);
+    }
+}
+
+/// Enters a sample into the comparison with the counters of the interface that took it.
+fn compare(shared: &mut Shared, exporter: &str, fixed: &FlowSample, row: &Row, rate: u32) {
+    let index = fixed.source.index;
+    let is_of = |port: Port| port.format == 0 && port.value == index;
+    let octets = row.l2_bytes / u64::from(rate.max(1)) + u64::from(FCS);
+    if fixed.source.class == 0 && is_of(fixed.input) {
+        shared.checks.sample(exporter, index, false, octets, rate);
+    } else if fixed.source.class == 0 && is_of(fixed.output) {
+        shared.checks.sample(exporter, index, true, octets, rate);
     }
 }
 
@@ -260,7 +277,13 @@ fn routing(row: &mut Row, format: DataFormat, values: &[Value<'_>]) {
         1003 => {
             row.src_as = number(values.get(2)) as u32;
             if let Some(Value::List(_, path)) = values.get(4) {
-                row.dst_as = last_of(path).unwrap_or(0);
+                let path = path_of(path);
+                row.dst_as = path.last().copied().unwrap_or(0);
+                row.as_path = path_text([path.as_slice()].into_iter()).into();
+            }
+            if let Some(Value::Words(words)) = values.get(5) {
+                let numbers = words.as_chunks::<4>().0.iter().copied();
+                row.communities = communities_text(numbers.map(u32::from_be_bytes)).into();
             }
         }
         // 0:3 and 0:4: length, protocol, source, destination, ports, flags, tos.
@@ -292,19 +315,19 @@ fn routing(row: &mut Row, format: DataFormat, values: &[Value<'_>]) {
     }
 }
 
-/// The last AS of a path: segments of kind, count and so many numbers.
-fn last_of(mut path: &[u8]) -> Option<u32> {
-    let mut last = None;
+/// The AS numbers of a path: segments of kind, count and so many numbers.
+fn path_of(mut path: &[u8]) -> Vec<u32> {
+    let mut all = Vec::new();
     while let Some((&[_, _, _, _, a, b, c, d], rest)) = path.split_first_chunk::<8>() {
         let length = (u32::from_be_bytes([a, b, c, d]) as usize).saturating_mul(4);
-        let (numbers, behind) = rest.split_at_checked(length)?;
-        last = numbers
-            .last_chunk::<4>()
-            .map(|number| u32::from_be_bytes(*number))
-            .or(last);
+        let Some((numbers, behind)) = rest.split_at_checked(length) else {
+            break;
+        };
+        let numbers = numbers.as_chunks::<4>().0.iter().copied();
+        all.extend(numbers.map(u32::from_be_bytes));
         path = behind;
     }
-    last
+    all
 }
 
 /// Names and speeds of interfaces.
@@ -312,13 +335,15 @@ fn counters(
     shared: &mut Shared,
     exporter: &str,
     records: &CounterRecords<'_>,
+    now: i64,
 ) -> Result<(), &'static str> {
-    let (mut index, mut speed, mut name) = (None, 0, None);
+    let (mut index, mut speed, mut name, mut octets) = (None, 0, None, (0, 0));
     let mut problem = Ok(());
     for record in *records {
         match record {
             Ok(CounterRecord::Interface(counters)) => {
-                (index, speed) = (Some(counters.index), counters.speed)
+                (index, speed) = (Some(counters.index), counters.speed);
+                octets = (counters.in_octets, counters.out_octets);
             }
             Ok(CounterRecord::PortName(octets)) => {
                 name = Some(String::from_utf8_lossy(octets).into_owned())
@@ -331,6 +356,9 @@ fn counters(
         shared
             .enricher
             .interface(exporter, index, name.as_deref(), None, Some(speed));
+        shared
+            .checks
+            .counters(exporter, index, octets.0, octets.1, now);
     }
     problem
 }

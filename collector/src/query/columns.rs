@@ -21,6 +21,24 @@ pub enum Kind {
     EtherType,
     /// Address: also `<<` and `!<<` with a prefix. Two columns.
     Address,
+    /// AS numbers between spaces: `=` and `!=` with one number mean that it contains it.
+    AsPath,
+    /// BGP communities between spaces: `=` and `!=` with one mean that it contains it.
+    Communities,
+}
+
+impl Kind {
+    /// Whether values are texts.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, Kind::Text | Kind::AsPath | Kind::Communities)
+    }
+
+    /// Whether values are lists of which a filter names one member.
+    #[must_use]
+    pub fn is_list(self) -> bool {
+        matches!(self, Kind::AsPath | Kind::Communities)
+    }
 }
 
 /// A dimension.
@@ -253,6 +271,158 @@ pub const DIMENSIONS: &[Dimension] = &[
         true,
         "Sampling rate; 0 unknown",
     ),
+    d(
+        "ExporterRole",
+        "exporter_role",
+        Kind::Text,
+        "ExporterRole",
+        true,
+        "Role of the exporter",
+    ),
+    d(
+        "ExporterSite",
+        "exporter_site",
+        Kind::Text,
+        "ExporterSite",
+        true,
+        "Site of the exporter",
+    ),
+    d(
+        "ExporterTenant",
+        "exporter_tenant",
+        Kind::Text,
+        "ExporterTenant",
+        true,
+        "Tenant of the exporter",
+    ),
+    d(
+        "InIfBoundary",
+        "in_if_boundary",
+        Kind::Text,
+        "OutIfBoundary",
+        true,
+        "external or internal, of the input interface",
+    ),
+    d(
+        "OutIfBoundary",
+        "out_if_boundary",
+        Kind::Text,
+        "InIfBoundary",
+        true,
+        "external or internal, of the output interface",
+    ),
+    d(
+        "InIfProvider",
+        "in_if_provider",
+        Kind::Text,
+        "OutIfProvider",
+        true,
+        "Network behind it, of the input interface",
+    ),
+    d(
+        "OutIfProvider",
+        "out_if_provider",
+        Kind::Text,
+        "InIfProvider",
+        true,
+        "Network behind it, of the output interface",
+    ),
+    d(
+        "InIfConnectivity",
+        "in_if_connectivity",
+        Kind::Text,
+        "OutIfConnectivity",
+        true,
+        "For example transit or ix, of the input interface",
+    ),
+    d(
+        "OutIfConnectivity",
+        "out_if_connectivity",
+        Kind::Text,
+        "InIfConnectivity",
+        true,
+        "For example transit or ix, of the output interface",
+    ),
+    d(
+        "SrcNetRole",
+        "src_net_role",
+        Kind::Text,
+        "DstNetRole",
+        true,
+        "Role of the network of the source",
+    ),
+    d(
+        "DstNetRole",
+        "dst_net_role",
+        Kind::Text,
+        "SrcNetRole",
+        true,
+        "Role of the network of the destination",
+    ),
+    d(
+        "SrcNetSite",
+        "src_net_site",
+        Kind::Text,
+        "DstNetSite",
+        true,
+        "Site of the network of the source",
+    ),
+    d(
+        "DstNetSite",
+        "dst_net_site",
+        Kind::Text,
+        "SrcNetSite",
+        true,
+        "Site of the network of the destination",
+    ),
+    d(
+        "SrcNetTenant",
+        "src_net_tenant",
+        Kind::Text,
+        "DstNetTenant",
+        true,
+        "Tenant of the network of the source",
+    ),
+    d(
+        "DstNetTenant",
+        "dst_net_tenant",
+        Kind::Text,
+        "SrcNetTenant",
+        true,
+        "Tenant of the network of the destination",
+    ),
+    d(
+        "SrcCountry",
+        "src_country",
+        Kind::Text,
+        "DstCountry",
+        false,
+        "Country of the source, two letters",
+    ),
+    d(
+        "DstCountry",
+        "dst_country",
+        Kind::Text,
+        "SrcCountry",
+        false,
+        "Country of the destination, two letters",
+    ),
+    d(
+        "ASPath",
+        "as_path",
+        Kind::AsPath,
+        "ASPath",
+        false,
+        "AS path to the destination; = means that it contains",
+    ),
+    d(
+        "Communities",
+        "communities",
+        Kind::Communities,
+        "Communities",
+        false,
+        "BGP communities of the route; = means that they contain",
+    ),
 ];
 
 /// A dimension by its name, without regard to case.
@@ -315,7 +485,9 @@ pub fn show(kind: Kind, number: u64) -> String {
             other => format!("0x{other:04x}"),
         },
         Kind::Asn => format!("AS{number}"),
-        Kind::Text | Kind::Number | Kind::Address => number.to_string(),
+        Kind::Text | Kind::Number | Kind::Address | Kind::AsPath | Kind::Communities => {
+            number.to_string()
+        }
     }
 }
 
@@ -369,19 +541,19 @@ pub fn quote_filter(text: &str) -> String {
 /// A row's value of a dimension.
 #[must_use]
 pub fn value(of: &Dimension, row: &Row) -> Value {
-    let text = |text: &crate::row::Text| Value::Text(text.to_string());
+    let text = |text: &str| Value::Text(text.to_owned());
     let address = |ip| {
         let (high, low) = words(ip);
         Value::Address(high, low)
     };
     match of.column {
-        "exporter" => text(&row.exporter),
-        "exporter_name" => text(&row.exporter_name),
+        "exporter" => text(&row.exporter.address),
+        "exporter_name" => text(&row.exporter.name),
         "format" => text(&row.format),
         "in_if" => Value::Number(row.in_if.into()),
         "out_if" => Value::Number(row.out_if.into()),
-        "in_if_name" => text(&row.in_if_name),
-        "out_if_name" => text(&row.out_if_name),
+        "in_if_name" => text(&row.in_port.name),
+        "out_if_name" => text(&row.out_port.name),
         "src" => address(row.src),
         "dst" => address(row.dst),
         "src_port" => Value::Number(row.src_port.into()),
@@ -395,10 +567,29 @@ pub fn value(of: &Dimension, row: &Row) -> Value {
         "dst_as" => Value::Number(row.dst_as.into()),
         "src_len" => Value::Number(row.src_len.into()),
         "dst_len" => Value::Number(row.dst_len.into()),
-        "src_net" => text(&row.src_net),
-        "dst_net" => text(&row.dst_net),
+        "src_net" => text(&row.src_net.name),
+        "dst_net" => text(&row.dst_net.name),
         "outcome" => text(&row.outcome),
         "direction" => Value::Number(row.direction.into()),
+        "exporter_role" => text(&row.exporter.role),
+        "exporter_site" => text(&row.exporter.site),
+        "exporter_tenant" => text(&row.exporter.tenant),
+        "in_if_boundary" => text(&row.in_port.boundary),
+        "in_if_provider" => text(&row.in_port.provider),
+        "in_if_connectivity" => text(&row.in_port.connectivity),
+        "out_if_boundary" => text(&row.out_port.boundary),
+        "out_if_provider" => text(&row.out_port.provider),
+        "out_if_connectivity" => text(&row.out_port.connectivity),
+        "src_net_role" => text(&row.src_net.role),
+        "src_net_site" => text(&row.src_net.site),
+        "src_net_tenant" => text(&row.src_net.tenant),
+        "src_country" => text(row.src_country.code()),
+        "dst_net_role" => text(&row.dst_net.role),
+        "dst_net_site" => text(&row.dst_net.site),
+        "dst_net_tenant" => text(&row.dst_net.tenant),
+        "dst_country" => text(row.dst_country.code()),
+        "as_path" => text(&row.as_path),
+        "communities" => text(&row.communities),
         _ => Value::Number(row.rate.into()),
     }
 }

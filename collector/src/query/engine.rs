@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{
-    DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type,
-};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, UInt64Type};
 use datafusion::datasource::MemTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
@@ -20,29 +18,20 @@ use datafusion::datasource::listing::{
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::logical_expr::SortExpr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tokio::sync::Semaphore;
 
 use super::band::{band, half};
 use super::columns::{DIMENSIONS, Dimension, Kind, Value, dimension};
+use super::cubes;
 use super::{
-    Answer, AnswerRow, Cell, Coverage, FormatCoverage, Plan, Query, QueryError, Resolution,
+    Answer, AnswerRow, Cell, Coverage, FormatCoverage, Plan, Query, QueryError, Resolution, Scope,
 };
 use crate::account::{self, Minute};
 use crate::config::QueryConfig;
-use crate::row::schema;
+use crate::row::{ADDED, SCHEMA_VERSION, schema};
 use crate::store::{Snapshot, Store};
-
-/// Sums of the totals table.
-const SUMS: [&str; 7] = [
-    "samples",
-    "bytes",
-    "packets",
-    "l2_bytes",
-    "bytes_var",
-    "packets_var",
-    "discards",
-];
 
 /// Runs queries.
 #[derive(Debug)]
@@ -53,28 +42,7 @@ pub struct Engine {
     seconds: u64,
 }
 
-fn key_columns() -> Vec<&'static str> {
-    DIMENSIONS
-        .iter()
-        .filter(|dimension| dimension.in_totals)
-        .map(|dimension| dimension.column)
-        .collect()
-}
-
-/// Schema of the totals table.
-#[must_use]
-pub fn totals_schema() -> SchemaRef {
-    let all = schema();
-    let columns = ["time"].into_iter().chain(key_columns()).chain(SUMS);
-    let fields = columns.filter_map(|name| all.field_with_name(name).ok().cloned());
-    Arc::new(Schema::new(
-        fields
-            .chain([Field::new("flows", DataType::UInt64, true)])
-            .collect::<Vec<_>>(),
-    ))
-}
-
-fn session(runtime: Option<&Arc<RuntimeEnv>>) -> SessionContext {
+fn session(runtime: &Arc<RuntimeEnv>) -> SessionContext {
     let mut config = SessionConfig::new()
         .with_target_partitions(2)
         .with_information_schema(false);
@@ -84,53 +52,28 @@ fn session(runtime: Option<&Arc<RuntimeEnv>>) -> SessionContext {
         .execution
         .parquet
         .schema_force_view_types = false;
-    match runtime {
-        Some(runtime) => SessionContext::new_with_config_rt(config, Arc::clone(runtime)),
-        None => SessionContext::new_with_config(config),
-    }
+    SessionContext::new_with_config_rt(config, Arc::clone(runtime))
 }
 
-/// The totals of rows: one row a minute and combination of the key columns.
-///
-/// # Errors
-/// When the engine fails.
-pub async fn totals_of(batches: &[RecordBatch]) -> Result<RecordBatch, DataFusionError> {
-    let context = session(None);
-    context.register_table(
-        "memory",
-        Arc::new(MemTable::try_new(schema(), vec![batches.to_vec()])?),
-    )?;
-    let keys = key_columns().join(", ");
-    let sums: Vec<String> = SUMS
-        .iter()
-        .map(|name| format!("SUM({name}) AS {name}"))
+/// Columns of files of which some were written before a column was added: texts that they lack are empty.
+pub(super) fn older_columns(of: &SchemaRef) -> String {
+    let columns = of.fields().iter().filter(|field| field.name() != "flows");
+    let columns: Vec<String> = columns
+        .map(|field| match field.data_type() {
+            DataType::Dictionary(..) if ADDED.contains(&field.name().as_str()) => {
+                format!("COALESCE(CAST({0} AS VARCHAR), '') AS {0}", field.name())
+            }
+            _ => field.name().clone(),
+        })
         .collect();
-    let sql = format!(
-        "SELECT time - time % 60 AS time, {keys}, {}, COUNT(*) AS flows FROM memory GROUP BY time - time % 60, {keys} \
-         ORDER BY exporter, in_if, out_if, time",
-        sums.join(", ")
-    );
-    let found = context.sql(&sql).await?.collect().await?;
-    let target = totals_schema();
-    let mut casted = Vec::new();
-    for batch in found {
-        let columns: Result<Vec<ArrayRef>, _> = target
-            .fields()
-            .iter()
-            .zip(batch.columns())
-            .map(|(field, column)| cast(column, field.data_type()))
-            .collect();
-        casted.push(RecordBatch::try_new(Arc::clone(&target), columns?)?);
-    }
-    Ok(datafusion::arrow::compute::concat_batches(
-        &target, &casted,
-    )?)
+    columns.join(", ")
 }
 
-/// A table over files; `None` when there are none.
-fn files_table(
+/// A table over files, each of which is in an order (or in none); `None` when there are no files.
+pub(super) fn files_table(
     files: &[PathBuf],
     of: SchemaRef,
+    order: Vec<SortExpr>,
 ) -> Result<Option<Arc<ListingTable>>, DataFusionError> {
     if files.is_empty() {
         return Ok(None);
@@ -139,8 +82,11 @@ fn files_table(
         .iter()
         .map(|file| ListingTableUrl::parse(format!("file://{}", file.display())))
         .collect();
-    let options =
+    let mut options =
         ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
+    if !order.is_empty() {
+        options = options.with_file_sort_order(vec![order]);
+    }
     let config = ListingTableConfig::new_with_multi_paths(urls?)
         .with_listing_options(options)
         .with_schema(of);
@@ -169,26 +115,30 @@ impl Engine {
     async fn open(
         &self,
         resolution: Resolution,
+        set: Option<u8>,
         snapshot: &Snapshot,
     ) -> Result<SessionContext, DataFusionError> {
-        let context = session(Some(&self.runtime));
+        let context = session(&self.runtime);
         context.register_table(
             "memory",
             Arc::new(MemTable::try_new(schema(), vec![snapshot.memory.clone()])?),
         )?;
         let (files, of) = match resolution {
             Resolution::Raw => (&snapshot.flows, schema()),
-            Resolution::Totals => (&snapshot.totals, totals_schema()),
+            Resolution::Totals => (&snapshot.totals, cubes::totals_schema()),
+            Resolution::Tops => (&snapshot.tops, cubes::tops_schema()),
         };
-        let columns: Vec<String> = of
+        let columns: Vec<String> = Arc::clone(&of)
             .fields()
             .iter()
             .map(|field| field.name().clone())
-            .filter(|name| name != "flows")
+            .filter(|name| !["flows", "set_id", "is_other"].contains(&name.as_str()))
             .collect();
         let columns = columns.join(", ");
-        let memory = format!("SELECT {columns}, CAST(1 AS BIGINT UNSIGNED) AS flows FROM memory");
-        let view = match files_table(files, of)? {
+        let memory = format!(
+            "SELECT {columns}, CAST(1 AS BIGINT UNSIGNED) AS flows, 0 AS is_other FROM memory"
+        );
+        let view = match files_table(files, Arc::clone(&of), Vec::new())? {
             None => memory,
             Some(table) => {
                 context.register_table("files", table)?;
@@ -197,7 +147,18 @@ impl Engine {
                 } else {
                     "flows"
                 };
-                format!("SELECT {columns}, {flows} AS flows FROM files UNION ALL {memory}")
+                // Files of an older schema have no value where rows have an empty one.
+                // Tops are of this schema: older releases wrote none.
+                let names = if set.is_none() && snapshot.oldest_schema < SCHEMA_VERSION {
+                    older_columns(&of)
+                } else {
+                    columns.clone()
+                };
+                let rest = match set {
+                    None => "0 AS is_other FROM files".to_owned(),
+                    Some(set) => format!("is_other FROM files WHERE set_id = {set}"),
+                };
+                format!("SELECT {names}, {flows} AS flows, {rest} UNION ALL {memory}")
             }
         };
         context
@@ -230,13 +191,14 @@ impl Engine {
     ///
     /// # Errors
     /// When it cannot be understood, fails or takes too long.
-    pub async fn answer(&self, query: &Query) -> Result<Answer, QueryError> {
-        let plan = query.plan()?;
-        self.limited(self.run(query, plan)).await
+    pub async fn answer(&self, query: &Query, scope: &Scope) -> Result<Answer, QueryError> {
+        let plan = query.plan(scope)?;
+        self.limited(self.run(query, plan, scope)).await
     }
 
-    async fn run(&self, query: &Query, plan: Plan) -> Result<Answer, QueryError> {
+    async fn run(&self, query: &Query, plan: Plan, scope: &Scope) -> Result<Answer, QueryError> {
         let begin = Instant::now();
+        let plan = self.fit(plan);
         let mut answer = Answer {
             version: 1,
             from: plan.from,
@@ -255,8 +217,14 @@ impl Engine {
             },
             rows: Vec::new(),
             more: false,
-            coverage: self.coverage(plan.from, plan.to)?,
+            coverage: if scope.tenant.is_some() {
+                // Counters of exporters are not those of a tenant.
+                Coverage::default()
+            } else {
+                self.coverage(plan.from, plan.to)?
+            },
             resolution: plan.resolution(),
+            named_percent: None,
             stored_rows: 0,
             unknown_rate_rows: 0,
             sql: Vec::new(),
@@ -277,10 +245,25 @@ impl Engine {
         Ok(answer)
     }
 
+    /// The same plan for the tables that there are.
+    fn fit(&self, mut plan: Plan) -> Plan {
+        let snapshot = self.store.snapshot(plan.from, plan.to);
+        match plan.resolution() {
+            // Old totals have one row an hour.
+            Resolution::Totals if snapshot.totals_step > 60 => {
+                plan.coarsen(i64::from(snapshot.totals_step));
+            }
+            Resolution::Tops if !snapshot.tops_complete => plan.is_long = false,
+            Resolution::Tops => plan.coarsen(3600),
+            _ => {}
+        }
+        plan
+    }
+
     /// Adds the rows of one axis.
     async fn axis(&self, plan: &Plan, axis: u8, answer: &mut Answer) -> Result<(), QueryError> {
         let snapshot = self.store.snapshot(plan.from, plan.to);
-        let context = self.open(plan.resolution(), &snapshot).await?;
+        let context = self.open(plan.resolution(), plan.tops(), &snapshot).await?;
         let totals = self
             .cells(&context, &plan.total_sql(), &[], true, answer)
             .await?;
@@ -290,6 +273,13 @@ impl Engine {
         everything.values().for_each(|cell| whole.add(cell));
         answer.stored_rows += whole.flows as u64;
         answer.unknown_rate_rows += whole.unknown as u64;
+        if plan.resolution() == Resolution::Tops && axis == 1 && whole.value > 0.0 {
+            let rest = self
+                .cells(&context, &plan.rest_sql(), &[], true, answer)
+                .await?;
+            let rest: f64 = rest.iter().map(|(_, _, cell)| cell.value).sum();
+            answer.named_percent = Some(100.0 * (1.0 - rest / whole.value));
+        }
         let mut shown: HashMap<i64, Cell> = HashMap::new();
         let mut shown_total = Cell::default();
         if !plan.dimensions.is_empty() {
@@ -420,54 +410,87 @@ impl Engine {
         to: i64,
         filter: &str,
         limit: u32,
+        scope: &Scope,
     ) -> Result<Vec<HashMap<&'static str, String>>, QueryError> {
-        let filter = super::filter::parse(filter)?.sql();
+        let batches = self
+            .flow_batches(from, to, filter, limit.min(1000), scope)
+            .await?;
+        let mut rows = Vec::new();
+        for batch in &batches {
+            let values: Result<Vec<_>, DataFusionError> = DIMENSIONS
+                .iter()
+                .map(|dimension| Ok((dimension, values(batch, dimension)?)))
+                .collect();
+            let values = values?;
+            let numbers = [
+                "time", "samples", "bytes", "packets", "l2_bytes", "discards",
+            ];
+            let numbers: Result<Vec<_>, DataFusionError> = numbers
+                .into_iter()
+                .map(|name| {
+                    Ok((
+                        name,
+                        numbers_of::<Int64Type>(batch, name, &DataType::Int64)?,
+                    ))
+                })
+                .collect();
+            let numbers = numbers?;
+            for at in 0..batch.num_rows() {
+                let mut row: HashMap<&'static str, String> = HashMap::new();
+                for (dimension, column) in &values {
+                    if let Some(value) = column.get(at) {
+                        row.insert(dimension.name, value.show(dimension.kind));
+                    }
+                }
+                for (name, column) in &numbers {
+                    row.insert(
+                        name,
+                        column.get(at).map_or_else(String::new, ToString::to_string),
+                    );
+                }
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The newest rows that pass a filter.
+    ///
+    /// # Errors
+    /// As [`Engine::answer`].
+    pub async fn flow_batches(
+        &self,
+        from: i64,
+        to: i64,
+        filter: &str,
+        limit: u32,
+        scope: &Scope,
+    ) -> Result<Vec<RecordBatch>, QueryError> {
+        let filter = scope.limit(super::filter::parse(filter)?).sql();
         let work = async {
             let context = self
-                .open(Resolution::Raw, &self.store.snapshot(from, to))
+                .open(Resolution::Raw, None, &self.store.snapshot(from, to))
                 .await?;
             let sql = format!(
-                "SELECT * FROM flows WHERE time >= {from} AND time < {to} AND {filter} ORDER BY time DESC LIMIT {}",
-                limit.min(1000)
+                "SELECT * FROM flows WHERE time >= {from} AND time < {to} AND {filter} ORDER BY time DESC LIMIT {limit}"
             );
-            let batches = context.sql(&sql).await?.collect().await?;
-            let mut rows = Vec::new();
-            for batch in &batches {
-                let values: Result<Vec<_>, DataFusionError> = DIMENSIONS
-                    .iter()
-                    .map(|dimension| Ok((dimension, values(batch, dimension)?)))
-                    .collect();
-                let values = values?;
-                let numbers = [
-                    "time", "samples", "bytes", "packets", "l2_bytes", "discards",
-                ];
-                let numbers: Result<Vec<_>, DataFusionError> = numbers
-                    .into_iter()
-                    .map(|name| {
-                        Ok((
-                            name,
-                            numbers_of::<Int64Type>(batch, name, &DataType::Int64)?,
-                        ))
-                    })
-                    .collect();
-                let numbers = numbers?;
-                for at in 0..batch.num_rows() {
-                    let mut row: HashMap<&'static str, String> = HashMap::new();
-                    for (dimension, column) in &values {
-                        if let Some(value) = column.get(at) {
-                            row.insert(dimension.name, value.show(dimension.kind));
-                        }
-                    }
-                    for (name, column) in &numbers {
-                        row.insert(
-                            name,
-                            column.get(at).map_or_else(String::new, ToString::to_string),
-                        );
-                    }
-                    rows.push(row);
-                }
-            }
-            Ok(rows)
+            Ok(context.sql(&sql).await?.collect().await?)
+        };
+        self.limited(work).await
+    }
+
+    /// All rows of a period in the order of time.
+    ///
+    /// # Errors
+    /// As [`Engine::answer`].
+    pub async fn rows(&self, from: i64, to: i64) -> Result<Vec<RecordBatch>, QueryError> {
+        let work = async {
+            let context = self
+                .open(Resolution::Raw, None, &self.store.snapshot(from, to))
+                .await?;
+            let sql =
+                format!("SELECT * FROM flows WHERE time >= {from} AND time < {to} ORDER BY time");
+            Ok(context.sql(&sql).await?.collect().await?)
         };
         self.limited(work).await
     }
@@ -482,6 +505,7 @@ impl Engine {
         prefix: &str,
         from: i64,
         to: i64,
+        scope: &Scope,
     ) -> Result<Vec<String>, QueryError> {
         let Some(column) = dimension(name).filter(|dimension| dimension.in_totals) else {
             return Ok(Vec::new());
@@ -496,8 +520,9 @@ impl Engine {
             points: 0,
             bidirectional: false,
             previous: false,
+            exact: false,
         };
-        let answer = self.answer(&query).await?;
+        let answer = self.answer(&query, scope).await?;
         let prefix = prefix.to_lowercase();
         let values = answer
             .rows
@@ -583,7 +608,7 @@ fn values(batch: &RecordBatch, of: &Dimension) -> Result<Vec<Value>, DataFusionE
                 .map(|(high, low)| Value::Address(high, low))
                 .collect())
         }
-        Kind::Text => {
+        Kind::Text | Kind::AsPath | Kind::Communities => {
             let texts = cast(column(batch, of.column)?, &DataType::Utf8)?;
             let texts = texts
                 .as_string_opt::<i32>()

@@ -5,7 +5,9 @@
 
 pub mod band;
 pub mod columns;
+pub mod cubes;
 pub mod engine;
+pub mod export;
 pub mod filter;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,9 @@ const MOST_POINTS: u32 = 2000;
 const MOST_ROWS: u32 = 200;
 /// Dimensions of a query.
 const MOST_DIMENSIONS: usize = 8;
+
+/// Seconds of a period from which on the table of the largest keys is read.
+const LONG: i64 = 2 * 86_400;
 
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +121,9 @@ pub struct Query {
     /// Also the same length of time before the period.
     #[serde(default)]
     pub previous: bool,
+    /// Read all rows where the table of the largest keys would do.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 fn ten() -> u32 {
@@ -124,6 +132,28 @@ fn ten() -> u32 {
 
 fn two_hundred() -> u32 {
     200
+}
+
+/// What somebody may see: everything, or the rows of one tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The tenant.
+    pub tenant: Option<String>,
+}
+
+impl Scope {
+    /// A filter with the limits of this scope: rows of the tenant's exporters, and from and to the tenant's networks.
+    #[must_use]
+    pub fn limit(&self, filter: Expr) -> Expr {
+        let Some(tenant) = &self.tenant else {
+            return filter;
+        };
+        let is_own = ["ExporterTenant", "SrcNetTenant", "DstNetTenant"]
+            .into_iter()
+            .filter_map(dimension)
+            .map(|column| Expr::Compare(column, filter::Op::Eq, Value::Text(tenant.clone())));
+        Expr::And(vec![Expr::Or(is_own.collect()), filter])
+    }
 }
 
 /// A query that was checked, ready to become SQL.
@@ -145,6 +175,8 @@ pub struct Plan {
     pub limit: u32,
     /// Whether a series is wanted.
     pub series: bool,
+    /// Whether the period is so long that the table of the largest keys is read.
+    pub is_long: bool,
 }
 
 /// Steps of series, so that points fall on round times.
@@ -153,11 +185,11 @@ const STEPS: [i64; 17] = [
 ];
 
 impl Query {
-    /// Checks a query.
+    /// Checks a query, and limits it to what a scope may see.
     ///
     /// # Errors
     /// When a part of it cannot be used.
-    pub fn plan(&self) -> Result<Plan, QueryError> {
+    pub fn plan(&self, scope: &Scope) -> Result<Plan, QueryError> {
         let invalid = |message: &str| QueryError::Invalid(message.to_owned());
         let length = self
             .to
@@ -214,10 +246,11 @@ impl Query {
             to: self.to + (-self.to).rem_euclid(step),
             step,
             dimensions,
-            filter: filter::parse(&self.filter)?,
+            filter: scope.limit(filter::parse(&self.filter)?),
             metric: self.metric,
             limit: self.limit,
             series: self.points > 0,
+            is_long: length >= LONG && !self.exact,
         })
     }
 }
@@ -230,6 +263,8 @@ pub enum Resolution {
     Raw,
     /// One row a minute and interface pair: exact for the columns it has.
     Totals,
+    /// The largest keys of each exporter and hour: totals are exact, keys may lack what is in the rest.
+    Tops,
 }
 
 impl Plan {
@@ -266,9 +301,32 @@ impl Plan {
             self.dimensions.iter().all(|dimension| dimension.in_totals) && self.filter.in_totals();
         if whole && columns {
             Resolution::Totals
+        } else if self.tops().is_some() {
+            Resolution::Tops
         } else {
             Resolution::Raw
         }
+    }
+
+    /// The set of the table of the largest keys that has the dimensions. The filter may select exporters only: of the rest
+    /// nothing else is known.
+    #[must_use]
+    pub fn tops(&self) -> Option<u8> {
+        if !self.is_long || !self.filter.is_of_exporter() {
+            return None;
+        }
+        let columns = self.columns();
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        cubes::set_of(&columns)
+    }
+
+    /// Makes the points at least so long, and the period a multiple of them.
+    pub fn coarsen(&mut self, seconds: i64) {
+        if self.step % seconds != 0 {
+            self.step = seconds.max(self.step - self.step.rem_euclid(seconds));
+        }
+        self.from -= self.from.rem_euclid(self.step);
+        self.to += (-self.to).rem_euclid(self.step);
     }
 
     fn sums(&self) -> String {
@@ -286,6 +344,21 @@ impl Plan {
             self.from,
             self.to,
             self.filter.sql()
+        )
+    }
+
+    /// The condition of rows that have keys.
+    fn named(&self) -> String {
+        format!("{} AND is_other = 0", self.place())
+    }
+
+    /// The statement for what the table of the largest keys has in its rows of the rest.
+    #[must_use]
+    pub fn rest_sql(&self) -> String {
+        format!(
+            "SELECT 0 AS t, {} FROM flows WHERE {} AND is_other = 1",
+            self.sums(),
+            self.place()
         )
     }
 
@@ -310,7 +383,7 @@ impl Plan {
         format!(
             "SELECT {columns}, {} FROM flows WHERE {} GROUP BY {columns} ORDER BY value DESC, {columns} LIMIT {}",
             self.sums(),
-            self.place(),
+            self.named(),
             self.limit
         )
     }
@@ -333,7 +406,7 @@ impl Plan {
             "SELECT time - time % {} AS t, {columns}, {} FROM flows WHERE {} AND ({}) GROUP BY time - time % {}, {columns}",
             self.step,
             self.sums(),
-            self.place(),
+            self.named(),
             keys.join(" OR "),
             self.step
         )
@@ -478,6 +551,8 @@ pub struct Answer {
     pub coverage: Coverage,
     /// The table that was read.
     pub resolution: Resolution,
+    /// Percent of the total that has keys in the table of the largest keys; absent for other tables.
+    pub named_percent: Option<f64>,
     /// Stored rows behind the answer.
     pub stored_rows: u64,
     /// Rows whose sampling rate is unknown: they are not scaled.

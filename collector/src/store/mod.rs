@@ -7,6 +7,7 @@
 //!
 //! A query sees each row once: rows move from memory to a file in one step under the state's lock.
 
+mod compact;
 mod seal;
 pub mod state;
 mod wal;
@@ -17,14 +18,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use serde::{Deserialize, Serialize};
 
+pub use compact::Compacted;
+pub(crate) use seal::day_of;
 pub use seal::{Sealed, Step, bench_write};
 use state::StateDb;
 use wal::Segment;
 
 use crate::config::Retention;
+use crate::query::cubes;
 use crate::row::{self, Row};
 
 /// Seconds of one file.
@@ -82,8 +87,36 @@ impl StoreError {
 pub enum Table {
     /// Every row.
     Flows,
-    /// One row a minute and combination of the columns in [`seal::TOTALS`].
+    /// One row a minute (later an hour) and combination of columns, see [`crate::query::cubes`].
     Totals,
+    /// The largest keys of sets of columns.
+    Tops,
+}
+
+impl Table {
+    /// The beginning of its files' names.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Flows => "flows",
+            Table::Totals => "totals",
+            Table::Tops => "tops",
+        }
+    }
+
+    /// Its schema.
+    #[must_use]
+    pub fn schema(self) -> SchemaRef {
+        match self {
+            Table::Flows => row::schema(),
+            Table::Totals => cubes::totals_schema(),
+            Table::Tops => cubes::tops_schema(),
+        }
+    }
+}
+
+fn minute() -> u32 {
+    60
 }
 
 /// A file of the manifest.
@@ -107,6 +140,9 @@ pub struct FileEntry {
     pub size: u64,
     /// [`row::SCHEMA_VERSION`] when it was written.
     pub schema: u32,
+    /// Seconds that a row of totals or tops stands for.
+    #[serde(default = "minute")]
+    pub step: u32,
 }
 
 /// What a query reads.
@@ -116,10 +152,18 @@ pub struct Snapshot {
     pub flows: Vec<PathBuf>,
     /// Parquet files of totals.
     pub totals: Vec<PathBuf>,
+    /// Seconds of their coarsest row.
+    pub totals_step: u32,
+    /// Parquet files of tops.
+    pub tops: Vec<PathBuf>,
+    /// Whether tops have at least all rows that `flows` has: older releases wrote none.
+    pub tops_complete: bool,
     /// Rows that are in no file yet.
     pub memory: Vec<RecordBatch>,
     /// Rows of `flows` and `memory`.
     pub rows: u64,
+    /// The oldest schema of these files; 0 without files.
+    pub oldest_schema: u32,
 }
 
 /// Counters for the health page.
@@ -149,6 +193,8 @@ pub struct Status {
     pub quarantined: BTreeMap<String, String>,
     /// Files deleted by retention.
     pub expired: u64,
+    /// Hours whose files became one.
+    pub compacted: u64,
     /// The last failure, with its time; empty while all is well.
     pub failure: Option<(i64, String)>,
 }
@@ -218,6 +264,7 @@ impl Store {
                 }
             }
         }
+        delete_orphans(folder, &state);
         recover(folder, &mut state)?;
         let number = state
             .sealing
@@ -352,25 +399,57 @@ impl Store {
     pub fn snapshot(&self, from: i64, to: i64) -> Snapshot {
         let state = lock(&self.state);
         let mut snapshot = Snapshot::default();
+        let (mut flows_bytes, mut tops_bytes) = (0_u64, 0_u64);
         for entry in state
             .files
             .values()
             .filter(|entry| entry.last >= from && entry.first < to)
         {
             let path = self.folder.join(&entry.path);
+            if snapshot.oldest_schema == 0 || entry.schema < snapshot.oldest_schema {
+                snapshot.oldest_schema = entry.schema;
+            }
             match entry.table {
                 Table::Flows => {
                     snapshot.rows += entry.rows;
+                    flows_bytes = flows_bytes.wrapping_add(entry.sum_bytes);
                     snapshot.flows.push(path);
                 }
-                Table::Totals => snapshot.totals.push(path),
+                Table::Totals => {
+                    snapshot.totals_step = snapshot.totals_step.max(entry.step);
+                    snapshot.totals.push(path);
+                }
+                Table::Tops => {
+                    tops_bytes = tops_bytes.wrapping_add(entry.sum_bytes);
+                    snapshot.tops.push(path);
+                }
             }
         }
+        // Each set of columns has the whole sum.
+        snapshot.tops_complete = tops_bytes / cubes::SETS.len() as u64 >= flows_bytes;
         for block in state.sealing.iter().chain([&state.hot]) {
             snapshot.rows += block.rows;
             snapshot.memory.extend(block.batches.iter().cloned());
         }
         snapshot
+    }
+
+    /// Says of a file that an older release wrote it. For tests of old files.
+    ///
+    /// # Errors
+    /// When there is no such file.
+    #[doc(hidden)]
+    pub fn set_schema_for_test(&self, path: &Path, schema: u32) -> Result<(), StoreError> {
+        let mut state = lock(&self.state);
+        let entry = state
+            .files
+            .values_mut()
+            .find(|entry| self.folder.join(&entry.path) == path);
+        let entry =
+            entry.ok_or_else(|| StoreError::State(format!("no file {}", path.display())))?;
+        entry.schema = schema;
+        entry.size = fs::metadata(path).map_err(StoreError::io(path))?.len();
+        self.db.add_files(&[entry.clone()])
     }
 
     /// Counters.
@@ -406,7 +485,7 @@ impl Store {
             for entry in oldest {
                 let days = match entry.table {
                     Table::Flows => retention.days,
-                    Table::Totals => retention.totals_days,
+                    Table::Totals | Table::Tops => retention.totals_days,
                 };
                 if entry.last < now - i64::from(days) * day || size > limit {
                     size -= entry.size;
@@ -437,6 +516,18 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Bytes of all files in a folder and in those below it.
+pub(crate) fn folder_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => folder_bytes(&entry.path()),
+            Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |data| data.len()),
+            _ => 0,
+        })
+        .sum()
 }
 
 fn segment_id(slot: i64, number: u64) -> String {
@@ -478,6 +569,36 @@ fn quarantine(folder: &Path, entry: &FileEntry, why: &str) -> Result<(), StoreEr
         fs::rename(&path, folder.join("quarantine").join(name)).map_err(StoreError::io(&path))?;
     }
     Ok(())
+}
+
+/// Deletes what sealing or merging left behind when the program was killed: files of ours that the manifest does not have.
+fn delete_orphans(folder: &Path, state: &State) {
+    let known: std::collections::HashSet<&str> = state
+        .files
+        .values()
+        .map(|entry| entry.path.as_str())
+        .collect();
+    let days = fs::read_dir(folder.join("data"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    for day in days {
+        let day_name = day.file_name();
+        for file in fs::read_dir(day.path()).into_iter().flatten().flatten() {
+            let name = file.file_name();
+            let (Some(day), Some(name)) = (day_name.to_str(), name.to_str()) else {
+                continue;
+            };
+            let is_ours = ["flows-", "totals-", "tops-"]
+                .iter()
+                .any(|start| name.starts_with(start))
+                && (name.ends_with(".parquet") || name.ends_with(".parquet.tmp"));
+            if is_ours && !known.contains(format!("data/{day}/{name}").as_str()) {
+                tracing::info!(file = name, "a file that was not finished is deleted");
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
 }
 
 /// Reads back segments that are not in the manifest; deletes those that are, and unfinished files.

@@ -1,19 +1,20 @@
 //! Sealing: the rows of a WAL segment become one sorted Parquet file, and one file of totals.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray as _, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{
     SortColumn, concat_batches, lexsort_to_indices, take_record_batch,
 };
-use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
+use datafusion::arrow::datatypes::{Int64Type, SchemaRef, UInt64Type};
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::basic::{Compression, Encoding, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
 use super::{FileEntry, Store, StoreError, Table, lock};
+use crate::query::cubes;
 use crate::row::{SCHEMA_VERSION, SORT, schema};
 
 /// Rows of a row group: the unit that filters skip.
@@ -67,16 +68,15 @@ impl Store {
         let day = day_of(first);
         let folder = self.folder.join("data").join(&day);
         fs::create_dir_all(&folder).map_err(StoreError::io(&folder))?;
-        let totals = crate::query::engine::totals_of(&block.batches).await?;
+        let totals = cubes::totals_of(&block.batches).await?;
+        let tops = cubes::tops_of(&block.batches).await?;
         let mut entries = Vec::new();
-        for (table, name, batch) in [
-            (Table::Flows, format!("flows-{}.parquet", block.id), &sorted),
-            (
-                Table::Totals,
-                format!("totals-{}.parquet", block.id),
-                &totals,
-            ),
+        for (table, batch, step) in [
+            (Table::Flows, &sorted, 0),
+            (Table::Totals, &totals, 60),
+            (Table::Tops, &tops, 300),
         ] {
+            let name = format!("{}-{}.parquet", table.name(), block.id);
             let path = folder.join(&name);
             let temporary = folder.join(format!("{name}.tmp"));
             write(&temporary, batch)?;
@@ -93,6 +93,7 @@ impl Store {
                 sum_bytes: sum_bytes(batch),
                 size: fs::metadata(&path).map_err(StoreError::io(&path))?.len(),
                 schema: SCHEMA_VERSION,
+                step,
             });
         }
         File::open(&folder)
@@ -136,18 +137,65 @@ pub(crate) fn sort(batches: &[RecordBatch]) -> Result<RecordBatch, StoreError> {
 
 /// Writes a batch and makes it durable.
 pub(crate) fn write(path: &Path, batch: &RecordBatch) -> Result<(), StoreError> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_max_row_group_row_count(Some(ROW_GROUP))
-        .set_created_by("weir-collector".to_owned())
-        .build();
-    let file = File::create(path).map_err(StoreError::io(path))?;
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
+    let mut writer = Writer::create(path, batch.schema())?;
     writer.write(batch)?;
-    writer
-        .into_inner()?
-        .sync_all()
-        .map_err(StoreError::io(path))
+    writer.finish()?;
+    Ok(())
+}
+
+/// Columns whose values differ from row to row: bytes of one place stand together, without a dictionary.
+const SPLIT: [&str; 9] = [
+    "src_hi",
+    "src_lo",
+    "dst_hi",
+    "dst_lo",
+    "bytes",
+    "packets",
+    "l2_bytes",
+    "bytes_var",
+    "packets_var",
+];
+
+/// A Parquet file that is being written.
+pub(super) struct Writer {
+    path: PathBuf,
+    writer: ArrowWriter<File>,
+    rows: u64,
+    sum_bytes: u64,
+}
+
+impl Writer {
+    pub(super) fn create(path: &Path, schema: SchemaRef) -> Result<Writer, StoreError> {
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+            .set_max_row_group_row_count(Some(ROW_GROUP))
+            .set_created_by("weir-collector".to_owned());
+        for name in SPLIT {
+            properties = properties
+                .set_column_dictionary_enabled(name.into(), false)
+                .set_column_encoding(name.into(), Encoding::BYTE_STREAM_SPLIT);
+        }
+        let file = File::create(path).map_err(StoreError::io(path))?;
+        Ok(Writer {
+            path: path.to_owned(),
+            writer: ArrowWriter::try_new(file, schema, Some(properties.build()))?,
+            rows: 0,
+            sum_bytes: 0,
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), StoreError> {
+        self.rows += batch.num_rows() as u64;
+        self.sum_bytes = self.sum_bytes.wrapping_add(sum_bytes(batch));
+        Ok(self.writer.write(batch)?)
+    }
+
+    /// Makes the file durable; its rows and the sum of their bytes.
+    pub(super) fn finish(self) -> Result<(u64, u64), StoreError> {
+        let file = self.writer.into_inner()?;
+        file.sync_all().map_err(StoreError::io(&self.path))?;
+        Ok((self.rows, self.sum_bytes))
+    }
 }
 
 fn bounds(batch: &RecordBatch) -> (i64, i64) {

@@ -21,6 +21,10 @@ pub const USERS: &str = "users";
 pub const TOKENS: &str = "tokens";
 /// Saved filters by name.
 pub const FILTERS: &str = "filters";
+/// Silences of alerts by their id.
+pub const SILENCES: &str = "silences";
+/// Imported files by their SHA-256.
+pub const IMPORTED: &str = "imported";
 /// Single values.
 pub const VALUES: &str = "values";
 
@@ -46,7 +50,9 @@ impl StateDb {
     pub fn open(path: &Path) -> Result<StateDb, StoreError> {
         let db = Database::create(path).map_err(failed)?;
         let write = db.begin_write().map_err(failed)?;
-        for name in [FILES, TEMPLATES, MINUTES, USERS, TOKENS, FILTERS, VALUES] {
+        for name in [
+            FILES, TEMPLATES, MINUTES, USERS, TOKENS, FILTERS, SILENCES, IMPORTED, VALUES,
+        ] {
             write.open_table(definition(name)).map_err(failed)?;
         }
         write.commit().map_err(failed)?;
@@ -143,6 +149,17 @@ impl StateDb {
             .iter()
             .map(|entry| (file_key(entry), Some(entry)))
             .collect();
+        self.put(FILES, &values)
+    }
+
+    /// Takes files out and puts one in, in one commit.
+    pub(super) fn replace_files(
+        &self,
+        old: &[FileEntry],
+        new: &FileEntry,
+    ) -> Result<(), StoreError> {
+        let old = old.iter().map(|entry| (file_key(entry), None));
+        let values: Vec<_> = old.chain([(file_key(new), Some(new))]).collect();
         self.put(FILES, &values)
     }
 

@@ -20,7 +20,6 @@ const MOST_FRAME: u32 = 1 << 30;
 /// A segment that is being written.
 #[derive(Debug)]
 pub(super) struct Segment {
-    pub(super) id: String,
     path: PathBuf,
     file: File,
     length: u64,
@@ -37,7 +36,6 @@ impl Segment {
             .open(&path)
             .map_err(StoreError::io(&path))?;
         Ok(Segment {
-            id: id.to_owned(),
             path,
             file,
             length: 0,

@@ -87,6 +87,8 @@ pub enum Expr {
     Inside(&'static Dimension, u128, u128),
     /// A text matches a pattern of `%` and `_`; the flag: without regard to case.
     Like(&'static Dimension, String, bool),
+    /// A list between spaces has this member.
+    Has(&'static Dimension, String),
 }
 
 /// A text as a SQL literal.
@@ -141,6 +143,10 @@ impl Expr {
                 format!("({})", parts.join(" OR "))
             }
             Expr::Inside(column, first, last) => inside_sql(column.column, *first, *last),
+            Expr::Has(column, member) => {
+                let pattern = quote_sql(&format!("% {member} %"));
+                format!("(' ' || {} || ' ') LIKE {pattern}", column.column)
+            }
             Expr::Like(column, pattern, false) => {
                 format!("{} LIKE {}", column.column, quote_sql(pattern))
             }
@@ -175,6 +181,10 @@ impl Expr {
                 };
                 (*first..=*last).contains(&u128::from(ip))
             }
+            Expr::Has(column, member) => match columns::value(column, row) {
+                Value::Text(text) => text.split(' ').any(|found| found == member),
+                _ => false,
+            },
             Expr::Like(column, pattern, fold) => match columns::value(column, row) {
                 Value::Text(text) if *fold => like(&text.to_lowercase(), &pattern.to_lowercase()),
                 Value::Text(text) => like(&text, pattern),
@@ -199,6 +209,7 @@ impl Expr {
             Expr::Like(column, pattern, fold) => {
                 Expr::Like(swapped(column), pattern.clone(), *fold)
             }
+            Expr::Has(column, member) => Expr::Has(swapped(column), member.clone()),
         }
     }
 
@@ -213,7 +224,26 @@ impl Expr {
             Expr::Compare(column, ..)
             | Expr::In(column, _)
             | Expr::Inside(column, ..)
-            | Expr::Like(column, ..) => column.in_totals,
+            | Expr::Like(column, ..)
+            | Expr::Has(column, _) => column.in_totals,
+        }
+    }
+
+    /// Whether it selects exporters only.
+    #[must_use]
+    pub fn is_of_exporter(&self) -> bool {
+        let is =
+            |column: &Dimension| column.column.starts_with("exporter") || column.column == "format";
+        match self {
+            Expr::All => true,
+            Expr::And(parts) | Expr::Or(parts) => parts.iter().all(Expr::is_of_exporter),
+            Expr::Not(inner) => inner.is_of_exporter(),
+            Expr::Columns(a, _, b) => is(a) && is(b),
+            Expr::Compare(column, ..)
+            | Expr::In(column, _)
+            | Expr::Inside(column, ..)
+            | Expr::Like(column, ..)
+            | Expr::Has(column, _) => is(column),
         }
     }
 

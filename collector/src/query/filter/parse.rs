@@ -311,6 +311,15 @@ impl Parser {
             )));
         }
         let value = self.next("a value")?;
+        // A quoted list is the whole of it, an unquoted value one member.
+        if column.kind.is_list() && matches!(value.lexeme, Lexeme::Word(_)) {
+            let has = Expr::Has(column, member(column, &value)?);
+            return Ok(if op == Op::Eq {
+                has
+            } else {
+                Expr::Not(Box::new(has))
+            });
+        }
         if let Lexeme::Word(word) = &value.lexeme
             && let Some(other) = dimension(word)
         {
@@ -356,7 +365,7 @@ impl Parser {
             "IN" => false,
             "NOTIN" => true,
             "LIKE" | "UNLIKE" | "ILIKE" | "IUNLIKE" => {
-                if column.kind != Kind::Text {
+                if !column.kind.is_text() {
                     return Err(FilterError {
                         at,
                         message: format!("{word} is for texts; {} is none", column.name),
@@ -400,6 +409,8 @@ impl Parser {
                 && value_text(&value).is_some_and(|text| text.contains('/'))
             {
                 prefixes.push(prefix(column, &value)?);
+            } else if column.kind.is_list() && matches!(value.lexeme, Lexeme::Word(_)) {
+                prefixes.push(Expr::Has(column, member(column, &value)?));
             } else {
                 values.push(literal(column, &value)?);
             }
@@ -451,6 +462,34 @@ fn prefix(column: &'static Dimension, token: &Token) -> Result<Expr, FilterError
     Ok(Expr::Inside(column, first.into(), last.into()))
 }
 
+/// One member of a list: an AS number, or a community.
+fn member(column: &'static Dimension, token: &Token) -> Result<String, FilterError> {
+    let refuse = |what: &str| FilterError {
+        at: token.at,
+        message: format!("expected {what}, found {}", token.show()),
+    };
+    let text = value_text(token).unwrap_or("");
+    if column.kind == Kind::AsPath {
+        return as_number(text)
+            .map(|number| number.to_string())
+            .ok_or_else(|| refuse("an AS number"));
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    let good =
+        (2..=3).contains(&parts.len()) && parts.iter().all(|part| part.parse::<u32>().is_ok());
+    good.then(|| text.to_owned())
+        .ok_or_else(|| refuse("a community, for example 65000:1"))
+}
+
+/// An AS number, with or without "AS".
+fn as_number(text: &str) -> Option<u32> {
+    let digits = text
+        .get(..2)
+        .filter(|start| start.eq_ignore_ascii_case("AS"))
+        .map_or(text, |_| text.get(2..).unwrap_or(""));
+    digits.parse().ok()
+}
+
 fn literal(column: &'static Dimension, token: &Token) -> Result<Value, FilterError> {
     let refuse = |what: &str| FilterError {
         at: token.at,
@@ -464,20 +503,13 @@ fn literal(column: &'static Dimension, token: &Token) -> Result<Value, FilterErr
         )
     };
     match column.kind {
-        Kind::Text => Ok(Value::Text(text.to_owned())),
+        Kind::Text | Kind::AsPath | Kind::Communities => Ok(Value::Text(text.to_owned())),
         Kind::Number => number()
             .map(Value::Number)
             .ok_or_else(|| refuse("a number")),
-        Kind::Asn => {
-            let digits = text
-                .get(..2)
-                .filter(|start| start.eq_ignore_ascii_case("AS"))
-                .map_or(text, |_| text.get(2..).unwrap_or(""));
-            digits
-                .parse::<u32>()
-                .map(|number| Value::Number(number.into()))
-                .map_err(|_| refuse("an AS number"))
-        }
+        Kind::Asn => as_number(text)
+            .map(|number| Value::Number(number.into()))
+            .ok_or_else(|| refuse("an AS number")),
         Kind::Protocol => match columns::protocol(text) {
             Some(number) => Ok(Value::Number(number.into())),
             None => text

@@ -90,3 +90,34 @@ proptest::proptest! {
         let _ = parse(&text);
     }
 }
+
+#[test]
+fn lists_are_searched_for_a_member() {
+    let unknown = crate::row::Unknown::default();
+    let mut row = crate::row::Row::new(0, Default::default(), "sflow".into(), &unknown);
+    row.as_path = "64500 1299 64501".into();
+    row.communities = "65000:1 65000:20".into();
+    for (text, expected) in [
+        ("ASPath = AS1299", true),
+        ("ASPath = 129", false),
+        ("ASPath != 64501", false),
+        ("ASPath IN (1, AS64500)", true),
+        ("ASPath = \"64500 1299 64501\"", true),
+        ("ASPath = \"64500\"", false),
+        ("ASPath LIKE 64500%", true),
+        ("Communities = 65000:2", false),
+        ("Communities = 65000:20", true),
+        ("NOT Communities = 65000:1", false),
+    ] {
+        let expr = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(expr.holds(&row), expected, "{text}");
+    }
+    for text in [
+        "ASPath = x",
+        "Communities = 1",
+        "Communities = a:b",
+        "ASPath < 3",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}

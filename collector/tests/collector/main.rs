@@ -1,5 +1,11 @@
 //! The collector from outside: the real program, its sockets, its files, its API; and the store at each step of sealing.
 
+mod access;
+mod names;
+mod offline;
+mod storage;
+mod transport;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
@@ -12,7 +18,7 @@ use weir_collector::bench::{ipfix_message, sflow_datagram};
 use weir_collector::config::QueryConfig;
 use weir_collector::decode::{Decoder, Shared};
 use weir_collector::query::engine::Engine;
-use weir_collector::query::{Metric, Query};
+use weir_collector::query::{Metric, Query, Scope};
 use weir_collector::row::Row;
 use weir_collector::store::{Step, Store};
 
@@ -21,6 +27,8 @@ struct Running {
     child: Child,
     udp: SocketAddr,
     tcp: SocketAddr,
+    /// What it printed before the console's address.
+    lines: Vec<String>,
     url: String,
     _output: BufReader<std::process::ChildStdout>,
 }
@@ -48,7 +56,7 @@ fn start(folder: &Path, more: &str) -> Running {
         .spawn()
         .expect("the program starts");
     let mut output = BufReader::new(child.stdout.take().expect("output"));
-    let (mut udp, mut tcp) = (None, None);
+    let (mut udp, mut tcp, mut lines) = (None, None, Vec::new());
     loop {
         let mut line = String::new();
         assert!(
@@ -65,10 +73,12 @@ fn start(folder: &Path, more: &str) -> Running {
                 child,
                 udp: udp.expect("udp"),
                 tcp: tcp.expect("tcp"),
+                lines,
                 url,
                 _output: output,
             };
         }
+        lines.push(line.trim().to_owned());
     }
 }
 
@@ -87,6 +97,25 @@ impl Running {
             .read_to_string()
             .map_err(|error| error.to_string())?;
         serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))
+    }
+
+    /// Status and text of a request with headers.
+    fn raw(&self, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build();
+        let agent = ureq::Agent::new_with_config(config);
+        let mut request = agent.get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = request.call().expect("an answer");
+        let bytes = response.body_mut().read_to_vec().expect("a body");
+        (
+            response.status().as_u16(),
+            String::from_utf8_lossy(&bytes).into_owned(),
+        )
     }
 
     fn get(&self, path: &str) -> Value {
@@ -300,6 +329,7 @@ fn query(dimensions: &[&str], filter: &str, metric: Metric, points: u32) -> Quer
         points,
         bidirectional: false,
         previous: false,
+        exact: false,
     }
 }
 
@@ -327,7 +357,7 @@ async fn a_crash_at_each_step_of_sealing_loses_and_doubles_nothing() {
         let engine = Engine::new(Arc::clone(&store), &QueryConfig::default()).expect("engine");
         let check = async |filter: &str, when: &str| {
             let answer = engine
-                .answer(&query(&[], filter, Metric::Bits, 1))
+                .answer(&query(&[], filter, Metric::Bits, 1), &Scope::default())
                 .await
                 .expect("answer");
             let total = (answer.rows[0].total as u64, answer.stored_rows);
@@ -416,7 +446,10 @@ async fn other_engines_give_the_same_answers() {
         ),
     ] {
         let query = query(dimensions, filter, metric, 10);
-        let answer = engine.answer(&query).await.expect("answer");
+        let answer = engine
+            .answer(&query, &Scope::default())
+            .await
+            .expect("answer");
         let top: Vec<Value> = answer
             .rows
             .iter()
@@ -454,7 +487,7 @@ async fn other_engines_give_the_same_answers() {
     )
     .expect("written");
     let python = std::env::var("WEIR_COLLECTOR_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engines.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/collector/engines.py");
     let output = Command::new(python)
         .arg(script)
         .arg(&input)

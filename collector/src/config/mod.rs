@@ -1,11 +1,20 @@
 //! The configuration file: YAML, every key optional, unknown keys refused with their place.
 
+mod access;
+mod names;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use serde::Deserialize;
+
+pub use access::{OidcConfig, ProxyConfig};
+pub use names::{
+    BmpConfig, ExporterConfig, ExporterRule, InterfaceConfig, InterfaceRule, NetworkConfig,
+    RouterConfig, SourceConfig, TlsConfig,
+};
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +53,12 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// TCP addresses to listen on for IPFIX (RFC 7011, 10.4).
     pub listen_tcp: Vec<SocketAddr>,
+    /// IPFIX over TLS.
+    pub tls: Option<TlsConfig>,
+    /// Sockets and threads of each UDP address; datagrams of one source go to one of them.
+    pub threads: usize,
+    /// BMP sessions, for AS paths and communities.
+    pub bmp: Option<BmpConfig>,
     /// Address of the console and the API.
     pub http: SocketAddr,
     /// Folder of all data.
@@ -54,16 +69,37 @@ pub struct Config {
     pub retention: Retention,
     /// Exporters by address.
     pub exporters: BTreeMap<IpAddr, ExporterConfig>,
-    /// Networks with names; the longest prefix wins.
-    pub networks: BTreeMap<IpNet, String>,
+    /// Networks; the longest prefix wins.
+    pub networks: BTreeMap<IpNet, NetworkConfig>,
+    /// Rules that classify exporters by their names.
+    pub exporter_rules: Vec<ExporterRule>,
+    /// Rules that classify interfaces by names and descriptions.
+    pub interface_rules: Vec<InterfaceRule>,
+    /// mmdb files with countries and AS numbers; changed files are read anew.
+    pub databases: Vec<PathBuf>,
+    /// Files and URLs with further exporters and networks.
+    pub sources: BTreeMap<String, SourceConfig>,
+    /// Weir routers whose API is read, by the address of the exporter.
+    pub routers: BTreeMap<IpAddr, RouterConfig>,
     /// Alert rules by name.
     pub alerts: BTreeMap<String, AlertConfig>,
     /// Webhooks that alerts are sent to.
     pub webhooks: Vec<String>,
+    /// Alertmanagers that alerts are sent to.
+    pub alertmanagers: Vec<String>,
+    /// Addresses that alerts are sent to by syslog (RFC 5424 over UDP).
+    pub syslog: Vec<SocketAddr>,
+    /// Mail.
+    pub email: Option<EmailConfig>,
     /// Limits of queries.
     pub query: QueryConfig,
-    /// Requests from this machine (loopback) need no login while this is true and no user exists.
+    /// Requests from this machine (loopback) need no login while this is true and no user exists, and neither a proxy nor
+    /// OpenID Connect is configured.
     pub open_on_loopback: bool,
+    /// A proxy that logs users in.
+    pub proxy: Option<ProxyConfig>,
+    /// Login by OpenID Connect.
+    pub oidc: Option<OidcConfig>,
 }
 
 impl Default for Config {
@@ -72,16 +108,29 @@ impl Default for Config {
         Config {
             listen: vec![any(6343), any(4739), any(2055)],
             listen_tcp: vec![any(4739)],
+            tls: None,
+            threads: 1,
+            bmp: None,
             http: SocketAddr::from(([127, 0, 0, 1], 8080)),
             data: PathBuf::from("weir-collector-data"),
             receive_buffer: 32 << 20,
             retention: Retention::default(),
             exporters: BTreeMap::new(),
             networks: BTreeMap::new(),
+            exporter_rules: Vec::new(),
+            interface_rules: Vec::new(),
+            databases: Vec::new(),
+            sources: BTreeMap::new(),
+            routers: BTreeMap::new(),
             alerts: BTreeMap::new(),
             webhooks: Vec::new(),
+            alertmanagers: Vec::new(),
+            syslog: Vec::new(),
+            email: None,
             query: QueryConfig::default(),
             open_on_loopback: true,
+            proxy: None,
+            oidc: None,
         }
     }
 }
@@ -96,6 +145,8 @@ pub struct Retention {
     pub gigabytes: f64,
     /// Days that totals (one row a minute, interface and protocol) are kept.
     pub totals_days: u32,
+    /// Days after which totals have one row an hour instead of one a minute.
+    pub minutes_days: u32,
 }
 
 impl Default for Retention {
@@ -104,20 +155,9 @@ impl Default for Retention {
             days: 30,
             gigabytes: 50.0,
             totals_days: 400,
+            minutes_days: 45,
         }
     }
-}
-
-/// What is known of an exporter.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ExporterConfig {
-    /// Its name.
-    pub name: Option<String>,
-    /// Used instead of any rate that the exporter announces.
-    pub sampling_rate: Option<u32>,
-    /// Names of interfaces by ifIndex.
-    pub interfaces: BTreeMap<u32, String>,
 }
 
 /// A threshold on live traffic.
@@ -143,6 +183,46 @@ pub struct AlertConfig {
     /// Seconds that the rate must stay below `clear_below`.
     #[serde(default = "hold")]
     pub hold: u32,
+    /// Mean deviations above the mean of the hour of the week that are unusual; `above` is then the least threshold.
+    #[serde(default)]
+    pub baseline: Option<f64>,
+}
+
+/// How mail is protected.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum EmailTls {
+    /// TLS from the first byte (port 465).
+    Tls,
+    /// TLS after STARTTLS (port 587), never without it.
+    #[default]
+    Starttls,
+    /// None: for a relay on this machine.
+    None,
+}
+
+/// Where mail goes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmailConfig {
+    /// The relay.
+    pub server: String,
+    /// Its port; the usual one of `tls` without it.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// How mail is protected.
+    #[serde(default)]
+    pub tls: EmailTls,
+    /// The user at the relay.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// A file with the user's password.
+    #[serde(default)]
+    pub password_file: Option<PathBuf>,
+    /// The sender.
+    pub from: String,
+    /// The recipients.
+    pub to: Vec<String>,
 }
 
 fn window() -> u32 {
@@ -224,7 +304,8 @@ impl Config {
         }
     }
 
-    fn problems(&self) -> Vec<String> {
+    /// What is wrong with values that are well-formed.
+    pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.listen.is_empty() && self.listen_tcp.is_empty() {
             problems.push(
@@ -244,6 +325,8 @@ impl Config {
                 "query: needs at least 32 megabytes, 1 second and 1 concurrent query".to_owned(),
             );
         }
+        self.name_problems(&mut problems);
+        self.access_problems(&mut problems);
         for (address, exporter) in &self.exporters {
             if exporter.sampling_rate == Some(0) {
                 problems.push(format!(
@@ -263,6 +346,12 @@ impl Config {
                     "alerts.{name}.clear_below: must not be above `above`"
                 ));
             }
+            if alert
+                .baseline
+                .is_some_and(|baseline| baseline.is_nan() || baseline <= 0.0)
+            {
+                problems.push(format!("alerts.{name}.baseline: must be above 0"));
+            }
             if !(1..=60).contains(&alert.window) {
                 problems.push(format!("alerts.{name}.window: must be 1 to 60 seconds"));
             }
@@ -275,9 +364,24 @@ impl Config {
                 }
             }
         }
-        for url in &self.webhooks {
-            if !url.starts_with("http://") && !url.starts_with("https://") {
-                problems.push(format!("webhooks: {url} is neither http:// nor https://"));
+        for (key, urls) in [
+            ("webhooks", &self.webhooks),
+            ("alertmanagers", &self.alertmanagers),
+        ] {
+            for url in urls {
+                if !url.starts_with("http://") && !url.starts_with("https://") {
+                    problems.push(format!("{key}: {url} is neither http:// nor https://"));
+                }
+            }
+        }
+        if let Some(email) = &self.email {
+            if email.to.is_empty() {
+                problems.push("email.to: no recipient".to_owned());
+            }
+            for address in email.to.iter().chain([&email.from]) {
+                if let Err(error) = address.parse::<lettre::Address>() {
+                    problems.push(format!("email: {address:?}: {error}"));
+                }
             }
         }
         problems
@@ -309,7 +413,10 @@ mod tests {
         .expect("good");
         let exporter = config.exporters.values().next().expect("one");
         assert_eq!(
-            (exporter.name.as_deref(), exporter.interfaces[&1].as_str()),
+            (
+                exporter.name.as_deref(),
+                exporter.interfaces[&1].name.as_str()
+            ),
             (Some("edge1"), "wan")
         );
         assert_eq!(config.alerts["flood"].window, 3);

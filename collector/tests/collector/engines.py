@@ -14,7 +14,7 @@ def duckdb_rows(files):
         print("skipped: DuckDB is not installed (pip install duckdb)")
         return None
     db = duckdb.connect()
-    db.execute(f"CREATE VIEW flows AS SELECT *, CAST(1 AS UBIGINT) AS flows FROM read_parquet({files!r})")
+    db.execute(f"CREATE VIEW flows AS SELECT *, CAST(1 AS UBIGINT) AS flows, 0 AS is_other FROM read_parquet({files!r})")
     return lambda sql: db.execute(sql).fetchall(), lambda sql: [d[0] for d in db.execute(sql).description]
 
 
@@ -26,7 +26,7 @@ def chdb_rows(files):
         return None
     db = session.Session()
     # Its file() takes one path; the columns are the same in all files.
-    parts = " UNION ALL ".join(f"SELECT *, toUInt64(1) AS flows FROM file('{path}', 'Parquet')" for path in files)
+    parts = " UNION ALL ".join(f"SELECT *, toUInt64(1) AS flows, 0 AS is_other FROM file('{path}', 'Parquet')" for path in files)
     db.query(f"CREATE VIEW flows AS {parts}")
     def run(sql):
         answer = json.loads(str(db.query(sql + " SETTINGS output_format_json_quote_64bit_integers=0", "JSONCompact")))
