@@ -7,7 +7,7 @@ export interface Row {
 export interface Answer {
   from: number; to: number; step: number; metric: string; dimensions: string[]; times: number[]; rows: Row[]; more: boolean;
   coverage: { percent: number | null; formats: { format: string; percent: number; lost: number }[]; received: number; rejected: number; lossy: [string, number][] };
-  resolution: string; stored_rows: number; unknown_rate_rows: number; sql: string[]; milliseconds: number;
+  resolution: string; named_percent: number | null; stored_rows: number; unknown_rate_rows: number; sql: string[]; milliseconds: number;
 }
 export interface Live { from: number; to: number; rows: { key: string[]; points: number[]; total: number }[] }
 export interface Dimension { name: string; help: string; kind: string; swap: string }
@@ -16,9 +16,9 @@ export class ApiError extends Error {
   constructor(readonly status: number, message: string) { super(message); }
 }
 
-export async function call<T>(path: string, body?: unknown): Promise<T> {
-  const options: RequestInit = body === undefined ? {} : {
-    method: "POST", headers: { "content-type": "application/json", "x-weir": "1" }, body: JSON.stringify(body),
+export async function call<T>(path: string, body?: unknown, method = body === undefined ? "GET" : "POST"): Promise<T> {
+  const options: RequestInit = method === "GET" ? {} : {
+    method, headers: { "content-type": "application/json", "x-weir": "1" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   };
   const response = await fetch(path, options);
   const text = await response.text();

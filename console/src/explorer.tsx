@@ -3,7 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Answer, type Dimension, type Live, type Row, call } from "./api";
 import { count, rate, total } from "./format";
-import { COLORS, Graph, type Series } from "./graph";
+import { COLORS, Graph, type Mark, type Series } from "./graph";
+import { Heatmap } from "./heatmap";
+import { Sankey } from "./sankey";
 import type { State } from "./state";
 
 interface Props { state: State; set: (change: Partial<State>) => void; dark: boolean; fail: (error: unknown) => string }
@@ -15,6 +17,7 @@ const PERIODS: [string, string][] = [["-15m", "15 minutes"], ["-1h", "1 hour"], 
 export function Explorer({ state, set, dark, fail }: Props) {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [live, setLive] = useState<Live | null>(null);
+  const [marks, setMarks] = useState<Mark[]>([]);
   const [error, setError] = useState("");
   const [dimensions, setDimensions] = useState<Dimension[]>([]);
   useEffect(() => { call<Dimension[]>("/api/v1/dimensions").then(setDimensions, (e) => setError(fail(e))); }, []);
@@ -37,13 +40,22 @@ export function Explorer({ state, set, dark, fail }: Props) {
   }, [parameters, state.live]);
 
   useEffect(() => {
-    if (!state.live) { setLive(null); return; }
     let current = true;
+    // A tenant has no annotations.
+    call<{ annotations: Mark[] }>(`/api/v1/annotations?${new URLSearchParams({ from: state.from, to: state.to })}`)
+      .then((found) => { if (current) setMarks(found.annotations); }, () => { if (current) setMarks([]); });
+    return () => { current = false; };
+  }, [state.from, state.to, answer?.to]);
+
+  useEffect(() => {
+    if (!state.live) { setLive(null); return; }
+    // A subscription: the collector sends a new answer after each second, until this page goes away.
     const line = new URLSearchParams({ dimensions: state.dimensions.join(","), filter: state.filter, metric: state.metric, limit: String(state.limit), seconds: "120" });
-    const load = () => call<Live>(`/api/v1/live?${line}`).then((found) => { if (current) { setLive(found); setError(""); } }, (e) => { if (current) setError(fail(e)); });
-    load();
-    const timer = setInterval(load, 1000);
-    return () => { current = false; clearInterval(timer); };
+    const source = new EventSource(`/api/v1/live/stream?${line}`);
+    source.onmessage = (event) => { setLive(JSON.parse(event.data as string) as Live); setError(""); };
+    // The stream says only that it failed; the single answer says why.
+    source.onerror = () => { if (source.readyState === EventSource.CLOSED) call<Live>(`/api/v1/live?${line}`).then(setLive, (e) => setError(fail(e))); };
+    return () => source.close();
   }, [state.live, state.dimensions.join(","), state.filter, state.metric, state.limit]);
 
   const onZoom = (from: number, to: number) => set({ from: String(from), to: String(to), live: false });
@@ -65,7 +77,8 @@ export function Explorer({ state, set, dark, fail }: Props) {
         <option value="other">selected</option>
       </select></label>
       <label>Graph<select value={state.graph} onChange={(e) => set({ graph: e.currentTarget.value })}>
-        <option value="stacked">stacked</option><option value="line">lines with 95 % bands</option><option value="table">table only</option>
+        <option value="stacked">stacked</option><option value="line">lines with 95 % bands</option><option value="heatmap">heatmap</option>
+        <option value="sankey">sankey</option><option value="table">table only</option>
       </select></label>
       <label>Rows<input type="number" min={1} max={50} value={state.limit} onChange={(e) => set({ limit: Math.min(50, Math.max(1, Number(e.currentTarget.value) || 10)) })} /></label>
       <label class="check"><input type="checkbox" checked={state.both} onChange={(e) => set({ both: e.currentTarget.checked })} />both directions</label>
@@ -75,12 +88,14 @@ export function Explorer({ state, set, dark, fail }: Props) {
       <Filter value={state.filter} dimensions={dimensions} onChange={(filter) => set({ filter })} />
       <p>
         <button class={state.live ? "on" : ""} aria-pressed={state.live} onClick={() => set({ live: !state.live })}>Live</button>{" "}
-        <a href={`/api/v1/query?${parameters}&format=csv`} download>CSV</a>{" · "}<a href={`/api/v1/query?${parameters}`}>JSON</a>{" "}
+        <a href={`/api/v1/query?${parameters}&format=csv`} download>CSV</a>{" · "}<a href={`/api/v1/query?${parameters}`}>JSON</a>{" · "}<a href={`/api/v1/query?${parameters}&format=parquet`} download>Parquet</a>{" · "}
+        <button type="button" class="tiny" aria-pressed={state.raw} onClick={() => set({ raw: !state.raw })}>{state.raw ? "Hide rows" : "Show rows"}</button>{" "}
         {answer !== null && !state.live && <Coverage answer={answer} />}
       </p>
       <p class="error" role="alert">{error}</p>
       {state.live ? live !== null && <LiveView live={live} state={state} dark={dark} />
-        : answer !== null && <History answer={answer} state={state} dark={dark} onZoom={onZoom} add={add} />}
+        : answer !== null && <History answer={answer} state={state} dark={dark} onZoom={onZoom} add={add} marks={marks} />}
+      {state.raw && !state.live && <RawFlows state={state} fail={fail} />}
     </section>
   </div>;
 }
@@ -92,18 +107,36 @@ function Coverage({ answer }: { answer: Answer }) {
     {c.lossy[0] !== undefined && `; most was lost from ${c.lossy[0][0]}: ${c.lossy[0][1].toFixed(2)} %`}
     {c.rejected > 0 && `; ${count(c.rejected)} datagrams rejected`}
     {answer.unknown_rate_rows > 0 && `; ${count(answer.unknown_rate_rows)} rows of unknown sampling rate`}
-    {` · ${count(answer.stored_rows)} rows, ${answer.resolution === "totals" ? "from minute totals (exact)" : "from all rows"}, ${answer.milliseconds} ms`}
+    {` · ${count(answer.stored_rows)} rows, ${answer.resolution === "totals" ? "from totals (exact)" : answer.resolution === "tops" ? `from the largest keys, which have ${(answer.named_percent ?? 100).toFixed(1)} % of the total` : "from all rows"}, ${answer.milliseconds} ms`}
   </span>;
 }
 
-function History({ answer, state, dark, onZoom, add }: { answer: Answer; state: State; dark: boolean; onZoom: (from: number, to: number) => void; add: (text: string) => void }) {
+/** The newest stored rows that pass the filter. */
+function RawFlows({ state, fail }: { state: State; fail: (error: unknown) => string }) {
+  const [rows, setRows] = useState<Record<string, string>[] | null>(null);
+  const [error, setError] = useState("");
+  const line = new URLSearchParams({ from: state.from, to: state.to, filter: state.filter, limit: "100" }).toString();
+  useEffect(() => { call<{ rows: Record<string, string>[] }>(`/api/v1/flows?${line}`).then((found) => { setRows(found.rows); setError(""); }, (e) => setError(fail(e))); }, [line]);
+  const names = ["time", "ExporterName", "InIfName", "OutIfName", "SrcAddr", "SrcPort", "DstAddr", "DstPort", "Proto", "Outcome", "SamplingRate", "packets", "bytes"];
+  return <>
+    <h2>Newest rows <a class="small" href={`/api/v1/flows?${line.replace("limit=100", "limit=1000000")}&format=parquet`} download="rows.parquet">Parquet</a></h2>
+    <p class="error" role="alert">{error}</p>
+    {rows !== null && <div class="scroll" tabIndex={0}><table><thead><tr>{names.map((name) => <th>{name}</th>)}</tr></thead>
+      <tbody>{rows.map((row) => <tr>{names.map((name) => <td>{name === "time" ? new Date(Number(row[name]) * 1000).toISOString().slice(0, 19).replace("T", " ") : row[name] ?? ""}</td>)}</tr>)}</tbody></table></div>}
+  </>;
+}
+
+function History({ answer, state, dark, onZoom, add, marks }: { answer: Answer; state: State; dark: boolean; onZoom: (from: number, to: number) => void; add: (text: string) => void; marks: Mark[] }) {
   const shown = answer.rows.filter((row) => row.role !== "total" || answer.dimensions.length === 0);
   const color = (index: number, row: Row) => row.role === "other" ? "#8a929b" : COLORS[index % COLORS.length] ?? "#3f7fd4";
   const series: Series[] = shown.map((row, index) => ({ name: label(row), color: color(index, row), points: row.points, half: row.half }));
   const condition = (row: Row) => answer.dimensions.map((name, i) => `${name} = ${row.literal[i] ?? ""}`).join(" AND ");
   const metric = answer.metric;
   return <>
-    {state.graph !== "table" && <Graph times={answer.times} step={answer.step} series={series} stacked={state.graph === "stacked"} metric={metric} dark={dark} onZoom={onZoom} />}
+    {state.graph === "sankey" ? <Sankey rows={answer.rows} dimensions={answer.dimensions} metric={metric} />
+      : state.graph === "heatmap" ? <Heatmap times={answer.times} step={answer.step} series={series} metric={metric} dark={dark} onZoom={onZoom} />
+      : state.graph !== "table" && <Graph times={answer.times} step={answer.step} series={series} stacked={state.graph === "stacked"} metric={metric} dark={dark} onZoom={onZoom} marks={marks} />}
+    {marks.length > 0 && <details><summary class="dim">{marks.length} events in this period</summary><ul>{marks.map((mark) => <li>{new Date(mark.time * 1000).toISOString().slice(0, 19).replace("T", " ")} {mark.text}</li>)}</ul></details>}
     <div class="scroll" tabIndex={0}><table aria-live="polite">
       <thead><tr><th>{answer.dimensions.join(" · ") || "All"}</th>{["Average", "Min", "Max", "Last", "95th", "Total", "95 % band"].map((name) => <th class="n">{name}</th>)}<th>Filter</th></tr></thead>
       <tbody>{answer.rows.map((row) => <tr>
@@ -128,7 +161,7 @@ function LiveView({ live, state, dark }: { live: Live; state: State; dark: boole
   const last = (points: number[]) => points.slice(-5).reduce((a, b) => a + b, 0) / 5;
   return <>
     <p class="dim">One-second points of the last two minutes.</p>
-    <Graph times={times} step={1} series={series} stacked={state.graph === "stacked"} metric={state.metric} dark={dark} onZoom={() => { /* live */ }} />
+    <Graph times={times} step={1} series={series} stacked={state.graph === "stacked"} metric={state.metric} dark={dark} onZoom={() => { /* live */ }} marks={[]} />
     <table><thead><tr><th>{state.dimensions.join(" · ") || "All"}</th><th class="n">Last 5 seconds</th></tr></thead>
       <tbody>{series.map((s) => <tr><td><span class="swatch" style={{ background: s.color }} />{s.name}</td><td class="n">{rate(last(s.points), state.metric)}</td></tr>)}</tbody></table>
   </>;

@@ -7,12 +7,15 @@ import { rate } from "./format";
 
 export interface Series { name: string; color: string; points: number[]; half: number[] }
 
+/** Something that happened at a time. */
+export interface Mark { time: number; kind: string; text: string }
+
 /** Colours that are told apart in both themes. */
 export const COLORS = ["#3f7fd4", "#d9822b", "#2e9e5b", "#c2417c", "#8a63d2", "#1f9aa8", "#b8901c", "#d05a4e", "#5f8f2f", "#7a7fa8", "#a0693c", "#4aa3df"];
 
-interface Props { times: number[]; step: number; series: Series[]; stacked: boolean; metric: string; dark: boolean; onZoom: (from: number, to: number) => void }
+interface Props { times: number[]; step: number; series: Series[]; stacked: boolean; metric: string; dark: boolean; onZoom: (from: number, to: number) => void; marks: Mark[] }
 
-export function Graph({ times, step, series, stacked, metric, dark, onZoom }: Props) {
+export function Graph({ times, step, series, stacked, metric, dark, onZoom, marks }: Props) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const at = place.current;
@@ -41,6 +44,21 @@ export function Graph({ times, step, series, stacked, metric, dark, onZoom }: Pr
         context.restore();
       });
     };
+    const events = (u: uPlot) => {
+      const context = u.ctx;
+      context.save();
+      context.strokeStyle = css.getPropertyValue("--bad").trim();
+      context.setLineDash([4, 4]);
+      for (const mark of marks) {
+        const x = u.valToPos(mark.time, "x", true);
+        if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+        context.beginPath();
+        context.moveTo(x, u.bbox.top);
+        context.lineTo(x, u.bbox.top + u.bbox.height);
+        context.stroke();
+      }
+      context.restore();
+    };
     const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     const plot = new uPlot({
       width: at.clientWidth, height: 320,
@@ -52,7 +70,7 @@ export function Graph({ times, step, series, stacked, metric, dark, onZoom }: Pr
       scales: { y: { range: (_: uPlot, __: number, max: number) => [0, max > 0 ? max * 1.05 : 1] } },
       cursor: { drag: { x: true, y: false } },
       hooks: {
-        draw: [bands],
+        draw: [bands, events],
         setSelect: [(u: uPlot) => {
           if (u.select.width > 4) onZoom(Math.floor(u.posToVal(u.select.left, "x")), Math.ceil(u.posToVal(u.select.left + u.select.width, "x")) + step);
         }],
@@ -61,6 +79,6 @@ export function Graph({ times, step, series, stacked, metric, dark, onZoom }: Pr
     const resized = () => plot.setSize({ width: at.clientWidth, height: 320 });
     addEventListener("resize", resized);
     return () => { removeEventListener("resize", resized); plot.destroy(); };
-  }, [times, series, stacked, dark, metric]);
+  }, [times, series, stacked, dark, metric, marks]);
   return <div ref={place} role="img" aria-label="Graph; the table below has the same values" />;
 }

@@ -4,11 +4,12 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, call } from "./api";
 import { Explorer } from "./explorer";
+import { DropsPage } from "./drops";
 import { AlertsPage, ExportersPage, HealthPage } from "./pages";
 import { type State, read, write } from "./state";
 import "./style.css";
 
-const PAGES = [["explorer", "Explorer"], ["exporters", "Exporters"], ["health", "Health"], ["alerts", "Alerts"]] as const;
+const PAGES = [["explorer", "Explorer"], ["drops", "Drops"], ["exporters", "Exporters"], ["health", "Health"], ["alerts", "Alerts"]] as const;
 
 function App() {
   const [state, setState] = useState<State>(read(location.search));
@@ -45,7 +46,7 @@ function App() {
       <button onClick={theme} aria-label={dark ? "Use light colours" : "Use dark colours"}>{dark ? "☀" : "☾"}</button>
     </header>
     <main>
-      {state.page === "exporters" ? <ExportersPage fail={fail} /> : state.page === "health" ? <HealthPage fail={fail} />
+      {state.page === "drops" ? <DropsPage state={state} set={set} dark={dark} fail={fail} /> : state.page === "exporters" ? <ExportersPage fail={fail} /> : state.page === "health" ? <HealthPage fail={fail} />
         : state.page === "alerts" ? <AlertsPage fail={fail} open={(filter) => set({ page: "explorer", filter, from: "-15m", to: "now" })} />
         : <Explorer state={state} set={set} dark={dark} fail={fail} />}
     </main>
@@ -54,6 +55,8 @@ function App() {
 
 function Login({ done }: { done: (user: { name: string; role: string }) => void }) {
   const [error, setError] = useState("");
+  const [oidc, setOidc] = useState(false);
+  useEffect(() => { call<{ oidc: boolean }>("/api/v1/login").then((found) => setOidc(found.oidc), () => setOidc(false)); }, []);
   const submit = (e: SubmitEvent) => {
     e.preventDefault();
     const form = new FormData(e.currentTarget as HTMLFormElement);
@@ -62,7 +65,7 @@ function Login({ done }: { done: (user: { name: string; role: string }) => void 
   return <main class="login"><h1>Weir collector</h1><form onSubmit={submit}>
     <label>Name<input name="name" autocomplete="username" required /></label>
     <label>Password<input name="password" type="password" autocomplete="current-password" required /></label>
-    <button>Log in</button><p class="error" role="alert">{error}</p>
+    <button>Log in</button>{" "}{oidc && <a href="/api/v1/oidc/login">Log in with the identity provider</a>}<p class="error" role="alert">{error}</p>
   </form></main>;
 }
 

@@ -2,12 +2,12 @@
 
 export interface State {
   page: string; dimensions: string[]; filter: string; metric: string; graph: string; from: string; to: string; limit: number;
-  both: boolean; previous: boolean; live: boolean;
+  both: boolean; previous: boolean; live: boolean; raw: boolean;
 }
 
 const DEFAULT: State = {
   page: "explorer", dimensions: ["SrcAddr"], filter: "", metric: "bits", graph: "stacked", from: "-1h", to: "now", limit: 10,
-  both: false, previous: false, live: false,
+  both: false, previous: false, live: false, raw: false,
 };
 
 export function read(search: string): State {
@@ -26,6 +26,7 @@ export function read(search: string): State {
     both: p.get("both") === "1",
     previous: p.get("prev") === "1",
     live: p.get("live") === "1",
+    raw: p.get("raw") === "1",
   };
 }
 
@@ -43,5 +44,6 @@ export function write(s: State): string {
   set("both", s.both ? "1" : "", "");
   set("prev", s.previous ? "1" : "", "");
   set("live", s.live ? "1" : "", "");
+  set("raw", s.raw ? "1" : "", "");
   return "?" + p.toString().replaceAll("%2C", ",");
 }
