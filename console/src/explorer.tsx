@@ -93,6 +93,7 @@ export function Explorer({ state, set, dark, fail }: Props) {
         {answer !== null && !state.live && <Coverage answer={answer} />}
       </p>
       <p class="error" role="alert">{error}</p>
+      {!state.live && answer === null && error === "" && <p class="dim">Loading…</p>}
       {state.live ? live !== null && <LiveView live={live} state={state} dark={dark} />
         : answer !== null && <History answer={answer} state={state} dark={dark} onZoom={onZoom} add={add} marks={marks} />}
       {state.raw && !state.live && <RawFlows state={state} fail={fail} />}
