@@ -1,5 +1,5 @@
 //! Any octets as messages of IPFIX or NetFlow, one behind the other in a session, so that templates of one are
-//! used by the next: every record is read and printed, and every place told lies inside of its message.
+//! used by the next: every record is read and printed, and every place reported lies inside of its message.
 //!
 //! Run with `cargo +nightly fuzz run ipfix_decode`.
 

@@ -96,7 +96,7 @@ class Decoding(unittest.TestCase):
         error = decode(types.ApiError, {"code": "conflict", "message": "m", "help": ""})
         self.assertEqual((error.findings, error.lock), ([], None))
 
-    def test_what_is_wrong_is_told_with_its_place(self) -> None:
+    def test_what_is_wrong_is_reported_with_its_place(self) -> None:
         cases: list[tuple[object, str]] = [
             ([], "an object (Errors)"),
             ({}, "no errors"),
@@ -114,7 +114,7 @@ class Decoding(unittest.TestCase):
 
 
 class Addresses(unittest.TestCase):
-    def test_hosts_and_ports_are_told_apart(self) -> None:
+    def test_hosts_and_ports_are_distinguished(self) -> None:
         cases = [("127.0.0.1:80", "127.0.0.1", 80), ("[::1]:8443", "::1", 8443), ("localhost:1", "localhost", 1)]
         for address, host, port in cases:
             target = tcp_target(address, None, None, None, False)
@@ -187,7 +187,7 @@ class Misbehaving(unittest.TestCase):
                 with self.assertRaises(kind):
                     router.show_totals()
 
-    def test_refusals_are_told_apart(self) -> None:
+    def test_refusals_are_distinguished(self) -> None:
         finding = {"severity": "error", "file": "f", "line": 1, "column": 2, "width": 3}
         finding |= {"path": "p", "message": "m", "help": "", "rendered": "error: m\n --> f:1:2\n"}
         lock = {"reason": "confirm-pending", "author": "ann", "since": "2026-01-02T03:04:05Z", "pid": 7}

@@ -149,7 +149,7 @@ fn clocks<F: Family>(
     all[all.len() / 2]
 }
 
-/// Looks up until told to stop, as a worker does: a quiescent state a vector. Clocks a lookup.
+/// Looks up until instructed to stop, as a worker does: a quiescent state a vector. Clocks a lookup.
 fn read<F: Family>(
     fib: &F::Fib,
     mut reader: Reader,

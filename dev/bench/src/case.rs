@@ -62,7 +62,7 @@ pub(crate) enum Kind {
     },
     /// Something else.
     Load {
-        /// Measures it; told its name, and whom to tell what comes next.
+        /// Measures it; gets its name, and the callback for progress.
         run: LoadRun,
     },
 }

@@ -104,7 +104,7 @@ struct Trial {
 
 /// What the worker tells.
 #[derive(Default)]
-struct Told {
+struct Progress {
     packets: AtomicU64,
     stop: AtomicBool,
 }
@@ -124,19 +124,19 @@ impl Trial {
     }
 
     fn run(mut self, rig: Rig, rounds: usize) -> Option<Failover> {
-        let (reader, told, published) = (
+        let (reader, progress, published) = (
             self.domain.register().ok()?,
-            Told::default(),
+            Progress::default(),
             self.published.clone(),
         );
         let counters = rig.counters.clone();
         let dropped = || counters.totals.dropped.get();
         std::thread::scope(|scope| {
-            scope.spawn(|| forward(rig, reader, &published, &told));
-            wait_for(&told, 100);
+            scope.spawn(|| forward(rig, reader, &published, &progress));
+            wait_for(&progress, 100);
             let (mut downs, mut idle, mut before, mut written, mut after) =
                 (Vec::new(), Vec::new(), Vec::new(), 0, 0);
-            let (began, forwarded) = (Instant::now(), told.packets.load(Ordering::Acquire));
+            let (began, forwarded) = (Instant::now(), progress.packets.load(Ordering::Acquire));
             for _ in 0..rounds {
                 let start = Instant::now();
                 self.publish();
@@ -147,21 +147,21 @@ impl Trial {
                 downs.push(microseconds(start));
                 let lost = (self.sent(), dropped());
                 before.push((lost.0 - sent) as f64);
-                wait_for(&told, 200);
+                wait_for(&progress, 200);
                 after += self.sent() - lost.0 + dropped() - lost.1;
                 self.set_link(true);
                 self.publish();
                 let back = self.sent();
-                wait_for(&told, 100);
+                wait_for(&progress, 100);
                 // Without this, what was seen above could not have been otherwise.
                 assert!(
                     self.sent() > back,
                     "half of the packets go by the link while it is up"
                 );
             }
-            let rate = (told.packets.load(Ordering::Acquire) - forwarded) as f64
+            let rate = (progress.packets.load(Ordering::Acquire) - forwarded) as f64
                 / began.elapsed().as_secs_f64();
-            told.stop.store(true, Ordering::Relaxed);
+            progress.stop.store(true, Ordering::Relaxed);
             Some(Failover {
                 name: "",
                 prefixes: 0,
@@ -208,21 +208,21 @@ impl Trial {
 }
 
 /// Forwards as a worker does, by the tables that are published: a quiescent state a turn.
-fn forward(mut rig: Rig, mut reader: Reader, published: &Published<Tables>, told: &Told) {
-    while !told.stop.load(Ordering::Relaxed) {
+fn forward(mut rig: Rig, mut reader: Reader, published: &Published<Tables>, progress: &Progress) {
+    while !progress.stop.load(Ordering::Relaxed) {
         reader.quiesce();
         if let Some(guard) = reader.guard() {
             rig.turn_by(published.load(&guard));
         }
-        told.packets.fetch_add(VECTOR as u64, Ordering::Release);
+        progress.packets.fetch_add(VECTOR as u64, Ordering::Release);
     }
     reader.offline();
 }
 
 /// Waits until so many vectors more were forwarded.
-fn wait_for(told: &Told, vectors: u64) {
-    let until = told.packets.load(Ordering::Acquire) + vectors * VECTOR as u64;
-    while told.packets.load(Ordering::Acquire) < until {
+fn wait_for(progress: &Progress, vectors: u64) {
+    let until = progress.packets.load(Ordering::Acquire) + vectors * VECTOR as u64;
+    while progress.packets.load(Ordering::Acquire) < until {
         std::thread::sleep(Duration::from_micros(100));
     }
 }

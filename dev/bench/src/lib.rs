@@ -6,7 +6,7 @@
 //! all checks and counters, transmission and freeing.
 //!
 //! Clocks are those of the time stamp counter. What sFlow adds is found in short slices with and without the tap that
-//! take turns, so that a slow moment hits both; its error is told beside it. `null` is the control, off beside off in the
+//! take turns, so that a slow moment hits both; its error is reported beside it. `null` is the control, off beside off in the
 //! same slices. See `paired.rs`.
 //!
 //! Each case is also run untimed, and the frames and counters that come out are checked.

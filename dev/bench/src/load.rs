@@ -186,13 +186,13 @@ struct Beside {
 
 /// What the forwarding thread tells.
 #[derive(Default)]
-struct Told {
+struct Progress {
     clocks: AtomicU64,
     packets: AtomicU64,
     stop: AtomicBool,
 }
 
-impl Told {
+impl Progress {
     /// Clocks and packets so far.
     fn now(&self) -> (u64, u64) {
         (
@@ -202,12 +202,14 @@ impl Told {
     }
 }
 
-/// Forwards until told to stop, as a worker does: a quiescent state a turn.
-fn forward(mut rig: Rig, mut reader: Reader, told: &Told) {
-    while !told.stop.load(Ordering::Relaxed) {
+/// Forwards until instructed to stop, as a worker does: a quiescent state a turn.
+fn forward(mut rig: Rig, mut reader: Reader, progress: &Progress) {
+    while !progress.stop.load(Ordering::Relaxed) {
         reader.quiesce();
-        told.clocks.fetch_add(rig.turn(false), Ordering::Release);
-        told.packets.fetch_add(VECTOR as u64, Ordering::Release);
+        progress
+            .clocks
+            .fetch_add(rig.turn(false), Ordering::Release);
+        progress.packets.fetch_add(VECTOR as u64, Ordering::Release);
     }
     reader.offline();
 }
@@ -219,17 +221,17 @@ fn beside(
     effort: Effort,
 ) -> Option<Beside> {
     let reader = scene.domain.register().ok()?;
-    let told = Told::default();
+    let progress = Progress::default();
     let cores = weir_cpu::allowed_cores();
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             if let [_, second, ..] = cores[..] {
                 let _ = weir_cpu::pin_to(second);
             }
-            forward(rig, reader, &told);
+            forward(rig, reader, &progress);
         });
         // With real-time priority nobody else gets this core before it is left for a moment.
-        while told.now().1 == 0 && !worker.is_finished() {
+        while progress.now().1 == 0 && !worker.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         // The writer keeps to the other core; as a scoped thread, so that the caller's affinity stays.
@@ -237,8 +239,12 @@ fn beside(
             if let [first, _, ..] = cores[..] {
                 let _ = weir_cpu::pin_to(first);
             }
-            let found = rounds(&mut Changes::new(&mut scene.fib4, routes), &told, effort);
-            told.stop.store(true, Ordering::Relaxed);
+            let found = rounds(
+                &mut Changes::new(&mut scene.fib4, routes),
+                &progress,
+                effort,
+            );
+            progress.stop.store(true, Ordering::Relaxed);
             found
         });
         writer.join().ok()
@@ -246,14 +252,14 @@ fn beside(
 }
 
 /// Spans without changes, at the pace, without, and as many as go in, and so on.
-fn rounds(changes: &mut Changes<'_>, told: &Told, effort: Effort) -> Beside {
+fn rounds(changes: &mut Changes<'_>, progress: &Progress, effort: Effort) -> Beside {
     let lasting = Duration::from_millis(effort.turns.clamp(20, 100) as u64);
     let (mut clocks, mut most, mut paced, mut hurried) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..effort.pairs.clamp(1, 15) {
         let mut pair = |rate: Option<f64>, changed: &mut Vec<f64>| {
-            let (_, without) = changes.span(told, Some(0.0), lasting);
-            let (rate, with) = changes.span(told, rate, lasting);
+            let (_, without) = changes.span(progress, Some(0.0), lasting);
+            let (rate, with) = changes.span(progress, rate, lasting);
             clocks.push(without);
             changed.push(with / without);
             rate
@@ -312,8 +318,8 @@ impl<'a> Changes<'a> {
     }
 
     /// Changes at a rate, or as fast as it goes; changes a second, and clocks a packet meanwhile.
-    fn span(&mut self, told: &Told, rate: Option<f64>, lasting: Duration) -> (f64, f64) {
-        let (start, before, mut done) = (Instant::now(), told.now(), 0u64);
+    fn span(&mut self, progress: &Progress, rate: Option<f64>, lasting: Duration) -> (f64, f64) {
+        let (start, before, mut done) = (Instant::now(), progress.now(), 0u64);
         while start.elapsed() < lasting {
             match rate {
                 Some(rate) if done as f64 >= rate * start.elapsed().as_secs_f64() => {
@@ -325,7 +331,7 @@ impl<'a> Changes<'a> {
                 }
             }
         }
-        let (rate, after) = (done as f64 / start.elapsed().as_secs_f64(), told.now());
+        let (rate, after) = (done as f64 / start.elapsed().as_secs_f64(), progress.now());
         (
             rate,
             (after.0 - before.0) as f64 / (after.1 - before.1).max(1) as f64,

@@ -107,7 +107,7 @@ pub(crate) const RATES: [(u32, f64, &[&str]); 4] = [
 /// So many times the rounds are played of the rates that routers sample at, since what they add is little; and where something is promised.
 const ROUNDS: (usize, usize) = (2, 8);
 
-/// Measures a case; `progress` is told what comes next. Also says whether packet memory lay on hugepages.
+/// Measures a case; `progress` is called with what comes next. Also says whether packet memory lay on hugepages.
 ///
 /// # Errors
 /// When there is no memory, or the untimed run shows that the result would be worthless.

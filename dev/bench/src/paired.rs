@@ -151,7 +151,7 @@ pub(crate) fn interrupted(clocks: f64) -> u64 {
     (clocks * 4.0 * VECTOR as f64) as u64 + 50_000
 }
 
-/// Clocks a packet of some turns without interruption, and how often they were played in vain.
+/// Clocks a packet of some turns without interruption, and how many were discarded.
 pub(crate) fn slice(rig: &mut Rig, turns: usize, with: bool, interrupted: u64) -> (f64, u64) {
     for played in 1.. {
         (0..WARM).for_each(|_| {

@@ -24,9 +24,9 @@ fn every_case_forwards_what_it_should() {
             let (name, figure) = match found {
                 Found::Packets(found) => {
                     let sampled = found.sflow != "off";
-                    let told = [found.added, found.added_error, found.null, found.null_error]
+                    let reported = [found.added, found.added_error, found.null, found.null_error]
                         .map(|figure| figure.is_some());
-                    assert_eq!(told, [sampled; 4], "{found:?}");
+                    assert_eq!(reported, [sampled; 4], "{found:?}");
                     assert_eq!(found.samples_lost, sampled.then_some(0), "{found:?}");
                     if let Some(at_most) = found.added_at_most {
                         promised.push((found.name, found.sflow.clone(), at_most));

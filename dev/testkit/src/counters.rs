@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_left_out_and_everything_else_is_told() {
+    fn zeros_are_left_out_and_everything_else_is_reported() {
         let counted =
             without_zeros(json!({"a": {"b": 0, "c": {"d": 0}}, "e": {"f": 2, "g": 0}})).unwrap();
         assert_eq!(counted, json!({"e": {"f": 2}}));

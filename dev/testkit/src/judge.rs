@@ -1,7 +1,7 @@
 //! tshark reads what was to go out, and must have no remark that the scenario does not list.
 //!
 //! All expected frames of all scenarios are read in one run, since starting tshark costs more than
-//! reading; what it would keep in mind from one frame to the next is switched off, or told apart by
+//! reading; what it would keep in mind from one frame to the next is switched off, or distinguished by
 //! nothing. Checksums are verified.
 
 use std::io::Write;

@@ -22,8 +22,8 @@ const STEP: Time = 100_000_000;
 const MOST_TURNS: usize = 10_000;
 /// Buffers for a scenario that does not say how many.
 const BUFFERS: u32 = 1024;
-/// Differences told of one scenario.
-const MOST_TOLD: usize = 12;
+/// Differences reported of one scenario.
+const MOST_REPORTED: usize = 12;
 
 /// A scenario's folder, read.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl Scenario {
         if wrong.is_empty() {
             return Ok(());
         }
-        let more = wrong.len().saturating_sub(MOST_TOLD);
-        wrong.truncate(MOST_TOLD);
+        let more = wrong.len().saturating_sub(MOST_REPORTED);
+        wrong.truncate(MOST_REPORTED);
         if more > 0 {
             wrong.push(format!("… and {more} more"));
         }
@@ -174,14 +174,14 @@ fn read(path: &Path) -> Result<String, String> {
 
 fn config(folder: &Path, file: &str) -> Result<Config, String> {
     let text = read(&folder.join(file))?;
-    let told = |findings: Vec<weir_config::Diagnostic>| {
+    let reported = |findings: Vec<weir_config::Diagnostic>| {
         findings
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join("\n")
     };
-    let (mut config, _) = check(file, &text).map_err(told)?;
+    let (mut config, _) = check(file, &text).map_err(reported)?;
     let buffers = config
         .buffers
         .per_numa

@@ -122,7 +122,7 @@ fn run(name: &str) -> Result<(), String> {
 
 fn read_by_tshark(all: &[String]) -> Result<(), String> {
     let names = all.iter().filter(|name| *name != TSHARK);
-    // What cannot be read is told by its own test.
+    // What cannot be read is reported by its own test.
     let scripts: Vec<_> = names
         .filter_map(|name| {
             Some((

@@ -1,13 +1,13 @@
 //! `cargo xtask instructions [--because REASON] [PROGRAM]`: how many instructions a packet takes, case by case.
 //!
 //! Clocks need a quiet machine; instructions do not. valgrind's callgrind counts those of `Rig::measured_turn` while a
-//! case runs with code paths forced to the baseline, and each case is held against `dev/bench/instructions.txt`:
+//! case runs with code paths forced to the baseline, and each case is compared with `dev/bench/instructions.txt`:
 //! more than 5 % above it fails. With `--because` the file is written anew, and every line whose figure moved by
 //! more than that gets the reason. A line's reason must change with a risen figure: what git has is asked.
 //!
 //! The program is a release build of `dev/bench/examples/count.rs`, which has the packet path as `weir` has it and
 //! is built in a quarter of the time; given its path, `weir` itself is counted. Another compiler than the file's
-//! counts otherwise, so then differences are told and fail nothing.
+//! counts otherwise, so then differences are reported and fail nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

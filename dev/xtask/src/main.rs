@@ -1,7 +1,7 @@
 //! Chores of the project: `cargo xtask deps-check`, `cargo xtask instructions` (its own file), `cargo xtask scenario make [NAME]`.
 //!
-//! Every crate lives on a floor and may use crates of lower floors only. The table below is the plan
-//! of the house; what cargo says about the real dependencies is held against it.
+//! Every crate is in a layer and may use crates of lower layers only. The table below lists them; the
+//! real dependencies, from cargo, are compared with it.
 
 #![forbid(unsafe_code)]
 
@@ -15,8 +15,8 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-/// Crates by floor, lowest first.
-const FLOORS: [&[&str]; 6] = [
+/// Crates by layer, lowest first.
+const LAYERS: [&[&str]; 6] = [
     &["weir-cpu", "weir-buf", "weir-ring", "weir-wire"],
     &[
         "weir-graph",
@@ -53,7 +53,7 @@ const FLOORS: [&[&str]; 6] = [
     &["weir"],
 ];
 
-/// Pairs on one floor that have an order of their own: the pool asks the processor.
+/// Pairs in one layer that have an order of their own: the pool asks the processor.
 const WITHIN: [(&str, &str); 3] = [
     ("weir-buf", "weir-cpu"),
     ("weir-config", "weir-config-derive"),
@@ -100,7 +100,7 @@ fn run_cargo(words: &[&str]) -> ExitCode {
 fn deps_check() -> ExitCode {
     match metadata().map(|metadata| violations(&metadata)) {
         Ok(wrong) if wrong.is_empty() => {
-            println!("deps-check: every crate uses lower floors only");
+            println!("deps-check: every crate uses lower layers only");
             ExitCode::SUCCESS
         }
         Ok(wrong) => {
@@ -130,10 +130,10 @@ fn metadata() -> Result<Value, String> {
 
 /// What is wrong, one line each.
 fn violations(metadata: &Value) -> Vec<String> {
-    let mut floor = BTreeMap::new();
-    for (number, crates) in FLOORS.iter().enumerate() {
+    let mut layer = BTreeMap::new();
+    for (number, crates) in LAYERS.iter().enumerate() {
         crates.iter().for_each(|name| {
-            floor.insert(*name, number);
+            layer.insert(*name, number);
         });
     }
     let mut wrong = Vec::new();
@@ -142,20 +142,20 @@ fn violations(metadata: &Value) -> Vec<String> {
         if name == "xtask" {
             continue;
         }
-        let Some(&own) = floor.get(name) else {
+        let Some(&own) = layer.get(name) else {
             wrong.push(format!(
-                "{name} has no floor: give it one in xtask/src/main.rs"
+                "{name} has no layer: give it one in xtask/src/main.rs"
             ));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let other = dependency["name"].as_str().unwrap_or_default();
             let for_tests = dependency["kind"].as_str() == Some("dev");
-            let Some(&lower) = floor.get(other) else {
+            let Some(&lower) = layer.get(other) else {
                 continue;
             };
             if !for_tests && lower >= own && !WITHIN.contains(&(name, other)) {
-                wrong.push(format!("{name} (floor {own}) uses {other} (floor {lower})"));
+                wrong.push(format!("{name} (layer {own}) uses {other} (layer {lower})"));
             }
         }
     }
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn lower_floors_and_tests_are_fine() {
+    fn lower_layers_and_tests_are_fine() {
         assert!(violations(&metadata("weir-graph", Value::Null)).is_empty());
         assert!(violations(&metadata("weir-engine", "dev".into())).is_empty());
         assert!(violations(&metadata("serde", Value::Null)).is_empty());
     }
 
     #[test]
-    fn higher_and_own_floors_are_not() {
+    fn higher_and_own_layers_are_not() {
         assert_eq!(violations(&metadata("weir-engine", Value::Null)).len(), 1);
         assert_eq!(violations(&metadata("weir-api", Value::Null)).len(), 1);
         let unknown = serde_json::json!({"packages": [{"name": "weir-new", "dependencies": []}]});

@@ -181,7 +181,7 @@ Examples:
   sudo weir bench afxdp                against the Linux bridge, over veth";
 
 const BENCH_AFXDP_STORY: &str = "\
-Two hosts (network namespaces) are joined by turns by a Linux bridge and by a cross connect of Weir over
+Two hosts (network namespaces) are joined alternately by a Linux bridge and by a cross connect of Weir over
 AF_XDP, one worker, asleep when idle. Datagrams of 64 bytes at a given pace: what is lost, and what CPU time
 a packet costs in all threads that have to do with it; one TCP stream; and the round trip on an idle router.
 All offloads are off, except in afxdp-tcp-gso. A missed target is no failure: it is said in the table.
@@ -395,7 +395,7 @@ Examples:
   weir flow decode -l 4739 --json | jq .
 
 Records of options are in the JSON only. What cannot be decoded, and records that the sequence numbers
-say are missing, are told on standard error. A set that comes before its template waits for it. Reading
+say are missing, are reported on standard error. A set that comes before its template waits for it. Reading
 a file then ends with exit code 1 if anything was not decoded.";
 
 /// `weir flow decode`.

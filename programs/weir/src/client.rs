@@ -180,7 +180,7 @@ fn show_sflow(
                 "collectors have no part of an interface; leave its name out".to_owned(),
             ));
         }
-        // One that is not there is told as such; one that is not sampled has nothing to show.
+        // One that is not there is reported as such; one that is not sampled has nothing to show.
         client.interfaces(Some(name))?;
         reply.interfaces.retain(|it| it.interface == *name);
         reply.drops.retain(|it| it.interface.as_ref() == Some(name));

@@ -19,15 +19,15 @@ pub(crate) const REFUSED: u8 = 4;
 /// Somebody else is changing the configuration, or the router's state forbids it now.
 pub(crate) const CONFLICT: u8 = 5;
 
-/// Why a command did not do what it was told.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A sentence for the person at the terminal; exit code 1.
     Said(String),
     /// A sentence, and another exit code.
     Coded(u8, String),
-    /// Everything was told already; only the exit code is left.
-    Told(u8),
+    /// Everything was reported already; only the exit code is left.
+    Reported(u8),
     /// Whoever read our output went away: nobody is left to tell. Exit code 0.
     NobodyReads,
 }
@@ -42,7 +42,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Said(_) => FAILED,
-            Self::Coded(code, _) | Self::Told(code) => *code,
+            Self::Coded(code, _) | Self::Reported(code) => *code,
             Self::NobodyReads => 0,
         }
     }
@@ -51,7 +51,7 @@ impl Failure {
     pub(crate) fn sentence(&self) -> Option<&str> {
         match self {
             Self::Said(sentence) | Self::Coded(_, sentence) => Some(sentence),
-            Self::Told(_) | Self::NobodyReads => None,
+            Self::Reported(_) | Self::NobodyReads => None,
         }
     }
 

@@ -79,7 +79,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
 fn once(cli: &Cli) -> u8 {
     let mut output = BufWriter::new(io::stdout().lock());
     let outcome = dispatch::execute(cli, &mut output);
-    // Before a failure is told, whatever its kind, comes what was said before it.
+    // Before a failure is reported, whatever its kind, comes what was said before it.
     let flushed = output.flush().map_err(Failure::from);
     // What is left in the buffer has no reader: it must not be tried again.
     let _ = output.into_parts();

@@ -1,4 +1,4 @@
-//! What a service manager is told: ready, reloading, stopping, and that the router makes progress.
+//! Notifications to the service manager: ready, reloading, stopping, and the watchdog.
 //!
 //! The protocol is sd_notify(3): datagrams to the socket that `NOTIFY_SOCKET` names. Without one nothing
 //! is sent, and a router started by hand is the same router.
@@ -107,7 +107,7 @@ fn status(router: &Router) -> String {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!("the service manager was not told: {error}");
+        tracing::warn!("cannot notify the service manager: {error}");
     }
 }
 
@@ -139,14 +139,14 @@ fn watch(
 ) -> Option<Sender<()>> {
     let (end, ended) = channel();
     let body = move || {
-        let (mut before, mut told) = (look(), false);
+        let (mut before, mut warned) = (look(), false);
         while ended.recv_timeout(limit / 4) == Err(RecvTimeoutError::Timeout) {
             let now = look();
             let stuck = stuck(&before, &now);
             if stuck.is_empty() {
                 sign();
-                (before, told) = (now, false);
-            } else if !std::mem::replace(&mut told, true) {
+                (before, warned) = (now, false);
+            } else if !std::mem::replace(&mut warned, true) {
                 tracing::error!("no progress for {:?}: {}", limit / 4, stuck.join(", "));
             }
         }

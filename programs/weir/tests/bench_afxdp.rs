@@ -152,7 +152,7 @@ fn an_interrupt_ends_it_and_its_threads() {
 }
 
 #[test]
-fn who_may_not_is_told_what_to_do() {
+fn who_may_not_is_reported_what_to_do() {
     if !rustix::process::geteuid().is_root() || !weir_netlink::lab::has_program("setpriv") {
         println!("skipped: needs root and setpriv, to give rights away");
         return;

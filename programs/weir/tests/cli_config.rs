@@ -668,7 +668,7 @@ fn unsupported_keys_may_be_left_out() {
 }
 
 #[test]
-fn events_are_told_as_they_happen() {
+fn events_are_reported_as_they_happen() {
     let scene = Scene::new();
     let events = scene.router.events.clone();
     let publish = std::thread::spawn(move || {

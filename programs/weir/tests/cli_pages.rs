@@ -210,7 +210,7 @@ fn a_file_of_commands_is_run() {
 }
 
 #[test]
-fn the_first_failure_ends_a_file_and_is_told_with_its_line() {
+fn the_first_failure_ends_a_file_and_is_reported_with_its_line() {
     let place = Place::new("exec-fails");
     let nobody = format!("show version --socket {}/none.sock", place.0.display());
     let file = place.file(

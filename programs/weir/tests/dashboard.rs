@@ -347,7 +347,7 @@ fn what_is_wrong_in_a_query_is_noticed() {
 
 /// What a person sees at once: titles, units, names of lines, and panels beside and not upon each other.
 #[test]
-fn every_panel_is_told_and_has_its_place() {
+fn every_panel_is_reported_and_has_its_place() {
     let dashboard = dashboard();
     let panels = list(&dashboard, "panels");
     let rows: Vec<String> = panels

@@ -63,9 +63,9 @@ fn decode(
 fn json_has_what_was_in_the_records() {
     let folder = Folder::new("json");
     for version in [Version::Ipfix, Version::NetFlow9] {
-        let (text, told, code) =
+        let (text, stderr, code) =
             decode(&folder, 4739, &messages(version, 1400, FLOWS), &["--json"]);
-        assert_eq!(code, Some(0), "{told}");
+        assert_eq!(code, Some(0), "{stderr}");
         let objects: Vec<serde_json::Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -126,32 +126,32 @@ fn json_has_what_was_in_the_records() {
             );
         }
         assert!(
-            told.contains(&format!(
+            stderr.contains(&format!(
                 "{FLOWS} flow records, 1 of options, 3 templates; 0 missing"
             )),
-            "{told}"
+            "{stderr}"
         );
     }
 }
 
 #[test]
-fn what_is_missing_or_broken_is_told() {
+fn what_is_missing_or_broken_is_reported() {
     let folder = Folder::new("broken");
     let mut messages = messages(Version::Ipfix, 1400, FLOWS);
     let gone = messages.remove(3);
     messages[1].truncate(100);
-    let (text, told, code) = decode(&folder, 2055, &messages, &[]);
-    assert_eq!(code, Some(1), "{told}");
+    let (text, stderr, code) = decode(&folder, 2055, &messages, &[]);
+    assert_eq!(code, Some(1), "{stderr}");
     assert!(
-        told.contains("message 2 from 127.0.0.1:40000, octet 2: the header says"),
-        "{told}"
+        stderr.contains("message 2 from 127.0.0.1:40000, octet 2: the header says"),
+        "{stderr}"
     );
     assert!(
         text.lines().count() < FLOWS as usize && text.starts_with("Date first seen"),
         "{text}"
     );
     // The one behind the broken one: nobody knows how many were in that. The one that is gone: all its records.
-    let told_missing: u64 = told
+    let reported_missing: u64 = stderr
         .lines()
         .filter_map(|line| {
             line.strip_suffix(" missing")?
@@ -165,12 +165,12 @@ fn what_is_missing_or_broken_is_told() {
         u32::from_be_bytes(messages[3][8..12].try_into().unwrap())
             - u32::from_be_bytes(gone[8..12].try_into().unwrap()),
     );
-    assert_eq!(told_missing, left, "{told}");
+    assert_eq!(reported_missing, left, "{stderr}");
     // Data without their templates.
-    let (text, told, code) = decode(&folder, 4739, &messages[2..3], &["--json"]);
+    let (text, stderr, code) = decode(&folder, 4739, &messages[2..3], &["--json"]);
     assert!(
-        text.is_empty() && told.contains("no template 256 for this set") && code == Some(1),
-        "{told}"
+        text.is_empty() && stderr.contains("no template 256 for this set") && code == Some(1),
+        "{stderr}"
     );
     // Templates that come afterwards.
     let late = [messages[2].clone(), messages[0].clone()];
@@ -185,10 +185,10 @@ fn what_is_missing_or_broken_is_told() {
         (Some(true), Some(0)),
         "{text}"
     );
-    let (_, told, code) = decode(&folder, 53, &messages, &[]);
+    let (_, stderr, code) = decode(&folder, 53, &messages, &[]);
     assert!(
-        told.contains("--port chooses another") && code == Some(0),
-        "{told}"
+        stderr.contains("--port chooses another") && code == Some(0),
+        "{stderr}"
     );
 }
 
@@ -239,9 +239,9 @@ fn records_of_the_network_are_printed_at_once() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    told.read_line(&mut line).unwrap();
+    stderr.read_line(&mut line).unwrap();
     let address = line
         .strip_prefix("weir: listening on ")
         .and_then(|rest| rest.split(';').next())
@@ -263,7 +263,7 @@ fn records_of_the_network_are_printed_at_once() {
             && first[1].contains(",10.0.0.0,192.0.2.0,1024,443,TCP,...AP.SF,"),
         "{first:?}"
     );
-    // And over TCP, where messages follow each other as octets; who speaks something else is told so.
+    // And over TCP, where messages follow each other as octets; a client of another protocol gets an error.
     let messages = messages(Version::Ipfix, 1400, FLOWS);
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(&messages.concat()).unwrap();
@@ -278,7 +278,7 @@ fn records_of_the_network_are_printed_at_once() {
         .write_all(b"GET / HTTP/1.1\r\n\r\n")
         .unwrap();
     let mut line = String::new();
-    told.read_line(&mut line).unwrap();
+    stderr.read_line(&mut line).unwrap();
     assert!(
         line.starts_with("weir: the stream from 127.0.0.1:")
             && line.contains(": no IPFIX: version 18245"),
@@ -288,7 +288,7 @@ fn records_of_the_network_are_printed_at_once() {
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let mut rest = String::new();
-    told.read_to_string(&mut rest).unwrap();
+    stderr.read_to_string(&mut rest).unwrap();
     let expected = format!(
         "{} messages: {} flow records",
         1 + messages.len(),
@@ -328,7 +328,7 @@ fn nfdump(folder: &Path, messages: &[Vec<u8>], format: &str) -> Option<Vec<Strin
             .spawn()
             .ok()?,
     );
-    let mut told = BufReader::new(nfcapd.0.stderr.take().unwrap());
+    let mut stderr = BufReader::new(nfcapd.0.stderr.take().unwrap());
     wait(|| {
         std::fs::read_to_string("/proc/net/udp")
             .unwrap()
@@ -348,7 +348,7 @@ fn nfdump(folder: &Path, messages: &[Vec<u8>], format: &str) -> Option<Vec<Strin
     let id = rustix::process::Pid::from_child(&nfcapd.0);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     let mut rest = String::new();
-    told.read_to_string(&mut rest).unwrap();
+    stderr.read_to_string(&mut rest).unwrap();
     nfcapd.0.wait().unwrap();
     // Not its "sequence errors": 1.7.1 leaves records of options out of the count, which RFC 7011 3.1 has in it.
     assert!(rest.contains("Bad Packets: 0"), "{rest}");
@@ -371,7 +371,7 @@ fn nfdump(folder: &Path, messages: &[Vec<u8>], format: &str) -> Option<Vec<Strin
 fn wait(mut until: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !until() {
-        assert!(Instant::now() < end, "waited in vain");
+        assert!(Instant::now() < end, "timed out");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -408,8 +408,8 @@ fn lines_and_values_are_those_of_nfdump() {
                 eprintln!("skipped: nfdump is not installed");
                 return;
             };
-            let (ours, told, code) = decode(&folder, 4739, &messages, &["--format", format]);
-            assert_eq!(code, Some(0), "{told}");
+            let (ours, stderr, code) = decode(&folder, 4739, &messages, &["--format", format]);
+            assert_eq!(code, Some(0), "{stderr}");
             let mut ours: Vec<String> = ours
                 .lines()
                 .skip(1)

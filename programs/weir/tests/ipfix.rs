@@ -61,7 +61,7 @@ fn sent() -> Flows {
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !until() {
-        assert!(Instant::now() < end, "waited in vain for {what}");
+        assert!(Instant::now() < end, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

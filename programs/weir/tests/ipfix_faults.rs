@@ -1,5 +1,5 @@
 //! Collectors that fail, before the real program between real hosts: what refuses, resets, never reads, is gone, has another
-//! name than it should or a certificate that is over. Each is told by `weir show flow exporter`; packets are forwarded as
+//! name than it should or a certificate that is over. Each is reported by `weir show flow exporter`; packets are forwarded as
 //! if nothing was, and a collector that starts anew, and one behind TLS (`openssl s_server`), read every packet that was sent.
 //!
 //! Skipped with one line where no lab can be made (not root), or without the programs.
@@ -34,7 +34,7 @@ const GOOD: u16 = 4741;
 const OTHER: u16 = 4742;
 const EXPIRED: u16 = 4743;
 
-/// Sends the flows from so-and-so on, not faster than a socket's buffer takes.
+/// Sends the flows from a given number on, not faster than a socket's buffer takes.
 const SENDER: &str = "
 import socket, sys, time
 first, count = int(sys.argv[1]), int(sys.argv[2])
@@ -65,7 +65,7 @@ fn sent(flows: u32) -> Flows {
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !until() {
-        assert!(Instant::now() < end, "waited in vain for {what}");
+        assert!(Instant::now() < end, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -231,7 +231,7 @@ impl Stage {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What is told of the collector at a port.
+    /// What is informed of the collector at a port.
     fn collector(&self, port: u16) -> Value {
         let show = self.show();
         show["collectors"]
@@ -245,13 +245,13 @@ impl Stage {
 
     /// Waits until the last error of a collector is one of these.
     fn wait_for_error(&self, port: u16, texts: &[&str]) {
-        let is_told = |it: &Value| {
+        let is_reported = |it: &Value| {
             it["last_error"]
                 .as_str()
-                .is_some_and(|told| texts.iter().any(|text| told.contains(text)))
+                .is_some_and(|reported| texts.iter().any(|text| reported.contains(text)))
         };
         let until = Instant::now() + LIMIT;
-        while !is_told(&self.collector(port)) {
+        while !is_reported(&self.collector(port)) {
             assert!(
                 Instant::now() < until,
                 "{texts:?}: {}",
@@ -287,7 +287,7 @@ impl Drop for Stops<'_> {
 }
 
 #[test]
-fn what_collectors_do_wrong_is_told_and_touches_nothing_else() {
+fn what_collectors_do_wrong_is_reported_and_touches_nothing_else() {
     if let Err(why) = preflight() {
         return eprintln!("skipped: {why}");
     }

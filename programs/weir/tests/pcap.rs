@@ -40,7 +40,7 @@ fn captures(router: &Router) -> Vec<serde_json::Value> {
 fn wait_for(what: impl Fn() -> bool) {
     let began = Instant::now();
     while !what() {
-        assert!(began.elapsed() < Duration::from_secs(30), "waited in vain");
+        assert!(began.elapsed() < Duration::from_secs(30), "timed out");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

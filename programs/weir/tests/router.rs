@@ -194,7 +194,7 @@ fn a_packets_way_is_the_one_in_the_architecture_page() {
     .unwrap();
     let (_, list) = page.split_once("<!-- way:begin -->").unwrap();
     let (list, _) = list.split_once("<!-- way:end -->").unwrap();
-    let told: Vec<&str> = list
+    let reported: Vec<&str> = list
         .lines()
         .filter_map(|line| line.split('`').nth(1))
         .collect();
@@ -216,7 +216,7 @@ fn a_packets_way_is_the_one_in_the_architecture_page() {
     let echo = packets
         .iter()
         .find(|packet| packet["headers"].as_str().unwrap().contains("icmp"));
-    assert_eq!(way(echo.expect("no traced echo request")), told);
+    assert_eq!(way(echo.expect("no traced echo request")), reported);
 }
 
 #[test]

@@ -94,8 +94,8 @@ fn sound_datagrams_of_a_file_are_printed() {
         ],
         0,
     );
-    let (text, told, code) = capture.decode(&[]);
-    assert_eq!((told.as_str(), code), ("", Some(0)));
+    let (text, stderr, code) = capture.decode(&[]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
     assert_eq!(
         values(&text, "datagramSourceIP"),
         ["198.51.100.9"; 2],
@@ -104,9 +104,9 @@ fn sound_datagrams_of_a_file_are_printed() {
     assert_eq!(values(&text, "agent"), ["192.0.2.7"; 2]);
     assert_eq!(values(&text, "packetSequenceNo"), ["1", "3"]);
     assert_eq!(values(&text, "sourceId"), ["0:12"; 2]);
-    let (text, told, code) = capture.decode(&["--port", "53"]);
+    let (text, stderr, code) = capture.decode(&["--port", "53"]);
     assert_eq!(
-        (values(&text, "packetSequenceNo"), told.as_str(), code),
+        (values(&text, "packetSequenceNo"), stderr.as_str(), code),
         (vec!["2"], "", Some(0))
     );
     let (json, _, code) = capture.decode(&["--format", "json"]);
@@ -119,7 +119,7 @@ fn sound_datagrams_of_a_file_are_printed() {
 }
 
 #[test]
-fn broken_datagrams_are_told_and_the_next_is_printed() {
+fn broken_datagrams_are_reported_and_the_next_is_printed() {
     let sound = datagram(2);
     let capture = Capture::new(
         "broken",
@@ -130,23 +130,23 @@ fn broken_datagrams_are_told_and_the_next_is_printed() {
         ],
         0,
     );
-    let (text, told, code) = capture.decode(&[]);
+    let (text, stderr, code) = capture.decode(&[]);
     assert_eq!(
         values(&text, "packetSequenceNo").last(),
         Some(&"2"),
         "{text}"
     );
     assert_eq!(code, Some(1));
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{stderr}");
     assert!(
         lines[0].starts_with("weir: datagram 1 from 198.51.100.9: "),
-        "{told}"
+        "{stderr}"
     );
     assert!(
         lines[1].starts_with("weir: datagram 3 from 198.51.100.9: ")
             && lines[1].contains("version"),
-        "{told}"
+        "{stderr}"
     );
 }
 
@@ -159,9 +159,9 @@ fn datagrams_that_the_sender_left_to_the_kernel_to_cut_are_read_one_by_one() {
         &[frame(6343, &whole), frame(6343, &datagram(4))],
         0,
     );
-    let (text, told, code) = capture.decode(&[]);
+    let (text, stderr, code) = capture.decode(&[]);
     assert_eq!(
-        (values(&text, "packetSequenceNo"), told.as_str(), code),
+        (values(&text, "packetSequenceNo"), stderr.as_str(), code),
         (vec!["1", "2", "3", "4"], "", Some(0))
     );
     assert_eq!(values(&text, "datagramSize")[0], first.len().to_string());
@@ -174,48 +174,51 @@ fn datagrams_that_the_sender_left_to_the_kernel_to_cut_are_read_one_by_one() {
         ),
         (&4.into(), &0.into())
     );
-    // What is behind and not the next of the same agent is told as before.
-    let (text, told, code) =
+    // What is behind and not the next of the same agent is reported as before.
+    let (text, stderr, code) =
         Capture::new("behind", &[frame(6343, &[first, datagram(7)].concat())], 0).decode(&[]);
     assert_eq!(
         (values(&text, "packetSequenceNo"), code),
         (vec!["1"], Some(1))
     );
-    assert!(told.contains("52 octets behind the last sample"), "{told}");
+    assert!(
+        stderr.contains("52 octets behind the last sample"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn a_file_that_ends_early_is_told_after_what_it_holds() {
+fn a_file_that_ends_early_is_reported_after_what_it_holds() {
     let capture = Capture::new(
         "early",
         &[frame(6343, &datagram(1)), frame(6343, &datagram(2))],
         5,
     );
-    let (text, told, code) = capture.decode(&[]);
+    let (text, stderr, code) = capture.decode(&[]);
     assert_eq!(
         (values(&text, "packetSequenceNo"), code),
         (vec!["1"], Some(1))
     );
     assert!(
-        told.contains("frame 2: ") && told.lines().count() == 1,
-        "{told}"
+        stderr.contains("frame 2: ") && stderr.lines().count() == 1,
+        "{stderr}"
     );
 }
 
 #[test]
-fn files_without_datagrams_or_of_another_kind_are_told() {
-    let (text, told, code) = Capture::new("none", &[frame(53, &datagram(1))], 0).decode(&[]);
+fn files_without_datagrams_or_of_another_kind_are_reported() {
+    let (text, stderr, code) = Capture::new("none", &[frame(53, &datagram(1))], 0).decode(&[]);
     assert_eq!((text.as_str(), code), ("", Some(0)));
     assert!(
-        told.contains("none of its 1 frames") && told.contains("--port"),
-        "{told}"
+        stderr.contains("none of its 1 frames") && stderr.contains("--port"),
+        "{stderr}"
     );
     let capture = Capture::new("other", &[], 0);
     std::fs::write(&capture.0, "once upon a time").unwrap();
-    let (text, told, code) = capture.decode(&[]);
+    let (text, stderr, code) = capture.decode(&[]);
     assert!(
-        text.is_empty() && told.contains("not a capture file") && code == Some(1),
-        "{told}"
+        text.is_empty() && stderr.contains("not a capture file") && code == Some(1),
+        "{stderr}"
     );
 }
 
@@ -234,9 +237,9 @@ fn datagrams_of_the_network_are_printed_at_once() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    told.read_line(&mut line).unwrap();
+    stderr.read_line(&mut line).unwrap();
     let address = line
         .strip_prefix("weir: listening on ")
         .and_then(|rest| rest.split(';').next())
@@ -254,7 +257,7 @@ fn datagrams_of_the_network_are_printed_at_once() {
     }
     socket.send_to(b"nonsense", address).unwrap();
     line.clear();
-    told.read_line(&mut line).unwrap();
+    stderr.read_line(&mut line).unwrap();
     assert!(
         line.starts_with("weir: datagram 3 from 127.0.0.1: "),
         "{line}"
@@ -423,13 +426,13 @@ fn datagrams_are_passed_on_as_they_are_even_broken_ones() {
         &sent.clone().map(|datagram| frame(6343, &datagram)),
         0,
     );
-    let (text, told, code) = capture.decode(&[
+    let (text, stderr, code) = capture.decode(&[
         "-f",
         &format!("127.0.0.1/{first_port}"),
         "-f",
         &format!("127.0.0.1/{second_port}"),
     ]);
-    assert_eq!((text.as_str(), told.as_str(), code), ("", "", Some(0)));
+    assert_eq!((text.as_str(), stderr.as_str(), code), ("", "", Some(0)));
     for socket in [first, second] {
         assert_eq!(sent.clone().map(|_| heard(&socket)), sent);
     }
@@ -455,8 +458,8 @@ fn a_capture_is_replayed_at_its_own_pace_or_faster() {
     let took = |arguments: &[&str]| {
         let began = std::time::Instant::now();
         let destination = format!("127.0.0.1/{port}");
-        let (_, told, code) = capture.decode(&[&["-f", &destination], arguments].concat());
-        assert_eq!((told.as_str(), code), ("", Some(0)));
+        let (_, stderr, code) = capture.decode(&[&["-f", &destination], arguments].concat());
+        assert_eq!((stderr.as_str(), code), ("", Some(0)));
         let took = began.elapsed().as_millis();
         assert_eq!(
             [1, 2, 3, 4].map(|_| heard(&socket)),
@@ -481,8 +484,8 @@ fn netflow_version_5_is_sent() {
         &[frame(6343, &flow_datagram(1, 3, &sampled()))],
         0,
     );
-    let (text, told, code) = capture.decode(&["-c", "127.0.0.1", "-d", &port]);
-    assert_eq!((text.as_str(), told.as_str(), code), ("", "", Some(0)));
+    let (text, stderr, code) = capture.decode(&["-c", "127.0.0.1", "-d", &port]);
+    assert_eq!((text.as_str(), stderr.as_str(), code), ("", "", Some(0)));
     let packet = heard(&socket);
     assert_eq!((packet.len(), &packet[..4]), (72, &[0, 5, 0, 1][..]));
     assert_eq!(packet[24..32], [192, 0, 2, 1, 198, 51, 100, 2]);
@@ -494,8 +497,8 @@ fn netflow_version_5_is_sent() {
 fn agents_and_their_losses_are_shown() {
     let frames = [1, 2, 5, 4].map(|number| frame(6343, &flow_datagram(number, 3, &sampled())));
     let capture = Capture::new("agents", &frames, 0);
-    let (text, told, code) = capture.decode(&["--agents"]);
-    assert_eq!((told.as_str(), code), ("", Some(0)));
+    let (text, stderr, code) = capture.decode(&["--agents"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
     let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(
         row,
@@ -622,7 +625,7 @@ fn nfcapd_reads_what_is_converted() {
         }
     };
     idle();
-    let (_, told, code) = capture.decode(&["-c", "127.0.0.1", "-d", &port]);
+    let (_, stderr, code) = capture.decode(&["-c", "127.0.0.1", "-d", &port]);
     // It writes its file when it is asked to end.
     idle();
     let id = rustix::process::Pid::from_child(&child);
@@ -635,7 +638,7 @@ fn nfcapd_reads_what_is_converted() {
         .unwrap();
     let _ = std::fs::remove_dir_all(&folder);
     let text = String::from_utf8_lossy(&dumped.stdout).into_owned();
-    assert_eq!((told.as_str(), code), ("", Some(0)));
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
     assert!(
         text.contains("192.0.2.1,198.51.100.2,9999,6000,UDP"),
         "{text} {}",

@@ -2,7 +2,7 @@
 
 A type's decoder is made once, from its annotations. Keys that this client does not know are left out, and
 words that it does not know stay as they are: a newer router can be asked. A key that must be there and is
-not, or a value of another kind, is told with its place.
+not, or a value of another kind, is reported with its place.
 """
 
 from __future__ import annotations

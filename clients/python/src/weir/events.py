@@ -13,7 +13,7 @@ from .wire import EventStream
 class Events:
     """Events one after the other. Waits for the next one; ends when the router stops, or by `close`.
 
-    A reader that is slower than the router loses the oldest events, and is told how many by a `LostEvent`.
+    A reader that is slower than the router loses the oldest events, and receives their number in a `LostEvent`.
     """
 
     def __init__(self, stream: EventStream) -> None:

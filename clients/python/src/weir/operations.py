@@ -281,7 +281,7 @@ class Operations:
         return self._wire.capture("POST", "/v1/pcap", body=body)
 
     def delete_pcap_number(self, number: int) -> types.Capture:
-        """Ends a capture; its reader is told what was captured by then. `DELETE /v1/pcap/{number}`"""
+        """Ends a capture; its reader receives what was captured until then. `DELETE /v1/pcap/{number}`"""
         return self._wire.ask(types.Capture, "DELETE", f"/v1/pcap/{segment(number)}")
 
     def get_pseudowires(self, *, interface: str | None = None) -> types.Pseudowires:

@@ -1,4 +1,4 @@
-"""Long lists: asked for page by page, told as one."""
+"""Long lists: asked for page by page, returned as one."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ Adjacency: TypeAlias = Literal[
     "local",
     # Dropped, as asked.
     "drop",
-    # Dropped, and the sender told that the destination is unreachable.
+    # Dropped, and the sender notified that the destination is unreachable.
     "unreachable",
-    # Dropped, and the sender told that it may not go there.
+    # Dropped, and the sender notified that it may not go there.
     "prohibit",
     # Dropped: the interface is down.
     "down",
@@ -2782,10 +2782,10 @@ class Sflow:
     """Packets that were dropped, by interface, node and reason."""
 
     discards_sent: int
-    """Discarded packets that were told."""
+    """Drop notifications that were sent."""
 
     discards_dropped: int
-    """Discarded packets that were not told: beyond the limit, or without room. Exact."""
+    """Drops without a notification: beyond the limit, or without room. Exact."""
 
     datagrams: int
     """Datagrams that the agent made."""
@@ -2985,7 +2985,7 @@ class SflowSettings:
     """Which packets of a sampled interface are sampled."""
 
     drop_limit: int
-    """Discarded packets that are told a second at most; 0 = none."""
+    """Maximum drop notifications per second; 0 = none."""
 
     encoding: SflowEncoding
     """The form of samples."""
@@ -2997,7 +2997,7 @@ class SflowSettings:
     """Tells several agents with one address apart."""
 
     os_index: bool
-    """Whether interfaces are told by the numbers of the Linux interfaces that they are paired with."""
+    """Whether the Linux ifindex of a paired interface is reported instead of the router's number."""
 
     if_offset: int
     """With that, what is added to the numbers of interfaces that are not paired."""

@@ -61,7 +61,7 @@ pub(crate) struct Group {
 pub(crate) enum Peer {
     /// The kernel, or TLS, vouches for it.
     Known(Caller),
-    /// It may do nothing: its user, and what it is told.
+    /// The client has no role: its user, and the text of the refusal.
     Refused(u32, ApiError),
     /// Each request shows a token.
     Tcp(SocketAddr),

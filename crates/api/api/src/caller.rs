@@ -1,7 +1,7 @@
 //! Who asks, and what they may do.
 //!
 //! The server finds out before a request reaches its endpoint: over the Unix socket from the
-//! peer's credentials, over TCP from its token or certificate. Changes are told who asked for
+//! peer's credentials, over TCP from its token or certificate. Changes record who requested
 //! them, for the log and the history.
 
 use std::fmt;

@@ -173,7 +173,7 @@ impl ErrorCode {
         Self::NoRoom,
     ];
 
-    /// When it is told, in one sentence.
+    /// When it is reported, in one sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {

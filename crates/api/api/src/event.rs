@@ -1,8 +1,8 @@
-//! Events: what happens in the router, told as it happens (`GET /v1/events`).
+//! Events: what happens in the router, reported as it happens (`GET /v1/events`).
 //!
 //! The engine publishes on an [`EventBus`], from any thread, without ever waiting: each topic has
 //! one ring of bounded length that all subscribers read. A subscriber that is slower than the
-//! ring is long loses the oldest events; it is told how many. Counters are not published: the API
+//! ring is long loses the oldest events; it receives their number. Counters are not published: the API
 //! asks for them by its own clock, for those who subscribed.
 
 use std::collections::VecDeque;

@@ -352,9 +352,9 @@ pub enum Adjacency {
     Local,
     /// Dropped, as asked.
     Drop,
-    /// Dropped, and the sender told that the destination is unreachable.
+    /// Dropped, and the sender notified that the destination is unreachable.
     Unreachable,
-    /// Dropped, and the sender told that it may not go there.
+    /// Dropped, and the sender notified that it may not go there.
     Prohibit,
     /// Dropped: the interface is down.
     Down,

@@ -51,23 +51,23 @@ pub(crate) struct Shared {
     refusals: Arc<Refusals>,
 }
 
-/// Users who may do nothing are told so; more of them at once are not.
+/// Refused users get a reply with the reason; beyond this number at once they get none.
 const STRANGERS: usize = 8;
 
-/// Strangers who are turned away: they shall be told in the log, and not fill it.
+/// Refused clients: they are logged, at a limited rate.
 #[derive(Default)]
 struct Refusals(Mutex<(Option<Instant>, u64)>);
 
 impl Refusals {
-    /// Counts one; once a second it is to be told, with how many were not.
+    /// Counts one; at most once a second it returns that it is logged, with the number that was not.
     fn count(&self) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (told, unsaid) = &mut *state;
-        if told.is_some_and(|told| told.elapsed() < Duration::from_secs(1)) {
+        let (logged, unsaid) = &mut *state;
+        if logged.is_some_and(|logged| logged.elapsed() < Duration::from_secs(1)) {
             *unsaid = unsaid.saturating_add(1);
             return None;
         }
-        *told = Some(Instant::now());
+        *logged = Some(Instant::now());
         Some(std::mem::take(unsaid))
     }
 }
@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// A place to be told in, for a user who may do nothing; `None` when there are too many.
+    /// A slot for the reply to a refused user; `None` when there are too many.
     pub(crate) fn stranger(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.strangers).try_acquire_owned().ok()
     }

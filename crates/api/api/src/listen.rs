@@ -252,10 +252,10 @@ async fn converse<S>(
     let mut connection =
         pin!(http.serve_connection(stream, conversation(shared, service, peer, guest)));
     let mut stopping = pin!(is_true(&mut stopped));
-    let mut told = false;
+    let mut is_stopping = false;
     let ended = poll_fn(|context| {
-        if !told && stopping.as_mut().poll(context).is_ready() {
-            told = true;
+        if !is_stopping && stopping.as_mut().poll(context).is_ready() {
+            is_stopping = true;
             connection.as_mut().graceful_shutdown();
         }
         connection.as_mut().poll(context)

@@ -105,7 +105,7 @@ impl LabelMeaning {
 
     /// What the router does with packets that have such a label on top.
     #[must_use]
-    pub const fn deed(self) -> &'static str {
+    pub const fn action(self) -> &'static str {
         match self {
             Self::Ipv4ExplicitNull => {
                 "pop, then the next label, or IPv4 in the table of the interface it came in by"

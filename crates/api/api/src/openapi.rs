@@ -146,8 +146,8 @@ fn responses(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     responses.insert("200".to_owned(), done);
     let error = json!(generator.subschema_for::<ErrorBody>());
     for code in errors(endpoint) {
-        let told = json!({ "description": code.sentence(), "content": { "application/json": { "schema": error } } });
-        responses.insert(code.status().to_string(), told);
+        let response = json!({ "description": code.sentence(), "content": { "application/json": { "schema": error } } });
+        responses.insert(code.status().to_string(), response);
     }
     Value::Object(responses)
 }

@@ -32,7 +32,7 @@ curl --unix-socket /run/weir/api.sock -N 'http://weir/v1/events?topics=link,conf
 - **Long lists** come in pages: `limit` entries at most, and `next` when there are more, which is the `after` of the next page.
 - **Edits** (`PATCH`) follow RFC 7396: a key that is absent stays, null goes back to the default.
 - **Events** are server-sent events. `event:` is one of `counters`, `log`, `config`, `link` and `lost`; `data:` is an `Event`.
-  A client that reads too slowly loses the oldest and is told how many by `lost`; one that reads nothing is closed.
+  A client that reads too slowly loses the oldest and is reported how many by `lost`; one that reads nothing is closed.
 - **Bounds**: each listener serves 64 connections at once, more wait; a request's head and body have 5 s each, its answer
   10 s (what looks at or changes a configuration 120 s); a body has 1 MiB, a configuration 32 MiB.
 

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// Filtering by name, summing over workers and checking the bounds of a request are done in
 /// front of it: an implementation always tells everything. Methods with a body of their own are
-/// those that a router may lack; what it lacks is told as such (501).
+/// those that a router may lack; what it lacks is reported as such (501).
 pub trait Router: Send + Sync + 'static {
     /// Who answers, and since when.
     fn version(&self) -> Result<Version, ApiError>;
@@ -196,7 +196,7 @@ pub trait Router: Send + Sync + 'static {
         Err(ApiError::not_available("capturing packets"))
     }
 
-    /// Ends a capture: what was captured by then is still told to its reader.
+    /// Ends a capture: what was captured until then is still sent to its reader.
     fn capture_end(&self, _number: u64) -> Result<Capture, ApiError> {
         Err(ApiError::not_available("capturing packets"))
     }
@@ -241,7 +241,7 @@ pub trait Router: Send + Sync + 'static {
     /// under way or one that waits to be confirmed is [`ApiError::locked`], a store that cannot
     /// be written is [`ApiError::no_room`] before anything changes.
     ///
-    /// It goes on to its end even when the client went away or was told that it takes too long.
+    /// It goes on to its end even when the client went away or received a timeout.
     fn config_apply(&self, _request: &ApplyRequest, _caller: &Caller) -> Result<Applied, ApiError> {
         Err(ApiError::not_available("applying a configuration"))
     }

@@ -1,4 +1,4 @@
-//! What a server is told: where it listens, who may do what, and what clients may take.
+//! Settings of a server: where it listens, roles of clients, and limits.
 //!
 //! A value of this crate's own, so that whoever reads configuration files may call its keys as it
 //! likes. Secrets do not stand in it: of a token it has the SHA-256, of a key the file's name.
@@ -24,7 +24,7 @@ pub struct ServerSettings {
     pub listeners: Vec<TcpListen>,
     /// The tokens that TCP clients show.
     pub tokens: Vec<Token>,
-    /// Where metrics (and nothing else) are told over plain HTTP to anybody who can connect.
+    /// Where metrics (and nothing else) are served over plain HTTP to every client that can connect.
     pub metrics: Option<SocketAddr>,
     /// What clients may take.
     pub limits: Limits,

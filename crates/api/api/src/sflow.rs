@@ -37,9 +37,9 @@ pub struct Sflow {
     pub samples_incomplete: u64,
     /// Packets that were dropped, by interface, node and reason.
     pub drops: Vec<SflowDrop>,
-    /// Discarded packets that were told.
+    /// Drop notifications that were sent.
     pub discards_sent: u64,
-    /// Discarded packets that were not told: beyond the limit, or without room. Exact.
+    /// Drops without a notification: beyond the limit, or without room. Exact.
     pub discards_dropped: u64,
     /// Datagrams that the agent made.
     pub datagrams: u64,
@@ -74,7 +74,7 @@ pub struct SflowSettings {
     pub header_bytes: u32,
     /// Which packets of a sampled interface are sampled.
     pub direction: SflowDirection,
-    /// Discarded packets that are told a second at most; 0 = none.
+    /// Maximum drop notifications per second; 0 = none.
     pub drop_limit: u32,
     /// The form of samples.
     pub encoding: SflowEncoding,
@@ -82,7 +82,7 @@ pub struct SflowSettings {
     pub datagram_bytes: u32,
     /// Tells several agents with one address apart.
     pub agent_sub_id: u32,
-    /// Whether interfaces are told by the numbers of the Linux interfaces that they are paired with.
+    /// Whether the Linux ifindex of a paired interface is reported instead of the router's number.
     pub os_index: bool,
     /// With that, what is added to the numbers of interfaces that are not paired.
     pub if_offset: u32,

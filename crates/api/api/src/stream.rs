@@ -2,7 +2,7 @@
 //!
 //! Nothing is queued for a subscriber but one event that is being written. What is published
 //! meanwhile waits in the topic's ring ([`EventBus`](crate::EventBus)); what falls out of it is
-//! told as `lost`. A subscriber that reads nothing at all is closed by the bound on writes. A
+//! reported as `lost`. A subscriber that reads nothing at all is closed by the bound on writes. A
 //! silent stream sends a comment now and then, so that a client which is gone is noticed. Runs on
 //! the server's thread; counters are asked for on a blocking one.
 
@@ -28,7 +28,7 @@ use crate::{
     Timestamp, Topic,
 };
 
-/// What a subscriber is told first, so that it knows that it missed nothing from here on.
+/// The first message to a subscriber: from here on it misses nothing.
 const WELCOME: &[u8] = b": weir\nretry: 1000\n\n";
 /// A comment: clients ignore it (HTML 9.2.6).
 const SIGN_OF_LIFE: &[u8] = b":\n\n";
@@ -48,7 +48,7 @@ struct Subscriber {
 
 type Ring = broadcast::Receiver<Arc<Event>>;
 
-/// Subscribes. From here on, everything that is published is told, or told as lost.
+/// Subscribes. From here on, everything that is published is sent, or counted as lost.
 pub(crate) async fn open(
     shared: Shared,
     wanted: EventParameters,

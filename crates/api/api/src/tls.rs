@@ -1,7 +1,7 @@
 //! TLS of TCP listeners: certificates from files, clients' certificates verified when asked for.
 //!
 //! rustls with the `ring` provider, TLS 1.2 and 1.3, HTTP/1.1. Everything that can be wrong with
-//! the files is told when the server starts.
+//! the files is reported when the server starts.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ fn the_table_lets_nobody_change_by_looking() {
 }
 
 #[test]
-fn without_a_token_nothing_is_told_and_nothing_changes() {
+fn without_a_token_nothing_is_reported_and_nothing_changes() {
     let place = Place::new();
     let (router, server) = serve(&with_tcp(&place));
     let address = server.tcp_addresses()[0];
@@ -143,7 +143,7 @@ fn an_unsafe_listener_is_refused() {
 }
 
 #[test]
-fn a_taken_address_is_told_and_leaves_no_socket() {
+fn a_taken_address_is_reported_and_leaves_no_socket() {
     let place = Place::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut settings = with_tcp(&place);
@@ -302,7 +302,7 @@ fn over_tls_a_token_decides() {
         error.contains("is not signed by the one in the file of --ca"),
         "{error}"
     );
-    // Nor is anything told without TLS.
+    // Nor is anything sent without TLS.
     let error = Client::tcp(&address, Some("do")).version().unwrap_err();
     assert!(matches!(error, ClientError::Broken { .. }), "{error}");
 }
@@ -421,7 +421,7 @@ fn a_clients_certificate_is_a_way_in() {
 }
 
 #[test]
-fn papers_that_cannot_be_used_are_told_with_their_file() {
+fn papers_that_cannot_be_used_are_reported_with_their_file() {
     let place = Place::new();
     let papers = Papers::new(&place);
     let missing = place.0.join("missing.pem");
@@ -640,7 +640,7 @@ fn strangers_do_not_take_all_places_of_the_unix_socket() {
 }
 
 #[test]
-fn the_router_is_told_who_asks() {
+fn the_router_is_reported_who_asks() {
     let place = Place::new();
     let (router, _server) = serve(&ServerSettings::new(place.socket()));
     let (status, ..) = plain(&place.socket(), "POST", "/v1/config/confirm", "");

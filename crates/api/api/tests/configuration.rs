@@ -545,7 +545,7 @@ fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
 }
 
 #[test]
-fn what_a_router_lacks_is_told_as_such() {
+fn what_a_router_lacks_is_reported_as_such() {
     /// It has what it must have, and that is little.
     struct Bare;
     impl Router for Bare {

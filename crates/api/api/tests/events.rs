@@ -1,4 +1,4 @@
-//! The stream of events: what is published arrives in order, what is lost is told, and nobody who
+//! The stream of events: what is published arrives in order, what is lost is reported, and nobody who
 //! listens badly holds anything.
 
 mod common;
@@ -52,7 +52,7 @@ fn of(topics: &[Topic]) -> EventRequest {
     }
 }
 
-/// Waits for what another thread does; a test that waits in vain fails.
+/// Waits for what another thread does; a test fails at the timeout.
 fn until(what: impl Fn() -> bool) {
     let began = Instant::now();
     while !what() {
@@ -139,7 +139,7 @@ fn counters_come_by_the_clock() {
 }
 
 #[test]
-fn a_slow_client_loses_events_and_is_told_how_many() {
+fn a_slow_client_loses_events_and_is_reported_how_many() {
     let limits = Limits {
         write_time: Duration::from_secs(60),
         ..Limits::default()
@@ -281,7 +281,7 @@ fn streams_end_with_the_server() {
 }
 
 #[test]
-fn a_router_that_is_too_busy_for_counters_is_told_as_lost() {
+fn a_router_that_is_too_busy_for_counters_is_reported_as_lost() {
     // The one thread for answers is held by a slow question.
     let limits = Limits {
         answers: 1,

@@ -175,7 +175,7 @@ fn a_body_too_large_is_refused() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_told() {
+fn a_body_that_does_not_come_is_reported() {
     let place = Place::new();
     let _server = start(&place, Mood::Good, quick());
     let reply = raw(
@@ -209,7 +209,7 @@ fn what_is_no_http_does_no_harm() {
 }
 
 #[test]
-fn a_router_that_panics_is_told_as_a_fault() {
+fn a_router_that_panics_is_reported_as_a_fault() {
     let place = Place::new();
     let _server = start(&place, Mood::Panics, quick());
     let (status, reply, _) = plain(&place.socket(), "GET", "/v1/runtime", "");

@@ -133,7 +133,7 @@ fn value(all: &BTreeMap<String, Read>, name: &str, labels: &[(&str, &str)]) -> S
 }
 
 #[test]
-fn every_metric_is_told_with_its_type_unit_and_meaning() {
+fn every_metric_is_reported_with_its_type_unit_and_meaning() {
     let place = Place::new();
     let _server = Server::start(&place.socket(), Arc::new(TestRouter::new(Mood::Good))).unwrap();
     let text = Client::new(place.socket()).metrics().unwrap();
@@ -141,7 +141,7 @@ fn every_metric_is_told_with_its_type_unit_and_meaning() {
     for metric in METRICS {
         let read = all
             .get(metric.name)
-            .unwrap_or_else(|| panic!("{} is not told", metric.name));
+            .unwrap_or_else(|| panic!("{} is not reported", metric.name));
         assert_eq!(read.kind, metric.kind.word(), "{}", metric.name);
         assert_eq!(read.unit.as_deref(), metric.unit, "{}", metric.name);
         assert_eq!(read.help, metric.help, "{}", metric.name);
@@ -418,7 +418,7 @@ fn odd_names_are_escaped_and_large_numbers_are_exact() {
 }
 
 #[test]
-fn ten_thousand_interfaces_are_told() {
+fn ten_thousand_interfaces_are_reported() {
     let place = Place::new();
     let _server = Server::start(
         &place.socket(),

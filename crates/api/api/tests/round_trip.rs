@@ -275,7 +275,7 @@ fn an_address_finds_its_longest_match_in_each_table() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_is_told_with_those_that_do() {
+fn a_name_that_does_not_exist_is_reported_with_those_that_do() {
     let (place, _router, _server, client) = running();
     for error in [
         client.interfaces(Some("vlan")).unwrap_err(),

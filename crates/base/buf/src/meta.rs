@@ -107,7 +107,7 @@ pub struct Meta {
     pub table: u32,
     /// Hash over the flow's addresses and ports (`Flags::HASHED`).
     pub flow_hash: u32,
-    /// What the tap that marked the packet told it to take along when it was put aside or given to another worker.
+    /// What the tap that marked the packet stored in it when it was held or handed to another worker.
     pub mark: u32,
     /// The port that the packet came in by, as a member of the bond that is its interface; noted only where somebody asks.
     pub member: u32,

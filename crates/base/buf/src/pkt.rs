@@ -245,7 +245,7 @@ impl Pkt {
     }
 
     /// A packet of `length` bytes, over as many chunks as that takes. Each comes from `alloc`, all of one pool, and is
-    /// filled by `fill`, which is told where in the whole its first byte is. `None` when there are too few chunks,
+    /// filled by `fill`, which receives the offset of its first byte in the whole. `None` when there are too few chunks,
     /// or `length` is more than 64 KiB.
     pub fn gather(
         length: usize,

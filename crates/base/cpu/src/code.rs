@@ -173,7 +173,7 @@ fn scramble_anywhere([low, high]: Block, keys: &ScrambleKeys) -> Block {
     [low ^ folded(high, keys[2]), high]
 }
 
-/// As [`Task`], told what it is compiled for.
+/// As [`Task`], with the CPU features that it is compiled for.
 pub trait CodedTask {
     /// What the work yields.
     type Output;

@@ -378,9 +378,9 @@ pub fn equal_of_four(words: &[u64; 4], wanted: u64) -> u32 {
 }
 
 /// Sums up in one go, in few stores. The first two words grow; of the third the lower half is `last` now, and the upper half has the bits of that of
-/// `told` as well; of the four numbers of 16 bits that are the fourth, and of those of `told`, the lesser ones stay. The lower half of `told` is zero.
+/// `flags` as well; of the four numbers of 16 bits that are the fourth, and of those of `flags`, the lesser ones stay. The lower half of `flags` is zero.
 #[inline(always)]
-pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) {
+pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], flags: &[u64; 2], last: u32) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
@@ -391,7 +391,7 @@ pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) 
             unsafe_code,
             reason = "loads and stores by address, and arithmetic that older versions of Rust call unsafe"
         )]
-        // SAFETY: each load and store is of sixteen bytes that are the first or the second half of `words`, or `told`; SSE2 is part of x86-64.
+        // SAFETY: each load and store is of sixteen bytes that are the first or the second half of `words`, or `flags`; SSE2 is part of x86-64.
         unsafe {
             let of = |[low, high]: [u64; 2]| _mm_set_epi64x(high.cast_signed(), low.cast_signed());
             let sums = words.as_mut_ptr().cast::<__m128i>();
@@ -400,7 +400,7 @@ pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) 
             let (old, new) = (
                 _mm_loadu_si128(rest),
                 _mm_or_si128(
-                    _mm_loadu_si128(told.as_ptr().cast()),
+                    _mm_loadu_si128(flags.as_ptr().cast()),
                     _mm_cvtsi32_si128(last.cast_signed()),
                 ),
             );
@@ -425,10 +425,10 @@ pub fn sum_up(words: &mut [u64; 4], grow: [u64; 2], told: &[u64; 2], last: u32) 
         };
         let [octets, packets, marks, sizes] = words;
         (*octets, *packets) = (octets.wrapping_add(grow[0]), packets.wrapping_add(grow[1]));
-        *marks = (*marks | told[0]) & !0xffff_ffff | u64::from(last);
+        *marks = (*marks | flags[0]) & !0xffff_ffff | u64::from(last);
         *sizes = (0..64)
             .step_by(16)
-            .fold(0, |all, at| all | lesser(*sizes, told[1], at));
+            .fold(0, |all, at| all | lesser(*sizes, flags[1], at));
     }
 }
 
@@ -707,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_equal_are_told_by_bits() {
+    fn words_that_are_equal_are_reported_by_bits() {
         let words = [1 << 40 | 7, 7, 1 << 40, u64::MAX];
         assert_eq!(
             [1 << 40 | 7, 7, 1 << 40, u64::MAX, 0].map(|wanted| equal_of_four(&words, wanted)),

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-/// The most nodes that are told apart.
+/// The most nodes that are distinguished.
 const MOST: u32 = 64;
 
 /// The nodes that have memory and are online, lowest first; at least one.

@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn room_for_several_slots_is_told_before_the_first_is_written() {
+    fn room_for_several_slots_is_reported_before_the_first_is_written() {
         let (mut writer, mut reader) = slots::ring::<u8>(4);
         assert!((0..3).all(|_| writer.push_with(|slot| *slot = 1)));
         assert_eq!((writer.room(1), writer.room(2)), (1, 1));

@@ -7,7 +7,7 @@
 //! * [`EthernetHeader`], [`VlanTag`], [`ArpPacket`], [`Ipv4Header`], [`Ipv6Header`], [`IcmpHeader`],
 //!   [`UdpHeader`], [`TcpHeader`], [`VxlanHeader`]: fixed parts only; options are the bytes behind them.
 //! * [`vlan`]: the tags of a frame; [`mpls`]: label stacks and what lies under them.
-//! * [`ipv6`]: extension headers, kinds of addresses, what a flow is told by; [`icmp6`] and [`nd`]:
+//! * [`ipv6`]: extension headers, kinds of addresses, what identifies a flow; [`icmp6`] and [`nd`]:
 //!   errors, echoes, neighbours, routers; [`extension`]: what ICMP errors carry behind their quote.
 //! * [`lacp`]: how two ends of a bond agree.
 //! * [`checksum`]: the Internet checksum, whole and incremental.

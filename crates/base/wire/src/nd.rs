@@ -5,7 +5,7 @@
 //! empty, addresses that make sense together. Unknown options are passed over; the first of each known
 //! kind counts. Redirects are not read here.
 //!
-//! Writers make whole IPv6 packets and allocate nothing. To which MAC address a packet goes is told by
+//! Writers make whole IPv6 packets and allocate nothing. The destination MAC address of a packet is determined by
 //! [`crate::ipv6::multicast_mac`], or known.
 
 use zerocopy::byteorder::network_endian::{U16, U32};

@@ -69,7 +69,7 @@ fn one_two_three_tags() {
         ),
         (4095, 123)
     );
-    // A third tag is seen as what follows; an iterator goes as deep as it is told.
+    // A third tag is seen as what follows; an iterator goes as deep as instructed.
     let three = pushed(&two, EtherType::QINQ, 7);
     assert!(Outer::read(&three).unwrap().ethertype.is_tag());
     let mut tags = vlan::tags(&three, 8).unwrap();

@@ -245,7 +245,7 @@ impl Dice {
             });
             let via = lookup
                 .is_none()
-                .then(|| told_nobody(via(&in_default, true, second, first)));
+                .then(|| without_sender(via(&in_default, true, second, first)));
             let ttl_mode = if second.is_multiple_of(2) {
                 TtlMode::Uniform
             } else {
@@ -506,7 +506,7 @@ impl Dice {
             let Some((first, second)) = route.filter(|(first, _)| first % 3 == 1) else {
                 continue;
             };
-            let mut via = told_nobody(via(&in_default, true, first / 3, second));
+            let mut via = without_sender(via(&in_default, true, first / 3, second));
             if let Via::Paths(paths) = &mut via {
                 paths
                     .iter_mut()
@@ -1200,8 +1200,8 @@ fn pick(reachable: &[Reachable], dice: u8) -> Option<Reachable> {
         .cloned()
 }
 
-/// A way of what has no sender that could be told.
-fn told_nobody(via: Via) -> Via {
+/// A way of what has no sender that could be notified.
+fn without_sender(via: Via) -> Via {
     match via {
         Via::Unreachable | Via::Prohibit => Via::Blackhole,
         via if via.is_recursive() => Via::Blackhole,

@@ -34,7 +34,7 @@ fn line_to(text: &mut String, line: &str, depth: usize) {
 /// A line of the file and the lines below it.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// What it is about, told apart from its neighbours: a key, or what identifies an item.
+    /// What it is about, distinguished from its neighbours: a key, or what identifies an item.
     pub(crate) id: String,
     pub(crate) line: String,
     pub(crate) below: Vec<Block>,

@@ -1,8 +1,8 @@
 //! Collecting what is wrong, with places, up to a bound.
 //!
-//! Several passes look at a file, and one mistake must not be told twice: a pass that finds a
+//! Several passes look at a file, and one mistake must not be reported twice: a pass that finds a
 //! key broken says so here, and later passes ask before they compare that key with others. A
-//! mistyped key counts as its likely meaning: after `adresses:` nobody is told that no subnet
+//! mistyped key counts as its likely meaning: after `adresses:` there is no second error that no subnet
 //! reaches a next hop.
 
 use std::collections::HashSet;

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     List(usize, usize),
     /// One next hop, a list of them, or a word for none.
     Via,
-    /// The same for labelled packets, whose sender cannot be told.
+    /// The same for labelled packets, whose sender cannot be notified.
     LabelVia,
     /// A whole number from `0` to `1`.
     Whole(u64, u64),

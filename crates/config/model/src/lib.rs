@@ -5,7 +5,7 @@
 //!
 //! - `check` reads the text of a file and gives a `Config`, or every error it has at once, each
 //!   with its place, its key, what is wrong and what would be right; `check_system` holds a good
-//!   file against what the machine has, as it is told.
+//!   file against the facts of the machine that the caller passes.
 //! - `plan` compares the running configuration with the wanted one and gives the steps between;
 //!   `Plan` is the same to be shown. `apply_to_model` does a step to a `Config`; the engine keeps
 //!   its running configuration so.

@@ -1,4 +1,4 @@
-//! The configuration as a value: everything the router is told to be.
+//! The configuration as a value: the desired state of the router.
 //!
 //! A `Config` says what is *wanted* or what *runs*; the same type serves for both, which is what
 //! lets `plan` be a pure function of two of them. Collections are ordered maps and sets keyed by

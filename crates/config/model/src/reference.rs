@@ -38,7 +38,7 @@ const HEAD: &str = "\
 
 <!-- Written from the key table of the crate `weir-config`; `UPDATE_GOLDEN=1 cargo test -p weir-config` rewrites it. -->
 
-One YAML file holds everything the router is told to be. `weir config check -c FILE` reads it and
+One YAML file holds the desired state of the router. `weir config check -c FILE` reads it and
 shows every error at once, each with its line, its key, and what would be right; `weir run -c FILE`
 starts a router with it. Keys are vppcfg's where vppcfg has them. Files to start from are in `examples`; `weir config schema`
 writes the JSON Schema with which editors complete and check while one types.

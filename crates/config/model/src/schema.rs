@@ -26,7 +26,7 @@ pub fn schema() -> Value {
     schema.insert("title".into(), "Weir configuration".into());
     schema.insert(
         "description".into(),
-        "Everything that one router is told to be.".into(),
+        "The desired state of one router.".into(),
     );
     Value::Object(schema)
 }

@@ -376,9 +376,9 @@ impl Sflow {
     /// hsflowd elects it. Every machine has those of its loopback: they tell nobody apart.
     #[must_use]
     pub fn machines_agent(&self, addresses: impl Iterator<Item = (u32, IpAddr)>) -> Option<IpAddr> {
-        let told_apart =
+        let distinguished =
             addresses.filter(|(_, address)| !address.is_loopback() && !address.is_unspecified());
-        told_apart
+        distinguished
             .min_by_key(|&(index, address)| (Reverse(self.score(address, false)), index, address))
             .map(|(_, address)| address)
     }

@@ -64,13 +64,13 @@ pub enum Step {
         /// The new address.
         to: Option<MacAddr>,
     },
-    /// Change what hosts on the link are told of the router.
+    /// Change the router advertisements.
     SetRouterAdvertisements {
         /// Which interface.
         interface: String,
-        /// What they were told; nothing when absent.
+        /// The old ones; none when absent.
         from: Option<RouterAdvertisements>,
-        /// What they are told.
+        /// The new ones; none when absent.
         to: Option<RouterAdvertisements>,
     },
     /// Change the MTU.

@@ -1,63 +1,27 @@
 //! The nearest known word for a mistyped one.
 
 /// The candidate that `word` most likely was meant to be: at most a third of its letters wrong,
-/// swapped neighbours counting as one.
+/// swapped neighbours counting as one (optimal string alignment distance).
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     const LONGEST: usize = 64;
-    let word: Vec<char> = word
-        .chars()
-        .take(LONGEST + 1)
-        .map(|c| {
-            if c == '_' {
-                '-'
-            } else {
-                c.to_ascii_lowercase()
-            }
-        })
-        .collect();
-    if word.len() > LONGEST {
+    // Bounded: the time of a comparison grows with the product of the lengths.
+    let length = word.chars().take(LONGEST + 1).count();
+    if length > LONGEST {
         return None;
     }
-    let allowed = (word.len() / 3).max(1);
+    let word = word.to_ascii_lowercase().replace('_', "-");
+    let allowed = (length / 3).max(1);
     let with_distance = candidates
         .into_iter()
-        .map(|candidate| (distance(&word, candidate), candidate));
+        .filter(|candidate| candidate.chars().count() <= 2 * length + 2)
+        .map(|candidate| (strsim::osa_distance(&word, candidate), candidate));
     with_distance
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// Optimal string alignment distance (Damerau-Levenshtein without overlapping swaps).
-fn distance(word: &[char], candidate: &str) -> usize {
-    let candidate: Vec<char> = candidate.chars().take(word.len() * 2 + 2).collect();
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=candidate.len()).collect();
-    for (row, letter) in word.iter().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, other) in candidate.iter().enumerate() {
-            let at =
-                |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX / 2);
-            let substitute = at(&last, column) + usize::from(letter != other);
-            let mut best = substitute
-                .min(at(&last, column + 1) + 1)
-                .min(at(&current, column) + 1);
-            let swapped = row > 0
-                && column > 0
-                && word.get(row - 1) == Some(other)
-                && candidate.get(column - 1) == Some(letter);
-            if swapped {
-                best = best.min(at(&before_last, column - 1) + 1);
-            }
-            current.push(best);
-        }
-        before_last = last;
-        last = current;
-    }
-    last.last().copied().unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) const SYNONYMS: &[(&str, &str, &str)] = &[
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "dropmon",
-        "discarded packets are told with `drop-limit: 100`, a second at most, and to hsflowd with `psample`",
+        "discarded packets are reported with `drop-limit: 100`, a second at most, and to hsflowd with `psample`",
     ),
     (
         "vpp",
@@ -40,7 +40,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "pcap",
         "packets are sampled on interfaces with `sflow: true`: remove it",
     ),
-    ("uuid", "the machine's own UUID is told: remove it"),
+    ("uuid", "the machine's own UUID is sent: remove it"),
     ("modules", "this router has no modules: remove it"),
 ];
 
@@ -123,7 +123,7 @@ pub(crate) fn may_stand_alone(path: &str) -> bool {
 }
 
 /// Gives the keys of a whole file our names, and lists where one item stands alone. A key that stands there under both names keeps
-/// the other, which is told.
+/// the other, which is reported.
 pub(crate) fn rename(root: &mut Node<'_>) {
     if let Some(sflow) = child(root, SFLOW) {
         rename_in(sflow, SFLOW);

@@ -154,7 +154,7 @@ impl FormError {
     }
 }
 
-/// More equal keys than these are dropped in silence; a file with so many has been told enough.
+/// More equal keys than these are dropped in silence; a file with so many has enough errors.
 const MOST_DUPLICATES: usize = 200;
 
 /// What reading gives: the root (an empty section for an empty file), and equal keys.

@@ -74,7 +74,7 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::OwnAddress => own_address(text).map(drop),
         Kind::Prefix => prefix(text).map(drop),
         Kind::Neighbor => neighbor(text).map(drop),
-        // That a label's is `blackhole` is told with the label.
+        // That a label's is `blackhole` is reported with the label.
         Kind::Via | Kind::LabelVia if Via::of_word(text).is_some() => Ok(()),
         Kind::Via | Kind::LabelVia => neighbor(text).map(drop),
         Kind::Ip => ip(text).and_then(|address| match address.is_unspecified() {
@@ -90,7 +90,7 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
         Kind::NamespaceName => namespace_name(text),
         Kind::ListenAddress => ip(text).map(drop),
         Kind::UnixGroup => unix_group(text),
-        // Host bits are told as a warning.
+        // Host bits are reported as a warning.
         Kind::AnyPrefix if access_list::prefix(text).is_some() => Ok(()),
         Kind::AnyPrefix => any_prefix(text),
         Kind::Cidr => text

@@ -240,7 +240,7 @@ impl<'n> Walker<'n, '_, '_> {
     fn has_key(&self, row: &Key, node: &Node<'_>) -> bool {
         let mut path = self.path.clone();
         path.push(Segment::Key(row.name()));
-        // A mistyped key counts as there: its typo has been told.
+        // A mistyped key counts as there: its typo has been reported.
         node.value(row.name()).is_some() || self.findings.is_broken(&path)
     }
 

@@ -1,4 +1,4 @@
-//! A good file against a machine: what it lacks is told at the place that asks for it.
+//! A good file against a machine: what it lacks is reported at the place that asks for it.
 
 use weir_config::{
     CheckOptions, Checked, DeviceKind, Diagnostic, Management, NamespaceObstacle, SocketObstacle,
@@ -138,7 +138,7 @@ buffers: {per-numa: 16384}
 }
 
 #[test]
-fn an_mtu_that_is_nowhere_is_told_at_its_interface() {
+fn an_mtu_that_is_nowhere_is_reported_at_its_interface() {
     let mut small = machine();
     small.devices.get_mut("eth1").unwrap().max_mtu = 1400;
     let found = found(

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_reads_and_the_second_is_told_who_has_it() {
+    fn nobody_else_reads_and_the_second_is_reported_who_has_it() {
         let folder = folder("lock");
         let mut files = DiskFiles::open(&folder).unwrap();
         files.create("a").unwrap().write(b"secret").unwrap();

@@ -10,7 +10,7 @@ pub enum StoreError {
     Locked {
         /// The folder.
         folder: String,
-        /// Who has it, as far as can be told.
+        /// Who holds it, if known.
         process: Option<u32>,
     },
     /// The folder cannot be made or read.

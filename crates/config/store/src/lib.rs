@@ -21,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-mod crc32;
 mod disk;
 mod error;
 mod files;

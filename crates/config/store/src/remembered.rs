@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_fails_as_often_as_it_is_told() {
+    fn a_disk_fails_as_often_as_it_is_reported() {
         let mut files = Remembered::default();
         files.fail(Fault {
             after: 1,

@@ -15,8 +15,6 @@
 //! length and checksum of what follows the head, `check` the checksum of the head above it, so that the
 //! history is read without the texts. A file that does not say so to the byte is damaged, never half taken.
 
-use crate::crc32::crc32;
-
 /// Bytes of a text at most: what a configuration file may have.
 pub const MOST_TEXT: usize = 64 << 20;
 /// Bytes of an author at most.
@@ -69,11 +67,16 @@ pub(crate) fn encode(number: u64, meta: &Meta, text: &[u8]) -> Vec<u8> {
         comment,
         steps,
     } = meta;
-    let (author, comment, length, sum) = (escape(author), escape(comment), text.len(), crc32(text));
+    let (author, comment, length, sum) = (
+        escape(author),
+        escape(comment),
+        text.len(),
+        crc32fast::hash(text),
+    );
     let head = format!(
         "# weir revision {number}\n# time {time_unix_ms}\n# author {author}\n# comment {comment}\n# steps {steps}\n# text {length} {sum:08x}\n"
     );
-    let mut file = format!("{head}# check {:08x}\n", crc32(head.as_bytes())).into_bytes();
+    let mut file = format!("{head}# check {:08x}\n", crc32fast::hash(head.as_bytes())).into_bytes();
     file.extend_from_slice(text);
     file
 }
@@ -85,7 +88,7 @@ pub(crate) fn decode_head(file: &[u8]) -> Option<Head> {
     let end = file.windows(mark.len()).position(|window| window == mark)? + 1;
     let begin = end + mark.len() + 8;
     let (head, check) = (file.get(..end)?, file.get(end + mark.len() - 1..begin)?);
-    if check != format!("{:08x}\n", crc32(head)).as_bytes() {
+    if check != format!("{:08x}\n", crc32fast::hash(head)).as_bytes() {
         return None;
     }
     let mut lines = std::str::from_utf8(head).ok()?.lines();
@@ -120,7 +123,7 @@ pub(crate) fn decode_head(file: &[u8]) -> Option<Head> {
 pub(crate) fn decode(file: &[u8]) -> Option<Revision> {
     let head = decode_head(file)?;
     let text = file.get(head.begin..)?;
-    let whole = text.len() == head.length && crc32(text) == head.sum;
+    let whole = text.len() == head.length && crc32fast::hash(text) == head.sum;
     whole.then(|| Revision {
         number: head.number,
         meta: head.meta,

@@ -14,8 +14,6 @@
 //! changes its size. There are two such files; the whole one of the higher generation counts. A state is
 //! worked out as a value and then written: nothing here does I/O.
 
-use crate::crc32::crc32;
-
 /// The files' names.
 pub(crate) const SLOTS: [&str; 2] = ["state.a", "state.b"];
 
@@ -197,7 +195,7 @@ impl State {
                 ),
             };
         }
-        text += &format!("check {:08x}\n", crc32(text.as_bytes()));
+        text += &format!("check {:08x}\n", crc32fast::hash(text.as_bytes()));
         let mut bytes = text.into_bytes();
         bytes.resize(bytes.len().max(size), b'\n');
         bytes
@@ -207,7 +205,7 @@ impl State {
     pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, State)> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (body, check) = text.trim_end().rsplit_once("check ")?;
-        if check != format!("{:08x}", crc32(body.as_bytes())) {
+        if check != format!("{:08x}", crc32fast::hash(body.as_bytes())) {
             return None;
         }
         let mut lines = body.strip_prefix("weir store 1\n")?.lines().peekable();

@@ -18,7 +18,7 @@ use crate::files::{Files, OpenFile};
 use crate::revision::{self, MOST_AUTHOR, MOST_COMMENT, MOST_HEAD, MOST_TEXT, Meta, Revision};
 use crate::state::{Pending, RevisionState, SLOTS, State, Why, size_for};
 
-/// Revisions that a store can be told to keep at most.
+/// The largest number of revisions that a store can keep.
 pub const MOST_KEPT: usize = 1000;
 
 /// Until when a revision must be confirmed.

@@ -1,7 +1,7 @@
 //! Every crash of every sequence: always the old or the new configuration, never none.
 //!
 //! A sequence of operations runs on [`Remembered`]. For each of its prefixes, each picture that a power
-//! cut may leave is opened as a restarted router would, and held against what must run then; the
+//! cut may leave is opened as a restarted router would, and compared with what must run then; the
 //! recovery itself is cut off and repeated, too. Some sequences are written out, others random; a disk
 //! that fails joins in.
 
@@ -317,7 +317,7 @@ proptest! {
         prop_assert!(run(&acts, seed) > 0);
     }
 
-    /// A disk that fails once or for good, at any operation: what was told holds, and it goes on when
+    /// A disk that fails once or for good, at any operation: what was acknowledged holds, and it continues when
     /// the disk works again.
     #[test]
     fn failing_disks(acts in acts(), after in 0..60_usize, times in 1..6_usize, half_done: bool, full: bool) {
@@ -359,7 +359,7 @@ proptest! {
             prop_assert_eq!(store.running().map(|number| store.read(number).expect("whole").text), running.clone());
         }
         files.heal();
-        // What was told before the fault may be unsettled; one change more, and everything holds again.
+        // What was acknowledged before the fault may be unsettled; one change more, and everything holds again.
         if store.pending().is_some() {
             store.confirm().expect("the disk works again");
         }
@@ -373,7 +373,7 @@ proptest! {
     }
 }
 
-/// A fault at any single operation, and power cut after it: the old or the new, whatever was told.
+/// A fault at any single operation, and power cut after it: the old or the new, whatever was acknowledged.
 #[test]
 fn a_fault_and_then_a_power_cut() {
     for (after, times) in (0..14).flat_map(|after| [1, 2, 100].map(|times| (after, times))) {
@@ -389,7 +389,7 @@ fn a_fault_and_then_a_power_cut() {
                 kind: ErrorKind::Other,
                 half_done,
             });
-            let told = store
+            let saved = store
                 .prepare(b"new", meta(2))
                 .and_then(|prepared| store.commit(prepared, None));
             for operations in begin..=files.operations() {
@@ -400,12 +400,12 @@ fn a_fault_and_then_a_power_cut() {
                     let text = text_of(&recovered).expect("never none");
                     assert!(text == b"old" || text == b"new");
                     assert!(
-                        !last || told.is_err() || text == b"new",
-                        "told that it was saved"
+                        !last || saved.is_err() || text == b"new",
+                        "acknowledged as saved"
                     );
                     assert!(
-                        !last || told.is_ok() || !sure || text == b"old",
-                        "told that nothing was changed"
+                        !last || saved.is_ok() || !sure || text == b"old",
+                        "reported as unchanged"
                     );
                 }
             }
@@ -449,8 +449,8 @@ fn a_fault_while_opening_after_a_kill() {
             for picture in files.pictures(operations, MOST, 11) {
                 let (_, after_cut) = open(&Remembered::showing(&picture));
                 let text = text_of(&after_cut).expect("never none");
-                let told = operations == files.operations() && recovered.unrecorded.is_none();
-                assert!(text == b"new" || text == b"old" && !told);
+                let saved = operations == files.operations() && recovered.unrecorded.is_none();
+                assert!(text == b"new" || text == b"old" && !saved);
             }
         }
     }

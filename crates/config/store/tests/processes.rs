@@ -101,7 +101,7 @@ fn text(number: usize) -> Vec<u8> {
     format!("text {number}\n{}", "x".repeat(5000)).into_bytes()
 }
 
-/// One write to the output, so that a killed child has told it or not.
+/// One write to the output, so that a killed child has written it whole or not at all.
 fn tell(line: String) {
     io::stdout()
         .write_all(line.as_bytes())
@@ -273,9 +273,9 @@ fn itself() -> PathBuf {
 }
 
 /// Whether a restarted router runs what the dead writer's words allow; then whether it works on.
-fn check(folder: &Path, told: &str, place: &str) {
+fn check(folder: &Path, output_text: &str, place: &str) {
     let number = |word: &str| word.parse::<usize>().expect("a number");
-    let last: Vec<&str> = told
+    let last: Vec<&str> = output_text
         .lines()
         .next_back()
         .unwrap_or("is 0")
@@ -284,7 +284,7 @@ fn check(folder: &Path, told: &str, place: &str) {
     let allowed = match last.as_slice() {
         ["is", it] => vec![number(it)],
         ["from", old, "to", new] => vec![number(old), number(new)],
-        _ => panic!("the writer said {told}"),
+        _ => panic!("the writer said {output_text}"),
     };
     let (mut store, recovered) = open(folder);
     assert!(
@@ -325,13 +325,13 @@ fn killed_at_each_operation() -> String {
                 .args([&place.to_string(), how])
                 .output()
                 .expect("starts");
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
             if output.status.success() {
                 assert!(killed > 100, "{killed}");
                 return format!("ok, {killed} deaths");
             }
             killed += 1;
-            check(&store, &told, &format!("{how} operation {place}"));
+            check(&store, &output_text, &format!("{how} operation {place}"));
         }
         place += 1;
     }

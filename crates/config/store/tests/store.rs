@@ -103,7 +103,7 @@ fn a_router_that_died_unconfirmed_starts_with_the_one_before() {
     assert_eq!(
         apply(&mut store, "next", None),
         3,
-        "a number that was told is not given again"
+        "a number that was acknowledged is not reused"
     );
 }
 

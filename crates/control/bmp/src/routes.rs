@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_to_the_next_hop_of_the_forwarding_table_is_told() {
+    fn the_path_to_the_next_hop_of_the_forwarding_table_is_reported() {
         let routes = Routes::new(10);
         routes.set_peer(1, peer("192.0.2.1", 65_001));
         routes.set_peer(2, peer("192.0.2.2", 65_002));

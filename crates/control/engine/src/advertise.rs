@@ -1,6 +1,6 @@
 //! Router advertisements: when they are sent, and what they say (RFC 4861 section 6.2).
 //!
-//! [`Schedule`] is pure: it is told which interfaces advertise, who asked and what time it is, and says which
+//! [`Schedule`] is pure: from the advertising interfaces, the solicitations and the time it determines which
 //! are due. The first three of an interface come at most 16 seconds apart, later ones at an even choice between
 //! a third of the configured interval and all of it; who asks is answered to all, with at least three seconds
 //! between two. Part of the control thread. Interfaces whose link-local address is not yet known to be free
@@ -128,7 +128,7 @@ fn router(settings: &RouterAdvertisements, mac: MacAddr, mtu: u32) -> Router {
     }
 }
 
-/// The subnets of an interface as hosts are told of them: of those of 64 bits they make themselves addresses
+/// The subnets of an interface as they are advertised: of those of 64 bits they make themselves addresses
 /// (RFC 4862 section 5.5.3 wants an interface identifier of 64 bits).
 fn prefixes(wanted: &Wanted) -> Vec<Prefix> {
     let mut subnets: Vec<(u128, u8)> = Vec::new();
@@ -334,13 +334,13 @@ mod tests {
             addresses: nets.iter().map(|net| net.parse().unwrap()).collect(),
             ..Wanted::default()
         };
-        let told: Vec<_> = prefixes(&wanted)
+        let advertised: Vec<_> = prefixes(&wanted)
             .iter()
             .map(|it| (it.prefix, it.length, it.is_on_link(), it.is_autonomous()))
             .collect();
         let network = |third: u8| [0x20, 1, 0xd, 0xb8, 0, third, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(
-            told,
+            advertised,
             [(network(1), 64, true, true), (network(2), 96, true, false)]
         );
     }

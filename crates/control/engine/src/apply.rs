@@ -217,10 +217,10 @@ impl Control {
             Step::SetUnnumbered { interface, to, .. } => {
                 self.refresh(interface);
                 if to.is_none() {
-                    let (index, mut deeds) = (self.index_of(interface), Vec::new());
+                    let (index, mut actions) = (self.index_of(interface), Vec::new());
                     self.neighbors
-                        .forget(|place| place.interface == index, &mut deeds);
-                    self.carry_out(deeds);
+                        .forget(|place| place.interface == index, &mut actions);
+                    self.carry_out(actions);
                 }
                 Ok(())
             }
@@ -730,10 +730,10 @@ impl Control {
     /// Takes an interface out of the tables; its port is closed when no worker sees it any more.
     fn delete_interface(&mut self, name: &str) {
         let index = self.index_of(name);
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         self.neighbors
-            .forget(|place| place.interface == index, &mut deeds);
-        self.carry_out(deeds);
+            .forget(|place| place.interface == index, &mut actions);
+        self.carry_out(actions);
         if let Some(place) = self.tables.interfaces.get_mut(index as usize) {
             *place = None;
         }
@@ -835,12 +835,12 @@ impl Control {
     /// An interface has a subnet no more: who was learnt in it goes.
     fn leave_subnet(&mut self, table: u32, index: u32, subnet: IpNet) {
         self.subnets.remove(table, index, &subnet);
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         self.neighbors.forget(
             |place| place.interface == index && subnet.contains(&place.address),
-            &mut deeds,
+            &mut actions,
         );
-        self.carry_out(deeds);
+        self.carry_out(actions);
     }
 
     /// The table of an interface.
@@ -855,9 +855,9 @@ impl Control {
             interface: self.index_of(interface),
             address,
         };
-        let (now, mut deeds) = (self.clock.now(), Vec::new());
-        self.neighbors.set_static(place, mac, now, &mut deeds);
-        self.carry_out(deeds);
+        let (now, mut actions) = (self.clock.now(), Vec::new());
+        self.neighbors.set_static(place, mac, now, &mut actions);
+        self.carry_out(actions);
     }
 
     /// The neighbours that a route's paths lead to.
@@ -890,11 +890,11 @@ impl Control {
         before: Option<u32>,
     ) -> Result<u32, String> {
         let places = self.places(vrf, via);
-        let (now, mut deeds) = (self.clock.now(), Vec::new());
+        let (now, mut actions) = (self.clock.now(), Vec::new());
         for (place, _) in &places {
-            self.neighbors.hold_for_route(*place, now, &mut deeds);
+            self.neighbors.hold_for_route(*place, now, &mut actions);
         }
-        self.carry_out(deeds);
+        self.carry_out(actions);
         match via {
             Via::Blackhole => Ok(self.single(self.nowhere.blackhole)),
             Via::Unreachable => Ok(self.single(self.nowhere.unreachable)),
@@ -949,11 +949,11 @@ impl Control {
     }
 
     pub(crate) fn let_go(&mut self, vrf: Option<&str>, via: &Via) {
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for (place, _) in self.places(vrf, via) {
-            self.neighbors.let_go(place, &mut deeds);
+            self.neighbors.let_go(place, &mut actions);
         }
-        self.carry_out(deeds);
+        self.carry_out(actions);
     }
 }
 

@@ -30,8 +30,8 @@ const FRAME: usize = size_of::<EthernetHeader>() + Pdu::LEN;
 /// A bond that speaks LACP.
 pub(crate) struct Talk {
     pub(crate) aggregate: Aggregate,
-    /// What workers were told of each member: whether it collects, whether it distributes.
-    told: BTreeMap<u32, (bool, bool)>,
+    /// The state of each member that workers have: whether it collects, whether it distributes.
+    published: BTreeMap<u32, (bool, bool)>,
 }
 
 /// A member and what it may do.
@@ -94,7 +94,7 @@ impl Control {
             .any(|it| it.name == member && it.collects)
     }
 
-    /// What workers are told of a bond.
+    /// The state of a bond that workers get.
     pub(crate) fn spread(
         &self,
         name: &str,
@@ -163,7 +163,7 @@ impl Control {
         }
         self.refresh_alone(name);
         if let Some(talk) = self.bonds.get_mut(name) {
-            talk.told = told(&talk.aggregate, &members);
+            talk.published = published(&talk.aggregate, &members);
         }
         if mac_before != self.tables.interface(index).map(|interface| interface.mac) {
             self.refresh_adjacencies(index);
@@ -203,7 +203,7 @@ impl Control {
         let (members, now) = (self.members_of(name), self.clock.now());
         let talk = self.bonds.entry(name.to_owned()).or_insert_with(|| Talk {
             aggregate: Aggregate::new(settings),
-            told: BTreeMap::new(),
+            published: BTreeMap::new(),
         });
         talk.aggregate.set(settings);
         talk.aggregate
@@ -256,7 +256,7 @@ impl Control {
                 continue;
             };
             pdus.extend(talk.aggregate.tick(now));
-            if talk.told != told(&talk.aggregate, &members) {
+            if talk.published != published(&talk.aggregate, &members) {
                 self.refresh_bond(&name);
             }
         }
@@ -305,7 +305,7 @@ impl Control {
     }
 }
 
-fn told(aggregate: &Aggregate, members: &[Member]) -> BTreeMap<u32, (bool, bool)> {
+fn published(aggregate: &Aggregate, members: &[Member]) -> BTreeMap<u32, (bool, bool)> {
     members
         .iter()
         .map(|member| (member.index, aggregate.carries(member.index)))

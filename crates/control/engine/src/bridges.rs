@@ -362,7 +362,7 @@ impl Control {
     }
 }
 
-/// What the API is told.
+/// What the API shows.
 impl Control {
     pub(crate) fn bridge_views(&self) -> weir_api::BridgeDomains {
         let view = |(name, wanted): (&String, &Bridge)| {

@@ -5,8 +5,8 @@
 //! client's stream. When the client is slow the thread waits with one piece in hand, the rings fill, and
 //! what finds no room is counted as lost by the taps: no worker waits, and memory is bounded.
 //!
-//! A capture ends when a limit is reached, when it is told to, when the client goes away or when the router
-//! stops: the tap is detached, what the workers wrote by then is told, and the last block says how many
+//! A capture ends when a limit is reached, when a client ends it, when the client disconnects or when the router
+//! stops: the tap is detached, what the workers wrote until then is sent, and the last block says how many
 //! packets were lost. A client that takes nothing for [`PATIENCE`] then is left without the rest.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -68,7 +68,7 @@ impl Peer {
         }
     }
 
-    /// Looks at most twice a second, so that no peer fills the log: who is there is told once, and why
+    /// Looks at most twice a second, so that no peer fills the log: a peer is logged once, and why
     /// nobody is, each reason once. Tells whether there was another peer than before.
     fn watch_over(&mut self, name: &str, up: bool) -> bool {
         let status = self.watch.status();
@@ -534,7 +534,7 @@ impl Control {
         }
     }
 
-    /// Takes in what workers told, lets time pass for neighbours, and does what follows.
+    /// Handles the events of workers and the timers of neighbours.
     pub(crate) fn take_events(&mut self) {
         let now = self.clock.now();
         let mut actions = Vec::new();

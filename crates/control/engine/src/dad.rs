@@ -1,6 +1,6 @@
 //! Duplicate address detection: whether an own IPv6 address is free (RFC 4862 section 5.4).
 //!
-//! Pure: it is told which addresses there are, what was heard and what time it is, and says whom to ask.
+//! Pure: from the addresses, the received messages and the time it determines what to send.
 //! An address is tentative from the time it is configured, or its link comes up, until a second after the
 //! one question (DupAddrDetectTransmits and RetransTimer at their defaults) in which nobody claimed it. One
 //! that somebody claimed is a duplicate, and is not used until its link comes up anew or it is configured

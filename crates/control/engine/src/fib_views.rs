@@ -92,7 +92,7 @@ impl Control {
             .collect()
     }
 
-    /// The routes that are asked for; what a long table costs is what is told of it.
+    /// The routes that are asked for; the cost of a long table is that of the part that is shown.
     pub(crate) fn routes_where(&self, query: &RouteQuery) -> Vec<weir_api::Route> {
         let mut found = Vec::new();
         let tables = self.tables_by_number();
@@ -101,7 +101,7 @@ impl Control {
             .filter(|table| query.table.is_none_or(|number| number == table.number))
         {
             let after = query.after.filter(|after| after.table >= table.number);
-            // Each prefix is told once: behind it is behind all its sources.
+            // Each prefix is listed once: a position after it is after all its sources.
             let behind = after
                 .filter(|after| after.table == table.number)
                 .map(|after| after.prefix);

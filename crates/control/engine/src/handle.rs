@@ -80,7 +80,7 @@ impl WorkerHandle {
         });
     }
 
-    /// Waits until the worker has carried out everything it was told. `false` when it does not.
+    /// Waits until the worker has carried out all its commands; `false` when it does not.
     pub(crate) fn sync(&mut self) -> bool {
         let began = Instant::now();
         while self.stats.done.load(Ordering::Acquire) < self.sent {

@@ -125,7 +125,7 @@ impl Router {
 
     /// What is to know about the configuration and its history.
     fn change_problems(&self, running: &weir_config::Config) -> Vec<Problem> {
-        let book = self.desk().book();
+        let book = self.change_manager().book();
         let mut found = Vec::new();
         match book.history() {
             Err(_) if let Some(why) = book.no_history() => found.push(degraded(

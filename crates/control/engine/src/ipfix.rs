@@ -263,14 +263,14 @@ pub(crate) struct IpfixSide {
     exporter: Option<ExporterHandle>,
     /// The router's own forwarding, for datagrams to collectors.
     egress: Option<Arc<RouterEgress>>,
-    /// What the exporter was told last, and what it said last.
-    told: Option<Told>,
+    /// The configuration that the exporter got last, and its last reply.
+    sent: Option<Sent>,
     last: ExporterStats,
 }
 
 /// What the exporter's configuration is made of.
 #[derive(Clone, PartialEq, Eq)]
-struct Told {
+struct Sent {
     config: weir_config::Ipfix,
     sets: Vec<(String, Vec<String>)>,
 }
@@ -310,7 +310,7 @@ impl IpfixSide {
             seed,
             exporter: None,
             egress: None,
-            told: None,
+            sent: None,
             last: ExporterStats::default(),
         }
     }
@@ -374,7 +374,7 @@ impl IpfixSide {
                 let exporter = Exporter::start(self.exporter_config(), sources, self.knows.clone());
                 self.exporter =
                     Some(exporter.map_err(|error| format!("the exporter cannot start: {error}"))?);
-                self.told = None;
+                self.sent = None;
             }
         }
         Ok(())
@@ -473,15 +473,15 @@ impl IpfixSide {
     }
 
     fn tell_exporter(&mut self) {
-        let told = Told {
+        let sent = Sent {
             config: self.config.clone(),
             sets: self.sets.sets.clone(),
         };
         if let Some(exporter) = &self.exporter
-            && self.told.as_ref() != Some(&told)
+            && self.sent.as_ref() != Some(&sent)
         {
             exporter.reconfigure(self.exporter_config());
-            self.told = Some(told);
+            self.sent = Some(sent);
         }
     }
 

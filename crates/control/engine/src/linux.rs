@@ -407,7 +407,7 @@ impl Control {
         if link.up != is_up {
             client.set_up(link.index, is_up).map_err(text)?;
         }
-        // A link that is down has no carrier, whatever it was told.
+        // A link that is down has no carrier, whatever was set.
         if is_up && link.running != carrier {
             client.set_carrier(link.index, carrier).map_err(text)?;
         }

@@ -1,4 +1,4 @@
-//! What is told of memif ports: who the peer is, and why others are not there any more.
+//! The view of memif ports: the peer, and why earlier ones have left.
 //!
 //! The state comes from the driver's watch, which any thread may ask; the counts of reasons from the
 //! port's counters. Runs on API threads, under the control side's lock.

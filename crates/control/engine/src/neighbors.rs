@@ -1,6 +1,6 @@
 //! The neighbour table's rules (RFC 826, with the states of RFC 4861 section 7.3).
 //!
-//! Pure: it is told what was heard and what time it is, and says what to do. It knows nothing of
+//! Pure: from the received messages and the time it determines what to do. It does not depend on
 //! adjacencies, sockets or threads. A neighbour is asked three times; one that answers is believed
 //! for half a minute, then asked again if it is in use; one that does not is remembered as failed for
 //! a while, so that senders hear at once.

@@ -148,7 +148,7 @@ pub(crate) fn is_missing(device: Option<&Device>) -> bool {
 /// other end is often another Weir whose interface has that number, too.
 pub(crate) fn memif_mac(memif: &Memif, index: u32) -> MacAddr {
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
-    let told = format!(
+    let text = format!(
         "{} {} {} {index}",
         memif.role.word(),
         memif.id,
@@ -158,7 +158,7 @@ pub(crate) fn memif_mac(memif: &Memif, index: u32) -> MacAddr {
     let hash = machine
         .iter()
         .take(64)
-        .chain(told.as_bytes())
+        .chain(text.as_bytes())
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });

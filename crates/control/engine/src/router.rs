@@ -64,7 +64,7 @@ pub struct Options {
     pub commit: Option<String>,
     /// Seed of the samplers; the operating system's entropy when absent.
     pub seed: Option<u64>,
-    /// Who is told when the level of the log changes.
+    /// Called when the level of the log changes.
     pub log: Option<LogControl>,
     /// Changes who the API lets in, when the configuration does.
     pub access: Option<AccessControl>,
@@ -168,7 +168,7 @@ pub(crate) struct Inner {
     pub(crate) config_file: Option<String>,
     pub(crate) commit: Option<String>,
     pub(crate) baselines: Mutex<crate::views::Baselines>,
-    pub(crate) desk: ChangeManager,
+    pub(crate) change_manager: ChangeManager,
     /// Held by the request that changes routes of the API. Taken before the control side's lock.
     pub(crate) route_changes: Mutex<()>,
     waker: Arc<Waker>,
@@ -263,8 +263,8 @@ impl Router {
                 Some(_) => handle.by_hand = Some(Box::new(worker)),
             }
         }
-        let desk = ChangeManager::new();
-        let events = desk.events().clone();
+        let change_manager = ChangeManager::new();
+        let events = change_manager.events().clone();
         let control = make_control(
             config, options, clock, memory, domain, published, handles, specs, drop_map, settings,
             ends, meters, events, &waker,
@@ -275,7 +275,7 @@ impl Router {
             config_file: options.config_file.clone(),
             commit: options.commit.clone(),
             baselines: Mutex::default(),
-            desk,
+            change_manager,
             route_changes: Mutex::default(),
             waker,
             stopping: AtomicBool::new(false),
@@ -557,7 +557,7 @@ fn start_thread(
     priority: Priority,
 ) -> Result<std::thread::JoinHandle<()>, StartError> {
     let name = format!("weir-worker-{}", worker.number);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, outcome) = std::sync::mpsc::channel();
     let body = move || {
         let pinned = core.map_or(Ok(()), weir_cpu::pin_to);
         let ok = pinned.is_ok();
@@ -571,7 +571,7 @@ fn start_thread(
         .name(name)
         .spawn(body)
         .map_err(system("no thread for a worker"))?;
-    match told.recv() {
+    match outcome.recv() {
         Ok(Err(source)) => {
             let what = format!(
                 "worker cannot be pinned to core {}; choose one of {:?}",
@@ -743,7 +743,7 @@ pub(crate) struct Due {
 }
 
 impl Control {
-    /// What the control side does again and again: what workers told, and what is due by the clock.
+    /// What the control side does again and again: events of workers, and timers.
     pub(crate) fn round(&mut self) {
         let now = self.clock.now();
         self.take_events();

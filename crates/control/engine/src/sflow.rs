@@ -33,7 +33,7 @@ pub(crate) struct ReportSource {
     bgp: BgpView,
 }
 
-/// What is told of the graph.
+/// The facts of the graph that are reported.
 #[derive(Default)]
 struct Graph {
     nodes: Vec<&'static str>,
@@ -153,7 +153,7 @@ pub(crate) struct SflowSettings {
 }
 
 impl Default for SflowSettings {
-    /// Nothing is sampled, no discard is told.
+    /// Nothing is sampled, no discard is reported.
     fn default() -> SflowSettings {
         SflowSettings {
             sampling: Settings::new(0, 128),
@@ -227,7 +227,7 @@ impl SflowSide {
     }
 
     /// Takes new settings; workers and agent see them at once.
-    /// The agent first, so that no sample is told by what went before.
+    /// The agent first, so that no sample is reported with the previous settings.
     pub(crate) fn configure(
         &mut self,
         config: &weir_config::Sflow,
@@ -246,8 +246,8 @@ impl SflowSide {
             .set(config.drop_limit, config.header_bytes);
     }
 
-    /// Interfaces have these numbers now: those that are sampled or told in another way than usual are known by number.
-    /// To be told of each before it is sampled.
+    /// Interfaces have these numbers now: settings of single interfaces are kept by number.
+    /// Called for each before it is sampled.
     pub(crate) fn number(&mut self, index_of: impl Fn(&str) -> Option<u32>) {
         let numbers: BTreeMap<u32, String> = self
             .config
@@ -298,7 +298,7 @@ impl SflowSide {
         }
     }
 
-    /// By which numbers interfaces are told.
+    /// By which numbers interfaces are reported.
     pub(crate) fn indices(&self) -> Indices {
         Indices {
             pairs: self.pairs.clone(),
@@ -317,7 +317,7 @@ impl SflowSide {
         let nameless = is_nameless(&self.config, agent);
         if nameless && !self.nameless {
             tracing::warn!(
-                "sFlow: neither this router nor its machine has an address to go by, so that collectors are told 0.0.0.0 and may take it for another; set sflow.agent"
+                "sFlow: neither this router nor its machine has an address to go by, so that datagrams have the agent address 0.0.0.0 and collectors may confuse routers; set sflow.agent"
             );
         }
         self.nameless = nameless;
@@ -340,7 +340,7 @@ impl SflowSide {
         }
     }
 
-    /// An interface is being made; returns what tells it from earlier ones of its number. To be told before it is sampled.
+    /// An interface is being made; returns what distinguishes it from earlier ones of its number. Called before it is sampled.
     pub(crate) fn interface_made(&mut self, index: u32) -> u64 {
         self.made += 1;
         if let Some(handle) = &self.agent {
@@ -364,7 +364,7 @@ impl SflowSide {
     }
 }
 
-/// Whether somebody is told of samples, but not by whom.
+/// Whether samples are sent at all.
 fn is_nameless(config: &weir_config::Sflow, agent: Option<IpAddr>) -> bool {
     agent.is_none() && (!config.collectors.is_empty() || config.dns_sd.is_some())
 }

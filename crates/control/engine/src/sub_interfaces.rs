@@ -26,7 +26,7 @@ impl Control {
             .collect()
     }
 
-    /// What workers are told of a sub-interface.
+    /// The state of a sub-interface that workers get.
     pub(crate) fn tagging(&self, sub: &weir_config::SubInterface) -> SubInterface {
         let (parent, encapsulation) = (
             self.index_of(&sub.parent),
@@ -96,9 +96,9 @@ impl Control {
         }
         if could != can {
             if !can {
-                let (now, mut deeds) = (self.clock.now(), Vec::new());
-                self.neighbors.unlearn(index, now, &mut deeds);
-                self.carry_out(deeds);
+                let (now, mut actions) = (self.clock.now(), Vec::new());
+                self.neighbors.unlearn(index, now, &mut actions);
+                self.carry_out(actions);
             }
             if can {
                 self.claims.ask_again(index);

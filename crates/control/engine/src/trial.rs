@@ -82,13 +82,13 @@ impl Router {
             .iter_mut()
             .map(|worker| worker.turn_by_hand().unwrap_or(0))
             .sum();
-        let told = control
+        let found = control
             .workers
             .iter()
             .any(|worker| !worker.events.is_empty());
         control.round();
         moved > 0
-            || told
+            || found
             || control
                 .workers
                 .iter()

@@ -1,7 +1,7 @@
 //! What the router tells: the API's questions answered from tables and counters.
 //!
 //! Counters only grow; "clear" remembers their values and subtracts them here, so that workers
-//! need not be told and sFlow's counters stay what they were. The balance is never cleared.
+//! need not be reported and sFlow's counters stay what they were. The balance is never cleared.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -663,7 +663,7 @@ impl weir_api::Router for Router {
     }
 
     fn events(&self) -> Option<weir_api::EventBus> {
-        Some(self.desk().events().clone())
+        Some(self.change_manager().events().clone())
     }
 
     fn clear(&self, what: Clear) -> Reply<()> {

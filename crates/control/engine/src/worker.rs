@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// What a worker gives back when it is told to remove an interface: queues with their numbers.
+/// What a worker returns when it removes an interface: queues with their numbers.
 pub(crate) enum Returned {
     Rx(usize, Box<dyn RxQueue>),
     Tx(usize, Box<dyn TxQueue>),
@@ -231,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// The thread's body: turns until told to stop.
+    /// The thread's body: turns until it is stopped.
     pub(crate) fn run(mut self) {
         let mut load = Load::new(self.idle);
         if self.idle != Idle::Poll {

@@ -146,7 +146,7 @@ fn a_far_end_that_does_not_speak_gets_nothing() {
         .unwrap()
         .replace("\"mode\":\"xor\"", "\"mode\":\"lacp\"");
     let near = Router::start(&good(&text), &Options::default()).unwrap();
-    wait("the far end is told of LACP", || {
+    wait("the partner runs LACP", || {
         far.balance().drops.get("lacp-off").copied().unwrap_or(0) > 2
     });
     assert_eq!(sending(&far), ["m0", "m1"], "whose links are up");

@@ -65,7 +65,7 @@ fn whole(mut stream: CaptureStream) -> (Vec<Captured>, Tally) {
 fn wait_for(what: impl Fn() -> bool) {
     let began = Instant::now();
     while !what() {
-        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain");
+        assert!(began.elapsed() < Duration::from_secs(20), "timed out");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -121,7 +121,7 @@ fn a_capture_ends_at_its_limits() {
 }
 
 #[test]
-fn drops_are_told_by_reason() {
+fn drops_are_reported_by_reason() {
     let router = start(3000);
     let request = CaptureRequest {
         drop: true,
@@ -172,14 +172,16 @@ fn a_reader_that_does_not_read_costs_packets_of_its_capture_only() {
     };
     let (packets, tally) = whole(capture(&router, &request));
     assert_eq!((packets.len(), tally.lost), (100, 0));
-    // It reads at last, and is told what it missed.
+    // It reads at last, and learns what it missed.
     let number = slow.number;
     let reader = std::thread::spawn(move || whole(slow));
     std::thread::sleep(Duration::from_millis(50));
-    let told = router.capture_end(number).unwrap();
+    let received = router.capture_end(number).unwrap();
     let (packets, tally) = reader.join().unwrap();
     assert!(
-        tally.is_whole && tally.lost >= told.lost_packets && packets.len() as u64 == tally.packets
+        tally.is_whole
+            && tally.lost >= received.lost_packets
+            && packets.len() as u64 == tally.packets
     );
     router.stop();
     let totals = router.balance();
@@ -229,7 +231,7 @@ fn there_are_so_many_at_once_and_no_more() {
     drop(streams.pop());
     wait_for(|| router.captures().unwrap().captures.len() as u32 == most - 1);
     streams.push(capture(&router, &request));
-    // The router's end is the captures', and each is told whole.
+    // The router's end is the captures', and each is reported whole.
     let readers: Vec<_> = streams
         .into_iter()
         .map(|stream| std::thread::spawn(move || whole(stream)))

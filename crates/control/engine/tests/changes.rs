@@ -91,7 +91,7 @@ fn plan_is_empty(router: &Router, text: &str) -> bool {
 fn wait_for(what: impl Fn() -> bool) {
     let began = Instant::now();
     while !what() {
-        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain");
+        assert!(began.elapsed() < Duration::from_secs(20), "timed out");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -122,13 +122,13 @@ fn a_change_is_applied_dumped_and_taken_back() {
     let again = router.config_apply(&file(TWO), &caller()).unwrap();
     assert!(again.steps.is_empty() && again.revision == applied.revision);
     let history = router.config_history(10, None).unwrap();
-    let told: Vec<_> = history
+    let received: Vec<_> = history
         .revisions
         .iter()
         .map(|it| (it.comment.as_str(), it.running, it.confirmed))
         .collect();
     assert_eq!(
-        told,
+        received,
         [("more", true, true), ("start with weir.yaml", false, true)]
     );
     assert_eq!(router.config_revision(applied.revision).unwrap().yaml, TWO);
@@ -433,7 +433,7 @@ fn without_a_history_a_rollback_names_the_key() {
 }
 
 #[test]
-fn two_at_once_are_told_apart_and_none_is_half_done() {
+fn two_at_once_are_distinguished_and_none_is_half_done() {
     let folder = Folder::new("two");
     let router = folder.start(ONE);
     let threads: Vec<_> = (0..8)

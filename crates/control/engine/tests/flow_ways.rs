@@ -12,8 +12,8 @@ use weir_flowfmt::ipfix::decode::{Collector, Item};
 use weir_flowfmt::ipfix::flow::Flow;
 use weir_wire::{MacAddr, build};
 
-/// What is told of the packets of one length: direction, packets, table, prefix length of the destination, next hop.
-type Told = BTreeMap<(u64, u8), (u64, u64, u8, String)>;
+/// What is reported of the packets of one length: direction, packets, table, prefix length of the destination, next hop.
+type Received = BTreeMap<(u64, u8), (u64, u64, u8, String)>;
 
 /// A datagram with so many octets of payload to an address.
 fn frame(destination: [u8; 4], payload: usize) -> Vec<u8> {
@@ -119,7 +119,7 @@ ipfix:
         std::thread::sleep(Duration::from_millis(10));
     }
     router.stop();
-    let told = listen(&socket);
+    let received = listen(&socket);
     std::fs::remove_dir_all(&folder).unwrap();
     let packet = |payload: u64, direction, table, prefix, next: &str| {
         (
@@ -141,11 +141,12 @@ ipfix:
         // Nobody knows how it came.
         packet(33, 1, 0, 16, "10.1.0.2"),
     ];
-    assert_eq!(told, BTreeMap::from(expected));
+    assert_eq!(received, BTreeMap::from(expected));
 }
 
-fn listen(socket: &UdpSocket) -> Told {
-    let (mut told, mut collector, mut buffer) = (Told::new(), Collector::default(), vec![0; 9000]);
+fn listen(socket: &UdpSocket) -> Received {
+    let (mut received, mut collector, mut buffer) =
+        (Received::new(), Collector::default(), vec![0; 9000]);
     while let Ok((length, from)) = socket.recv_from(&mut buffer) {
         collector.read(from, &buffer[..length], &mut |item| match item {
             Item::Record(record) if !record.template.is_options() => {
@@ -155,7 +156,7 @@ fn listen(socket: &UdpSocket) -> Told {
                 let next = flow
                     .next_hop
                     .map_or_else(|| "0.0.0.0".to_owned(), |next| next.to_string());
-                let entry = told.entry((number(25), flow.direction)).or_insert((
+                let entry = received.entry((number(25), flow.direction)).or_insert((
                     0,
                     number(234),
                     flow.destination_prefix,
@@ -171,5 +172,5 @@ fn listen(socket: &UdpSocket) -> Told {
             _ => {}
         });
     }
-    told
+    received
 }

@@ -92,7 +92,7 @@ fn sum(parts: &[FlowLoad]) -> FlowLoad {
         })
 }
 
-/// Sends so many flows, or a little more, through a table of so many; what the router told when it had stopped, and both collectors.
+/// Sends so many flows, or a little more, through a table of so many; what the router reported when it had stopped, and both collectors.
 fn run(flows: u32, table: u32) -> (Ipfix, weir_api::Totals, Heard, Heard) {
     let (socket, listener) = (
         UdpSocket::bind("127.0.0.1:0").unwrap(),

@@ -70,13 +70,13 @@ fn run_with(wanted: &Config, mut heard: Heard) -> (Heard, weir_api::Totals, BTre
     (heard, router.balance(), indexes)
 }
 
-/// Flows by destination, direction and status, with those that were told in several records put together.
-type Told = BTreeMap<(String, u8, u8), Flow>;
+/// Flows by destination, direction and status, with those that are in several records summed.
+type Received = BTreeMap<(String, u8, u8), Flow>;
 
 struct Heard {
     socket: UdpSocket,
     collector: Collector,
-    told: Told,
+    received: Received,
     records: u64,
 }
 
@@ -89,7 +89,7 @@ impl Heard {
         Heard {
             socket,
             collector: Collector::default(),
-            told: Told::new(),
+            received: Received::new(),
             records: 0,
         }
     }
@@ -102,7 +102,7 @@ impl Heard {
     fn listen(&mut self) {
         let mut buffer = vec![0; 9000];
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
-            let (told, records) = (&mut self.told, &mut self.records);
+            let (received, records) = (&mut self.received, &mut self.records);
             self.collector
                 .read(from, &buffer[..length], &mut |item| match item {
                     Item::Record(record) if !record.template.is_options() => {
@@ -113,12 +113,12 @@ impl Heard {
                             flow.direction,
                             flow.forwarding_status,
                         );
-                        match told.get_mut(&key) {
+                        match received.get_mut(&key) {
                             Some(known) => {
                                 (known.packets, known.octets) =
                                     (known.packets + flow.packets, known.octets + flow.octets)
                             }
-                            None => drop(told.insert(key, flow)),
+                            None => drop(received.insert(key, flow)),
                         }
                     }
                     Item::Sequence(_, gap) => panic!("a gap: {gap:?}"),
@@ -129,7 +129,7 @@ impl Heard {
     }
 
     fn packets(&self) -> u64 {
-        self.told.values().map(|flow| flow.packets).sum()
+        self.received.values().map(|flow| flow.packets).sum()
     }
 }
 
@@ -141,7 +141,7 @@ fn run(ipfix: &str) -> (Heard, weir_api::Totals, BTreeMap<String, u32>) {
 
 /// A route whose next hop is looked up, twice in a row: the neighbour, and the next hop as the route has it.
 #[test]
-fn the_next_hop_of_a_recursive_route_is_told() {
+fn the_next_hop_of_a_recursive_route_is_reported() {
     let heard = Heard::new();
     let routes = "{prefix: 10.255.0.0/24, via: 10.1.0.2}, {prefix: 10.254.0.0/24, via: [{next-hop: 10.255.0.1, next-hop-table: default}]}, \
                   {prefix: 198.51.0.0/16, via: [{next-hop: 10.254.0.9, next-hop-table: default}]}, \
@@ -150,9 +150,9 @@ fn the_next_hop_of_a_recursive_route_is_told() {
     let (heard, ..) = run_with(&wanted, heard);
     let hops = |destination: &str, status| {
         let flow = heard
-            .told
+            .received
             .get(&(destination.to_owned(), 0, status))
-            .unwrap_or_else(|| panic!("{:?}", heard.told));
+            .unwrap_or_else(|| panic!("{:?}", heard.received));
         [flow.next_hop, flow.bgp_next_hop].map(|hop| hop.unwrap().to_string())
     };
     assert_eq!(hops("198.51.100.7", 64), ["10.1.0.2", "10.254.0.9"]);
@@ -170,9 +170,9 @@ fn the_next_hop_of_ip4_may_be_one_of_ip6() {
     let (heard, _, indexes) = run_with(&wanted, heard);
     for (destination, next_hop) in [("198.51.100.7", "fe80::2"), ("203.0.113.1", "10.1.0.2")] {
         let flow = heard
-            .told
+            .received
             .get(&(destination.to_owned(), 0, 64))
-            .unwrap_or_else(|| panic!("{:?}", heard.told));
+            .unwrap_or_else(|| panic!("{:?}", heard.received));
         let hops = [flow.next_hop, flow.bgp_next_hop].map(|hop| hop.unwrap());
         assert_eq!(
             (flow.output, hops[0].to_string(), hops[1].is_unspecified()),
@@ -190,13 +190,13 @@ fn a_record_says_what_became_of_its_packets() {
         heard.packets(),
         totals.packets_in,
         "{:?} {totals:?}",
-        heard.told
+        heard.received
     );
     let of = |destination: &str, status| {
         heard
-            .told
+            .received
             .get(&(destination.to_owned(), 0, status))
-            .unwrap_or_else(|| panic!("{:?}", heard.told))
+            .unwrap_or_else(|| panic!("{:?}", heard.received))
     };
     let far = of("198.51.100.7", 64);
     assert_eq!((far.input, far.output), (indexes["xe0"], indexes["xe1"]));
@@ -214,8 +214,8 @@ fn a_record_says_what_became_of_its_packets() {
         totals.packets_out - totals.originated,
         "{totals:?}"
     );
-    assert_eq!(heard.told.len(), 3, "{:?}", heard.told);
-    for flow in heard.told.values() {
+    assert_eq!(heard.received.len(), 3, "{:?}", heard.received);
+    for flow in heard.received.values() {
         assert!(flow.packets > EACH / 2, "{flow:?}");
         assert_eq!(flow.end_reason, 4, "forced");
     }
@@ -228,7 +228,9 @@ fn what_leaves_is_metered_where_it_leaves() {
                                         interfaces: {xe0: {direction: both, records: mine}, xe1: {direction: tx, records: mine}}",
     );
     let of = |destination: &str, direction, status| {
-        heard.told.get(&(destination.to_owned(), direction, status))
+        heard
+            .received
+            .get(&(destination.to_owned(), direction, status))
     };
     let (came, left) = (
         of("198.51.100.7", 0, 64).unwrap(),
@@ -247,7 +249,7 @@ fn what_leaves_is_metered_where_it_leaves() {
         answers.packets + left.packets,
         totals.packets_out,
         "{totals:?} {:?}",
-        heard.told
+        heard.received
     );
 }
 

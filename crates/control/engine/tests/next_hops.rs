@@ -165,12 +165,12 @@ fn next_hops_of_all_sorts_are_resolved() {
         ("10.7.0.0/16", &[None]),
         ("10.8.0.0/16", &[Some(Unresolved::NoRoute)]),
     ] {
-        let told: Vec<_> = route(&router, prefix)
+        let received: Vec<_> = route(&router, prefix)
             .next_hops
             .iter()
             .map(|hop| hop.unresolved)
             .collect();
-        assert_eq!(told, why, "{prefix}");
+        assert_eq!(received, why, "{prefix}");
     }
     router.stop();
 }
@@ -241,7 +241,7 @@ fn a_resilient_group_keeps_its_shares_when_next_hops_come_and_go() {
 
 /// The end of a label that leads to a table tells its number, not its place.
 #[test]
-fn where_a_label_is_looked_up_is_told() {
+fn where_a_label_is_looked_up_is_reported() {
     let router = Router::start(
         &config("  - { prefix: 10.0.0.0/8, via: blackhole }\nmpls: { labels: [ { label: 100, lookup: red } ] }"),
         &Options::default(),
@@ -268,21 +268,21 @@ fn where_a_label_is_looked_up_is_told() {
                 || (it.table.is_none() && it.vrf.is_none()))
     );
     let labels = router.mpls_fib(None, None, 100).unwrap().labels;
-    let told: Vec<_> = labels
+    let received: Vec<_> = labels
         .iter()
         .map(|it| (it.label, it.source, it.lookup, it.vrf.as_deref()))
         .collect();
     assert_eq!(
-        told,
+        received,
         [(100, LabelSource::Static, Some(10), Some("red"))],
         "no interface takes labels"
     );
     router.stop();
 }
 
-/// Labels that are acted by without an entry of the configuration are among those that are told, page by page.
+/// Labels that are acted by without an entry of the configuration are among those that are reported, page by page.
 #[test]
-fn special_labels_are_told_where_labels_are_taken() {
+fn special_labels_are_reported_where_labels_are_taken() {
     let text = "interfaces:
   e0: { device: { driver: 'null' }, addresses: [ 192.0.2.1/24 ], mpls: true }
 mpls:

@@ -23,7 +23,7 @@ impl Drop for Folder {
 }
 
 /// A kind of samples: input, output with its format, and the records beside the header, with what they say.
-type Told = (u32, (u32, u32), BTreeSet<(DataFormat, Vec<u32>)>);
+type Received = (u32, (u32, u32), BTreeSet<(DataFormat, Vec<u32>)>);
 
 fn words(bytes: &[u8]) -> Vec<u32> {
     bytes
@@ -32,7 +32,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-fn read(told: &mut BTreeSet<Told>, bytes: &[u8]) {
+fn read(received: &mut BTreeSet<Received>, bytes: &[u8]) {
     for sample in Datagram::decode(bytes)
         .unwrap()
         .samples()
@@ -49,7 +49,7 @@ fn read(told: &mut BTreeSet<Told>, bytes: &[u8]) {
                 }
                 _ => None,
             });
-        told.insert((
+        received.insert((
             flow.input.value,
             (flow.output.format, flow.output.value),
             others.collect(),
@@ -75,7 +75,7 @@ fn tagged_frames(file: &std::path::Path) {
 }
 
 #[test]
-fn tags_labels_and_copies_are_told() {
+fn tags_labels_and_copies_are_reported() {
     let folder = Folder(std::env::temp_dir().join(format!("weir-sampled-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).unwrap();
     let tagged = folder.0.join("tagged.pcap");
@@ -152,21 +152,22 @@ sflow: {{sampling-rate: 1, polling-interval: 0, collectors: [{{address: 127.0.0.
         ),
         (index("switched"), (2, 2), vec![]),
     ];
-    let mut told = BTreeSet::new();
-    let has = |told: &BTreeSet<Told>, (input, output, records): &(u32, (u32, u32), Vec<_>)| {
-        told.iter().any(|it| {
+    let mut received = BTreeSet::new();
+    let has = |received: &BTreeSet<Received>,
+               (input, output, records): &(u32, (u32, u32), Vec<_>)| {
+        received.iter().any(|it| {
             it.0 == *input && it.1 == *output && records.iter().all(|record| it.2.contains(record))
         })
     };
     let (until, mut buffer) = (Instant::now() + Duration::from_secs(20), vec![0; 9000]);
-    while !expected.iter().all(|kind| has(&told, kind)) && Instant::now() < until {
+    while !expected.iter().all(|kind| has(&received, kind)) && Instant::now() < until {
         if let Ok(length) = collector.recv(&mut buffer) {
-            read(&mut told, &buffer[..length]);
+            read(&mut received, &buffer[..length]);
         }
     }
     router.stop();
     for kind in &expected {
-        assert!(has(&told, kind), "{kind:?} is not among {told:#?}");
+        assert!(has(&received, kind), "{kind:?} is not among {received:#?}");
     }
 }
 

@@ -40,9 +40,9 @@ sflow: {{sampling-rate: 1, polling-interval: 0, {sflow}collectors: [{{address: 1
     )
 }
 
-/// What was told: by output how many samples, next hops with prefixes, and discards by reason.
+/// What was reported: by output how many samples, next hops with prefixes, and discards by reason.
 #[derive(Debug, Default)]
-struct Told {
+struct Received {
     outputs: BTreeMap<(u32, u32), u64>,
     inputs: BTreeMap<(u32, u32), u64>,
     hops: BTreeMap<Vec<u8>, u64>,
@@ -50,7 +50,7 @@ struct Told {
     dropped: u32,
 }
 
-fn read(told: &mut Told, bytes: &[u8]) {
+fn read(received: &mut Received, bytes: &[u8]) {
     for sample in Datagram::decode(bytes)
         .unwrap()
         .samples()
@@ -59,8 +59,8 @@ fn read(told: &mut Told, bytes: &[u8]) {
         match sample {
             Sample::Flow(_, flow, records) => {
                 let Port { format, value } = flow.output;
-                *told.outputs.entry((format, value)).or_default() += 1;
-                *told
+                *received.outputs.entry((format, value)).or_default() += 1;
+                *received
                     .inputs
                     .entry((flow.input.format, flow.input.value))
                     .or_default() += 1;
@@ -68,26 +68,26 @@ fn read(told: &mut Told, bytes: &[u8]) {
                     if let FlowRecord::Other(opaque) = record
                         && opaque.format == DataFormat::EXTENDED_ROUTER
                     {
-                        *told.hops.entry(opaque.body.to_vec()).or_default() += 1;
+                        *received.hops.entry(opaque.body.to_vec()).or_default() += 1;
                     }
                 }
             }
             Sample::Discard(discard, _) => {
-                *told.discards.entry(discard.reason).or_default() += 1;
+                *received.discards.entry(discard.reason).or_default() += 1;
                 assert!(
-                    discard.drops >= told.dropped,
-                    "the count of those that were not told goes on: {} {}",
-                    told.dropped,
+                    discard.drops >= received.dropped,
+                    "the count of those that were not reported goes on: {} {}",
+                    received.dropped,
                     discard.drops
                 );
-                told.dropped = discard.drops;
+                received.dropped = discard.drops;
             }
             _ => {}
         }
     }
 }
 
-fn run(sflow: &str) -> (Told, weir_api::Totals, u32) {
+fn run(sflow: &str) -> (Received, weir_api::Totals, u32) {
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
     collector
         .set_read_timeout(Some(Duration::from_millis(100)))
@@ -95,14 +95,14 @@ fn run(sflow: &str) -> (Told, weir_api::Totals, u32) {
     let (config, _) = check("weir.yaml", &config(&collector, sflow))
         .unwrap_or_else(|findings| panic!("{findings:?}"));
     let router = Router::start(&config, &Options::default()).unwrap();
-    let (mut told, mut buffer) = (Told::default(), vec![0; 9000]);
+    let (mut received, mut buffer) = (Received::default(), vec![0; 9000]);
     let until = Instant::now() + Duration::from_secs(20);
     let done = |it: &weir_api::Totals| {
         it.packets_out + it.consumed + it.drops.values().sum::<u64>() >= 3 * EACH
     };
     while !done(&router.balance()) && Instant::now() < until {
         if let Ok(length) = collector.recv(&mut buffer) {
-            read(&mut told, &buffer[..length]);
+            read(&mut received, &buffer[..length]);
         }
     }
     use weir_api::Router as _;
@@ -116,36 +116,36 @@ fn run(sflow: &str) -> (Told, weir_api::Totals, u32) {
         .index;
     router.stop();
     while let Ok(length) = collector.recv(&mut buffer) {
-        read(&mut told, &buffer[..length]);
+        read(&mut received, &buffer[..length]);
     }
-    (told, router.balance(), out)
+    (received, router.balance(), out)
 }
 
 #[test]
 fn a_sample_says_where_its_packet_went() {
-    let (told, totals, out) = run("");
+    let (received, totals, out) = run("");
     let drops = |reason: &str| totals.drops.get(reason).copied().unwrap_or(0);
-    let of = |format, value| told.outputs.get(&(format, value)).copied().unwrap_or(0);
+    let of = |format, value| received.outputs.get(&(format, value)).copied().unwrap_or(0);
     let (forwarded, lost, answered) = (of(0, out), of(1, 0), of(0, 0x3fff_ffff));
     assert_eq!(
         lost,
         drops("no-route"),
-        "network unreachable: {told:?} {totals:?}"
+        "network unreachable: {received:?} {totals:?}"
     );
     assert_eq!(
         forwarded + answered,
         totals.packets_out - totals.originated,
-        "{told:?} {totals:?}"
+        "{received:?} {totals:?}"
     );
     assert!(
         forwarded > EACH / 2 && lost > EACH / 2 && answered > EACH / 2,
-        "{told:?}"
+        "{received:?}"
     );
-    assert_eq!(of(0, 0), 0, "nothing is unknown: {told:?}");
+    assert_eq!(of(0, 0), 0, "nothing is unknown: {received:?}");
     assert_eq!(
-        told.outputs.values().sum::<u64>(),
+        received.outputs.values().sum::<u64>(),
         totals.packets_in,
-        "{told:?} {totals:?}"
+        "{received:?} {totals:?}"
     );
     // The type of the address, the address, bits of the route to the source, and to the destination.
     let hop = [
@@ -154,19 +154,19 @@ fn a_sample_says_where_its_packet_went() {
         &[0, 0, 0, 16],
     ]
     .concat();
-    assert_eq!(told.hops, BTreeMap::from([(hop, forwarded)]));
-    assert!(told.discards.is_empty(), "not asked for");
+    assert_eq!(received.hops, BTreeMap::from([(hop, forwarded)]));
+    assert!(received.discards.is_empty(), "not asked for");
 }
 
 /// Of the port that packets come in by, what goes out: answers to requests, and what tells that there is no route.
 #[test]
 fn what_the_router_itself_sends_came_in_nowhere() {
-    let (told, totals, _) = run("direction: tx, ");
-    let answered = told.inputs.get(&(0, 0x3fff_ffff)).copied().unwrap_or(0);
-    assert_eq!(told.inputs.len(), 1, "{told:?}");
+    let (received, totals, _) = run("direction: tx, ");
+    let answered = received.inputs.get(&(0, 0x3fff_ffff)).copied().unwrap_or(0);
+    assert_eq!(received.inputs.len(), 1, "{received:?}");
     assert!(
         answered > EACH / 2 && answered < totals.packets_out,
-        "{told:?} {totals:?}"
+        "{received:?} {totals:?}"
     );
 }
 
@@ -203,26 +203,26 @@ sflow: {{sampling-rate: 1, polling-interval: 0, direction: tx, collectors: [{{ad
     );
     let (config, _) = check("weir.yaml", &config).unwrap_or_else(|findings| panic!("{findings:?}"));
     let router = Router::start(&config, &Options::default()).unwrap();
-    let (mut told, mut buffer) = (Told::default(), vec![0; 9000]);
+    let (mut received, mut buffer) = (Received::default(), vec![0; 9000]);
     let until = Instant::now() + Duration::from_secs(20);
-    let all = |told: &Told| told.inputs.values().sum::<u64>() >= 2 * EACH;
-    while !all(&told) && Instant::now() < until {
+    let all = |received: &Received| received.inputs.values().sum::<u64>() >= 2 * EACH;
+    while !all(&received) && Instant::now() < until {
         if let Ok(length) = collector.recv(&mut buffer) {
-            read(&mut told, &buffer[..length]);
+            read(&mut received, &buffer[..length]);
         }
     }
     use weir_api::Router as _;
     let interfaces = router.interfaces().unwrap().interfaces;
     let index = |name: &str| interfaces.iter().find(|it| it.name == name).unwrap().index;
-    let of = |name: &str| told.inputs.get(&(0, index(name))).copied().unwrap_or(0);
+    let of = |name: &str| received.inputs.get(&(0, index(name))).copied().unwrap_or(0);
     assert_eq!(
         (of("xe0"), of("xe1"), of("BondEthernet0")),
         (EACH, EACH, 0),
-        "{told:?} {:?}",
+        "{received:?} {:?}",
         router.balance()
     );
     assert_eq!(
-        told.hops.values().sum::<u64>(),
+        received.hops.values().sum::<u64>(),
         2 * EACH,
         "the bond's table says how they went on"
     );
@@ -230,17 +230,17 @@ sflow: {{sampling-rate: 1, polling-interval: 0, direction: tx, collectors: [{{ad
 }
 
 #[test]
-fn discards_are_told_and_what_is_not_told_is_counted() {
-    let (told, totals, _) = run("drop-limit: 50, ");
-    let sent: u64 = told.discards.values().sum();
-    assert!(told.discards.contains_key(&0), "{told:?}");
+fn discards_are_reported_and_what_is_not_reported_is_counted() {
+    let (received, totals, _) = run("drop-limit: 50, ");
+    let sent: u64 = received.discards.values().sum();
+    assert!(received.discards.contains_key(&0), "{received:?}");
     assert!(
         sent < drops_of(&totals),
-        "the limit holds: {told:?} {totals:?}"
+        "the limit holds: {received:?} {totals:?}"
     );
     assert!(
-        u64::from(told.dropped) + sent <= drops_of(&totals),
-        "{told:?} {totals:?}"
+        u64::from(received.dropped) + sent <= drops_of(&totals),
+        "{received:?} {totals:?}"
     );
 }
 

@@ -53,7 +53,7 @@ fn collector() -> UdpSocket {
 fn read(socket: &UdpSocket, mut more: impl FnMut(&Datagram<'_>) -> bool) {
     let (until, mut buffer) = (Instant::now() + Duration::from_secs(30), vec![0; 9000]);
     loop {
-        assert!(Instant::now() < until, "waited in vain");
+        assert!(Instant::now() < until, "timed out");
         let Ok(length) = socket.recv(&mut buffer) else {
             continue;
         };
@@ -75,7 +75,7 @@ fn flows(datagram: &Datagram<'_>) -> Vec<FlowSample> {
 }
 
 #[test]
-fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
+fn every_drop_is_shown_by_kind_and_what_was_reported_of_it() {
     let socket = collector();
     let with = |ports: &[&str]| config(&text(&socket, "drop-limit: 20, ", ports));
     let router = Router::start(&with(&[]), &Options::default()).unwrap();
@@ -86,15 +86,16 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
         std::thread::sleep(Duration::from_millis(5));
     }
     router.apply(&with(&["a", "b"])).unwrap();
-    let mut told = BTreeMap::<(u32, u32), u64>::new();
+    let mut received = BTreeMap::<(u32, u32), u64>::new();
     read(&socket, |datagram| {
         for sample in datagram.samples().flatten() {
             if let Sample::Discard(discard, _) = sample {
-                *told.entry((discard.input, discard.reason)).or_default() += 1;
+                *received.entry((discard.input, discard.reason)).or_default() += 1;
             }
         }
         // What came while a port was still being set up is of a kind of its own, and soon over.
-        told.iter()
+        received
+            .iter()
             .filter(|&(&(_, reason), &count)| reason == 0 && count >= 10)
             .count()
             < 2
@@ -123,11 +124,11 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
         })
         .collect();
     assert_eq!(dropped, counted);
-    let (sum_told, sum): (u64, u64) = (
+    let (sum_reported, sum): (u64, u64) = (
         shown.drops.iter().map(|it| it.reported).sum(),
         shown.drops.iter().map(|it| it.dropped).sum(),
     );
-    assert_eq!(sum_told, shown.discards_sent);
+    assert_eq!(sum_reported, shown.discards_sent);
     assert_eq!(
         shown.discards_sent + shown.discards_dropped,
         sum,
@@ -154,7 +155,7 @@ fn every_drop_is_shown_by_kind_and_what_was_told_of_it() {
 }
 
 #[test]
-fn interfaces_are_shown_by_worker_and_told_by_linuxs_numbers() {
+fn interfaces_are_shown_by_worker_and_reported_by_linuxs_numbers() {
     let socket = collector();
     let sflow =
         "osIndex: on, ifOffset: 500000000, interfaces: {a: {osIndex: 4321, sampling-rate: 2}}, ";
@@ -211,8 +212,8 @@ fn interfaces_are_shown_by_worker_and_told_by_linuxs_numbers() {
     router.stop();
     let shown = router.sflow().unwrap();
     assert!(shown.settings.os_index && shown.settings.if_offset == 500_000_000);
-    for (interface, told) in shown.interfaces.iter().zip([4321, b]) {
-        assert_eq!(interface.reported_index, told);
+    for (interface, received) in shown.interfaces.iter().zip([4321, b]) {
+        assert_eq!(interface.reported_index, received);
         assert_eq!(interface.workers.len(), 2);
         assert_eq!(
             interface
@@ -313,7 +314,7 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
         socket.local_addr().unwrap().port()
     );
     let router = Router::start(&config(&text), &Options::default()).unwrap();
-    let mut told = BTreeMap::new();
+    let mut received = BTreeMap::new();
     read(&socket, |datagram| {
         for sample in datagram.samples().flatten() {
             let Sample::Counters(_, _, records) = sample else {
@@ -321,7 +322,7 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
             };
             for record in records.flatten() {
                 if let CounterRecord::Interface(counters) = record {
-                    told.insert(
+                    received.insert(
                         counters.index,
                         (
                             counters.in_unicast,
@@ -332,9 +333,10 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
                 }
             }
         }
-        told.get(&2).is_none_or(|gone| gone.2 < 500) || told.get(&1).is_none_or(|came| came.0 < 500)
+        received.get(&2).is_none_or(|gone| gone.2 < 500)
+            || received.get(&1).is_none_or(|came| came.0 < 500)
     });
-    assert_eq!((told[&1], told[&2]), ((500, 0, 0), (0, 0, 500)));
+    assert_eq!((received[&1], received[&2]), ((500, 0, 0), (0, 0, 500)));
     let shown = router.interfaces().unwrap().interfaces;
     assert_eq!(
         shown
@@ -365,7 +367,7 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
         socket.local_addr().unwrap().port()
     );
     let router = Router::start(&config(&text), &Options::default()).unwrap();
-    let mut told = (0, 0, 0);
+    let mut received = (0, 0, 0);
     read(&socket, |datagram| {
         for sample in datagram.samples().flatten() {
             let Sample::Counters(_, _, records) = sample else {
@@ -373,7 +375,7 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
             };
             for record in records.flatten() {
                 if let CounterRecord::Interface(counters) = record {
-                    told = (
+                    received = (
                         counters.in_unicast,
                         counters.in_discards,
                         counters.in_errors,
@@ -381,10 +383,10 @@ sflow: {{sampling-rate: 0, polling-interval: 1, collectors: [{{address: 127.0.0.
                 }
             }
         }
-        told.0 < 2
+        received.0 < 2
     });
     assert_eq!(
-        told,
+        received,
         (2, 2, 1),
         "two that nobody takes, and one that did not come in"
     );

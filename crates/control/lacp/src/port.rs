@@ -206,13 +206,13 @@ impl Port {
         }
         let own = self.actor(settings);
         // update_NTT: it does not know how we are.
-        let told = [
+        let compared = [
             State::ACTIVE,
             State::SHORT_TIMEOUT,
             State::SYNCHRONIZATION,
             State::AGGREGATION,
         ];
-        if !is_same_end(belief, &own) || told.iter().any(|&bit| differ(belief, &own, bit)) {
+        if !is_same_end(belief, &own) || compared.iter().any(|&bit| differ(belief, &own, bit)) {
             self.need_to_transmit = true;
         }
         // recordPDU: it is in step when it says so and means this very port, or stands alone; and somebody
@@ -335,7 +335,7 @@ impl Port {
 
 /// Whether two records are of one end, whatever its state.
 fn is_same_end(one: &End, other: &End) -> bool {
-    let told = |end: &End| {
+    let compared = |end: &End| {
         (
             end.port(),
             end.port_priority(),
@@ -344,7 +344,7 @@ fn is_same_end(one: &End, other: &End) -> bool {
             end.key(),
         )
     };
-    told(one) == told(other)
+    compared(one) == compared(other)
 }
 
 fn differ(one: &End, other: &End, bit: State) -> bool {

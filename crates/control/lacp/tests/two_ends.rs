@@ -156,7 +156,7 @@ fn a_silent_partner_is_left_in_three_seconds_or_ninety() {
         assert_eq!(wires.carrying(0), [1, 2], "not yet");
         wires.run(patience);
         assert_eq!(wires.carrying(0), [2]);
-        assert_eq!(wires.carrying(1), [2], "the other end was told");
+        assert_eq!(wires.carrying(1), [2], "the other end was notified");
         assert_eq!(wires.ends[0].status(1).unwrap().counters.expired, 1);
         wires.run(4);
         assert_eq!(wires.ends[0].status(1).unwrap().receive, Receive::Defaulted);
@@ -319,7 +319,7 @@ fn happens() -> impl Strategy<Value = Happens> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, rng_seed: RngSeed::Fixed(8), ..ProptestConfig::default() })]
 
-    /// Whatever is said: the state that is told is that of the machine, nothing is carried without a partner in
+    /// In any case the state that is reported is that of the machine, nothing is carried without a partner in
     /// step, and no port sends more than three PDUs in a second.
     #[test]
     fn no_word_breaks_the_machines(all in proptest::collection::vec(happens(), 1..200)) {

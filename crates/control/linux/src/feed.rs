@@ -218,7 +218,7 @@ struct Follower {
     others: Vec<Message>,
 }
 
-/// The thread ends: it was told to, or a socket failed.
+/// The thread ends: it was stopped, or a socket failed.
 struct End;
 
 impl Follower {

@@ -2,7 +2,7 @@
 //!
 //! Every question is sent with `NLM_F_ACK` or as a dump, so that it always has an end: an
 //! acknowledgement, a refusal, or the last part of the dump. Answers to an earlier question that ran
-//! out of time are told by their sequence number and skipped; datagrams that do not come from the
+//! out of time are reported by their sequence number and skipped; datagrams that do not come from the
 //! kernel (port 0) are ignored; a dump which the kernel marks as interrupted is asked again. One
 //! thread talks at a time (`&mut self`), blocking with a time limit.
 

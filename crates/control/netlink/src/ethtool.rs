@@ -1,4 +1,4 @@
-//! What a network driver tells and lets itself be told: `SIOCETHTOOL`, the ioctl of ethtool.
+//! What a network driver tells and can be set: `SIOCETHTOOL`, the ioctl of ethtool.
 //!
 //! The ioctl is chosen over ethtool's netlink family because the netlink one has no driver
 //! information and no driver statistics, and because every kernel in use has the ioctl. One datagram socket serves

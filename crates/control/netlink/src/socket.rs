@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_does_not_acknowledge_is_told_after_the_end_too() {
+    fn what_a_peer_does_not_acknowledge_is_reported_after_the_end_too() {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut ours = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -216,7 +216,7 @@ fn a_listener_gets_state_and_counters() {
     }
     listener.set_non_blocking(true).unwrap();
     let (mut channel, lacking) = Channel::open(&namespace).unwrap();
-    // Whatever this kernel lacks is told in a sentence with its remedy.
+    // Whatever this kernel lacks is reported in a sentence with its remedy.
     assert!(
         lacking.iter().all(|sentence| sentence.contains("modprobe")),
         "{lacking:?}"

@@ -18,7 +18,7 @@ fn pair<'a>(name: &'a str, peer_name: &'a str) -> VethPair<'a> {
     }
 }
 
-/// A namespace, a client and a watcher which has told of the links that were there.
+/// A namespace, a client and a watcher that has reported the links that existed.
 fn watched(buffer: usize) -> (NetNs, Route, LinkWatcher) {
     let namespace = NetNs::new().unwrap();
     let route = namespace.route().unwrap();
@@ -54,7 +54,7 @@ fn until(
 }
 
 #[test]
-fn a_life_of_a_link_is_told() {
+fn a_life_of_a_link_is_reported() {
     if !can_run() {
         return;
     }

@@ -1,6 +1,6 @@
 //! What a classification costs: `chrt -f 10 cargo run --release --example classify -p weir-acl [keys]`.
 //!
-//! Lists of each kind, traffic aimed at their rules, vectors of 256 out of 65,536 keys (or as many as told). Each figure is
+//! Lists of each kind, traffic aimed at their rules, vectors of 256 out of 65,536 keys (or the given number). Each figure is
 //! the median of fifteen passes in TSC clocks a key: as a batch, one by one, and, for lists where that
 //! is bearable, the naive scan of all rules (medians over fewer keys).
 

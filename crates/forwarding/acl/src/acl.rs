@@ -36,8 +36,8 @@ pub enum BuildError {
     /// A range of this rule ends before it begins.
     #[error("rule {0}: a range ends before it begins")]
     Turned(RuleIndex),
-    /// Too many rules overlap in too many ways: some packet would be held against this many rules one by one.
-    #[error("the rules overlap too much: a packet would be held against {0} of them one by one, more than {max}", max = LIMITS.longest)]
+    /// Too many rules overlap in too many ways: some packet would be compared with this many rules one by one.
+    #[error("the rules overlap too much: a packet would be compared with {0} of them one by one, more than {max}", max = LIMITS.longest)]
     Entangled(usize),
 }
 

@@ -1,7 +1,7 @@
 //! What differs between IPv4 and IPv6: which fields there are, and eight rules side by side.
 //!
 //! A *shape* is a rule as one range per field; a *group* is eight shapes laid out field by field, so
-//! that one pass of vector instructions holds a key against all eight. Addresses are held against a
+//! that one pass of vector instructions compares a key with all eight. Addresses are compared with a
 //! value and a mask, ports against two ends. Rules are compared in full here, always: the tree that
 //! leads to a group only has to be right in never leading past a rule that matches.
 

@@ -1,7 +1,7 @@
 //! Growing a table, off the hot path.
 //!
 //! A tree cuts the rules by a *window*: some neighbouring bits of one field, not necessarily its
-//! highest, so that a million hosts of one /16 are told apart in one step. Each rule goes to the
+//! highest, so that a million hosts of one /16 are distinguished in one step. Each rule goes to the
 //! children whose bits it may have. Rules that would go to a great part of the children (those without
 //! a source, say, where the source is cut) are put off to the next tree, which cuts something else.
 //! At each node what is known of the bits so far takes out rules that cannot match any more, and
@@ -42,7 +42,7 @@ const DEPTH: usize = 12;
 const JUDGED: usize = 128;
 /// Keys that a table is judged by.
 const AIMED: usize = 1024;
-/// Shapes of a list that are held against all that follow.
+/// Shapes of a list that are compared with all that follow.
 const EARLY: usize = 16;
 /// A list that is cut at almost any price.
 const LONG: usize = 4 * LANES;
@@ -57,7 +57,7 @@ const NEAR: f64 = 262_144.0;
 /// Groups that wait for more rules.
 const OPEN: usize = 16;
 
-/// What the way down has told about the bits of each field.
+/// What the path from the root determines about the bits of each field.
 #[derive(Clone, Copy, Default)]
 struct Known {
     mask: [u32; FIELDS],
@@ -342,7 +342,7 @@ impl<F: Family> Grower<'_, F> {
     }
 
     /// Takes out what cannot match here, or only after an earlier one that then matches too. Not all
-    /// earlier ones are held against each, but the widest of them, which shadow most.
+    /// earlier ones are compared with each, but the widest of them, which shadow most.
     fn prune(&self, list: &mut Vec<u32>, known: &Known) {
         let mut early: Vec<(u32, u32)> = Vec::with_capacity(EARLY);
         list.retain(|&shape| {

@@ -302,7 +302,7 @@ impl Asker4<'_> {
         answer
     }
 
-    /// The answer wherever it is, if it is told.
+    /// The answer wherever it is, if it is stored.
     fn sought(&self, asked: Asked4) -> Option<Answer> {
         let answer = self.home[asked.home()]
             .search(asked)

@@ -19,7 +19,7 @@
 //! 17 to 20, 10,000 rules 23 to 24 with the cache (25, 28, 38 with 65,536 flows, where the cache itself no
 //! longer fits the core's own); without it 30 to 40, 46 to 78, 121 to 148; the naive scan 390 to 66,000.
 //!
-//! What a list means for fragments, and for packets that end too early, is told at [`Upper`]. The last
+//! What a list means for fragments, and for packets that end too early, is described at [`Upper`]. The last
 //! word on what a rule matches are [`Rule::matches4`] and [`Rule::matches6`].
 
 #![forbid(unsafe_code)]

@@ -398,7 +398,7 @@ fn what_was_answered_is_known_in_two_steps() {
     );
 }
 
-/// An answer that has no room beside its key is not told, but that it is another; who asks the list is told it.
+/// An answer that has no room beside its key is not stored here, only that there is one; a lookup in the list finds it.
 #[test]
 fn answers_without_room_are_known_to_be_others() {
     let keys: Vec<Key4> = (0..6)
@@ -488,7 +488,7 @@ fn flows_that_count_up_are_spread() {
 
 /// Keys that differ in one field, or in one bit of one: each has a rule of its own, and so an answer that no other may get.
 #[test]
-fn keys_that_are_nearly_alike_are_told_apart() {
+fn keys_that_are_nearly_alike_are_distinguished() {
     let key = |n: u32| {
         let (bit, protocol) = (
             1u32 << (n % 32),
@@ -547,7 +547,7 @@ fn keys_that_are_nearly_alike_are_told_apart() {
 /// Flows that differ in their source ports only, more than sets have room for, with answers by that port: also where full sets let
 /// others help out, none gets what another one was answered.
 #[test]
-fn flows_of_two_hosts_are_told_apart_by_their_source_ports() {
+fn flows_of_two_hosts_are_distinguished_by_their_source_ports() {
     let rule = |part: u16| {
         let source = part << 8..=part << 8 | 0xff;
         let payload = Payload::Ports {

@@ -100,7 +100,7 @@ impl Entry {
     }
 
     /// Whether it is a node of ranges with marks, or a leaf: what most addresses of a large IPv6 table lead to, in any
-    /// order, so that both are told from all else at once.
+    /// order, so that both are distinguished from all else at once.
     #[inline(always)]
     pub(crate) fn is_usual(self) -> bool {
         // The greatest entries become the least ones, and the leaves follow them.

@@ -70,7 +70,7 @@ impl Fib4 {
     #[inline(always)]
     #[must_use]
     pub fn full(&self) -> Option<FullFib4<'_>> {
-        if !self.trie.is_told.load(Ordering::Acquire) {
+        if !self.trie.is_reported.load(Ordering::Acquire) {
             return None;
         }
         Some(FullFib4 {
@@ -226,7 +226,7 @@ impl FullFib4<'_> {
             Some(group) => group,
             None => {
                 cold_path();
-                untold(self.fib, address)
+                unreported(self.fib, address)
             }
         }
     }
@@ -251,7 +251,7 @@ impl FullFib4<'_> {
 
 /// What no line tells.
 #[inline(never)]
-fn untold(fib: &Fib4, address: u32) -> u32 {
+fn unreported(fib: &Fib4, address: u32) -> u32 {
     fib.lookup(address)
 }
 

@@ -21,7 +21,7 @@ use crate::arena::{Space, UNIT, UNIT_WORDS};
 use crate::dense::{self, SLOTS, Slots};
 use crate::entry::Entry;
 use crate::fork;
-use crate::line::{Coded as Told, LINES_OF_SLOT, Line, Lines, TOLD_LINES, TOLD_SLOTS};
+use crate::line::{COVERED_LINES, COVERED_SLOTS, Coded as Covered, LINES_OF_SLOT, Line, Lines};
 use crate::range;
 use crate::rib::{self, Full, Prefix, Rib};
 use crate::trie::{Place, ROOT, Trie, byte_of_run};
@@ -66,7 +66,7 @@ pub(crate) struct Grower {
     /// Slots of the root that are to be made anew.
     dirty: BTreeSet<u16>,
     /// The lines of the slots of the root below were written since the table is large.
-    told_below: usize,
+    covered_below: usize,
 }
 
 /// Slots of the root whose lines are written with each change of a table that has become large, until all are.
@@ -82,7 +82,7 @@ impl Grower {
             shown: [Entry::NO_ROUTE; SLOTS],
             is_leaf: false,
             lines: Vec::new(),
-            told: 0,
+            covered: 0,
             words: Space::default(),
             fresh: Vec::new(),
             replaced: Vec::new(),
@@ -95,12 +95,12 @@ impl Grower {
             domain: domain.clone(),
             retired: VecDeque::new(),
             dirty: BTreeSet::new(),
-            told_below: 0,
+            covered_below: 0,
         };
         grower.grow_large();
         if grower.nodes.large {
             grower.nodes.show_nothing();
-            grower.told_below = ROOT;
+            grower.covered_below = ROOT;
         }
         Some(grower)
     }
@@ -182,7 +182,7 @@ impl Grower {
 
     /// Makes anew what these slots of the root lead to, and those that have no lines yet.
     fn renew_all(&mut self, which: impl Fn(u16) -> bool) -> Result<(), Full> {
-        let below = std::mem::replace(&mut self.told_below, ROOT);
+        let below = std::mem::replace(&mut self.covered_below, ROOT);
         self.renew_each(|slot| which(slot) || usize::from(slot) >= below)
     }
 
@@ -205,7 +205,7 @@ impl Grower {
     /// Bytes of the trie and of the exact routes.
     pub(crate) fn bytes(&self) -> (usize, usize) {
         let lines = if self.nodes.large {
-            TOLD_LINES * size_of::<Line>()
+            COVERED_LINES * size_of::<Line>()
         } else {
             0
         };
@@ -224,9 +224,9 @@ impl Grower {
                 return;
             }
         }
-        if self.nodes.large && self.told_below < ROOT {
-            let next = self.told_below..ROOT.min(self.told_below + RENEWED);
-            self.told_below = next.end;
+        if self.nodes.large && self.covered_below < ROOT {
+            let next = self.covered_below..ROOT.min(self.covered_below + RENEWED);
+            self.covered_below = next.end;
             for slot in next {
                 // Without memory the trie tells.
                 let _ = self.renew(slot as u16);
@@ -367,7 +367,7 @@ impl Grower {
 }
 
 /// Lines that tell something from which on a lookup begins with them: all but one in 32.
-const ENOUGH: usize = TOLD_LINES / 32 * 31;
+const ENOUGH: usize = COVERED_LINES / 32 * 31;
 
 /// Slots of a node that a line tells of.
 const SLOTS_OF_LINE: usize = SLOTS / LINES_OF_SLOT;
@@ -410,9 +410,9 @@ struct Nodes {
     shown: Slots,
     is_leaf: bool,
     /// Lines that tell something else when it is done.
-    lines: Vec<(usize, Option<Told>)>,
+    lines: Vec<(usize, Option<Covered>)>,
     /// Lines that tell something.
-    told: usize,
+    covered: usize,
     words: Space,
     /// Made for what is planned.
     fresh: Vec<Block>,
@@ -463,7 +463,7 @@ impl Nodes {
         }
     }
 
-    /// Changes what a prefix is told of where it has a run of its own in its node and its line, which stays where it is. `false`, and
+    /// Changes the entry of a prefix where it has a run of its own in its node and its line, which stays where it is. `false`, and
     /// nothing is changed, when it takes more.
     fn change_run(&self, node: &rib::Node, slot: usize, cover: u32, prefix: &Prefix) -> bool {
         let (top, span) = (self.trie.top(slot), prefix.span());
@@ -498,8 +498,8 @@ impl Nodes {
             .get()
             .and_then(|lines| lines.get(line))
             .filter(|line| line.is_open());
-        let told = span.start % SLOTS_OF_LINE..span.start % SLOTS_OF_LINE + span.len();
-        let run = line.and_then(|line| Some((line, line.run_of(&told)?)));
+        let covered = span.start % SLOTS_OF_LINE..span.start % SLOTS_OF_LINE + span.len();
+        let run = line.and_then(|line| Some((line, line.run_of(&covered)?)));
         if line.is_some() && run.is_none() {
             return false;
         }
@@ -518,7 +518,7 @@ impl Nodes {
 
     /// Whether lines tell what is planned at this level.
     fn is_shown(&self, level: usize) -> bool {
-        self.large && level == 2 && self.slot < TOLD_SLOTS
+        self.large && level == 2 && self.slot < COVERED_SLOTS
     }
 
     /// Plans the lines below the slot of the root, those of a prefix if only that is concerned.
@@ -535,28 +535,28 @@ impl Nodes {
                 continue;
             }
             let line = first + line;
-            let told = if self.is_leaf {
-                Some(Told::one(self.shown[0]))
+            let covered = if self.is_leaf {
+                Some(Covered::one(self.shown[0]))
             } else {
-                Told::new(slots)
+                Covered::new(slots)
             };
             if self
                 .trie
                 .lines
                 .get()
                 .and_then(|lines| lines.get(line))
-                .is_some_and(|line| !line.is(told.as_ref()))
+                .is_some_and(|line| !line.is(covered.as_ref()))
             {
-                self.lines.push((line, told));
+                self.lines.push((line, covered));
             }
         }
     }
 
     /// Lets all lines tell of an empty table.
     fn show_nothing(&mut self) {
-        let nothing = Told::one(Entry::NO_ROUTE);
+        let nothing = Covered::one(Entry::NO_ROUTE);
         self.lines
-            .extend((0..TOLD_LINES).map(|line| (line, Some(nothing.clone()))));
+            .extend((0..COVERED_LINES).map(|line| (line, Some(nothing.clone()))));
         self.store();
     }
 
@@ -565,23 +565,29 @@ impl Nodes {
         for (place, entry) in self.stores.drain(..) {
             self.trie.store(place, entry);
         }
-        let before = self.told;
-        for (line, told) in self.lines.drain(..) {
+        let before = self.covered;
+        for (line, covered) in self.lines.drain(..) {
             if let Some(line) = self.trie.lines.get().and_then(|lines| lines.get(line)) {
-                self.told = self.told + usize::from(told.is_some()) - usize::from(line.is_open());
-                line.write(told.as_ref());
+                self.covered =
+                    self.covered + usize::from(covered.is_some()) - usize::from(line.is_open());
+                line.write(covered.as_ref());
             }
         }
-        if self.told != before {
+        if self.covered != before {
             self.tell();
         }
     }
 
     /// Says whether nearly all lines tell something.
     fn tell(&mut self) {
-        let is_told = self.told >= ENOUGH;
-        let was_told = self.trie.is_told.swap(is_told, Ordering::Release);
-        if let Some(lines) = self.trie.lines.get().filter(|_| is_told && !was_told) {
+        let is_reported = self.covered >= ENOUGH;
+        let was_reported = self.trie.is_reported.swap(is_reported, Ordering::Release);
+        if let Some(lines) = self
+            .trie
+            .lines
+            .get()
+            .filter(|_| is_reported && !was_reported)
+        {
             lines.enlarge_pages();
         }
     }

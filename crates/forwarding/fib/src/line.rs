@@ -22,13 +22,13 @@ use crate::entry::Entry;
 /// Lines of all addresses.
 const LINES: usize = 1 << 17;
 /// Slots of the root that have lines, those of unicast addresses.
-pub(crate) const TOLD_SLOTS: usize = 224 << 8;
+pub(crate) const COVERED_SLOTS: usize = 224 << 8;
 /// Lines below a slot of the root.
-pub(crate) const LINES_OF_SLOT: usize = SLOTS / TOLD;
+pub(crate) const LINES_OF_SLOT: usize = SLOTS / COVERED;
 /// Lines that tell something, at most.
-pub(crate) const TOLD_LINES: usize = TOLD_SLOTS * LINES_OF_SLOT;
+pub(crate) const COVERED_LINES: usize = COVERED_SLOTS * LINES_OF_SLOT;
 /// /24 that a line tells of.
-const TOLD: usize = 128;
+const COVERED: usize = 128;
 /// /24 of a half of them.
 const HALF: usize = u64::BITS as usize;
 /// The most runs of a line; the first place of all is not used, so that runs count from one.
@@ -241,11 +241,11 @@ mod tests {
     use super::*;
 
     /// What a line tells of each slot, if it is written with these.
-    fn told(line: &Line, slots: &[Entry; TOLD]) -> Vec<Option<u32>> {
+    fn covered(line: &Line, slots: &[Entry; COVERED]) -> Vec<Option<u32>> {
         let coded = Coded::new(slots);
         line.write(coded.as_ref());
         assert!(line.is(coded.as_ref()));
-        (0..TOLD as u32)
+        (0..COVERED as u32)
             .map(|slot| line.group(0xa0b0_0000 | slot << 8 | 0x55))
             .collect()
     }
@@ -256,15 +256,15 @@ mod tests {
         assert_eq!((line.group(0), line.is(None)), (None, true));
         let mut random = crate::synthetic::Random::new(3);
         for runs in 0..100 {
-            let mut slots = [Entry::leaf(runs as u32); TOLD];
+            let mut slots = [Entry::leaf(runs as u32); COVERED];
             for _ in 0..runs {
-                let at = random.below(TOLD as u64) as usize;
+                let at = random.below(COVERED as u64) as usize;
                 let entry = if random.below(9) == 0 {
                     Entry::dense(7, 0)
                 } else {
                     Entry::leaf(random.below(300) as u32)
                 };
-                let until = (at + random.below(9) as usize + 1).min(TOLD);
+                let until = (at + random.below(9) as usize + 1).min(COVERED);
                 slots[at..until].fill(entry);
             }
             let byte = |entry: &Entry| Some(entry.0).filter(|&group| group < 255);
@@ -276,18 +276,18 @@ mod tests {
                 .iter()
                 .map(|entry| byte(entry).filter(|_| different <= RUNS))
                 .collect();
-            assert_eq!(told(&line, &slots), wanted);
+            assert_eq!(covered(&line, &slots), wanted);
         }
     }
 
     #[test]
-    fn what_is_told_is_told_again_only_if_it_is_another() {
+    fn what_is_reported_is_reported_again_only_if_it_is_another() {
         let line = Line::new_zeroed();
-        told(
+        covered(
             &line,
             &std::array::from_fn(|slot| Entry::leaf(slot as u32 / 4)),
         );
-        let other = Coded::new(&[Entry::leaf(1); TOLD]);
+        let other = Coded::new(&[Entry::leaf(1); COVERED]);
         assert!(
             !line.is(other.as_ref())
                 && !line.is(None)
@@ -296,7 +296,7 @@ mod tests {
         line.write(None);
         assert!(line.is(None) && line.group(0).is_none());
         assert!(
-            Coded::new(&std::array::from_fn::<_, TOLD, _>(|slot| Entry::leaf(
+            Coded::new(&std::array::from_fn::<_, COVERED, _>(|slot| Entry::leaf(
                 slot as u32 / 3
             )))
             .is_none()
@@ -306,20 +306,20 @@ mod tests {
     #[test]
     fn a_run_is_changed_where_it_lies() {
         let line = Line::new_zeroed();
-        let mut slots: [Entry; TOLD] = std::array::from_fn(|slot| Entry::leaf(slot as u32 / 5));
-        told(&line, &slots);
+        let mut slots: [Entry; COVERED] = std::array::from_fn(|slot| Entry::leaf(slot as u32 / 5));
+        covered(&line, &slots);
         assert_eq!(
             [0..5, 0..4, 1..5, 0..10, 60..64, 63..65].map(|slots| line.run_of(&slots)),
             [Some(1), None, None, None, None, None]
         );
-        for (run, start) in (0..TOLD).step_by(5).enumerate() {
-            let span = start..TOLD.min(start + 5);
+        for (run, start) in (0..COVERED).step_by(5).enumerate() {
+            let span = start..COVERED.min(start + 5);
             assert_eq!(line.run_of(&span), Some(run + 1));
             let group = [7, 254, 255, 300][run % 4];
             line.change(run + 1, Entry::leaf(group));
             slots[span].fill(Entry::leaf(group));
             let wanted = |slot: usize| Some(slots[slot].0).filter(|&group| group < 255);
-            assert!((0..TOLD).all(|slot| line.group((slot as u32) << 8) == wanted(slot)));
+            assert!((0..COVERED).all(|slot| line.group((slot as u32) << 8) == wanted(slot)));
         }
     }
 

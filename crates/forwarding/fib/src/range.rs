@@ -6,7 +6,7 @@
 //! before each of the second to the seventeenth line. So a lookup reads one cache line or two, and finds its place in
 //! each by one comparison with all words ([`weir_cpu::count_less`]), without a branch.
 //!
-//! Most subtrees are told by three octets and groups below 255. Then the lines hold *marks*, sixteen words of which each
+//! Most subtrees are described by three octets and groups below 255. Then the lines hold *marks*, sixteen words of which each
 //! tells where a run begins and, in its lowest byte, its group: half the memory, and what was compared has the answer in it.
 //!
 //! Words are compared as signed numbers, so their highest bit is turned over. Only groups that fit sixteen bits can
@@ -209,7 +209,7 @@ pub(crate) fn len_of(first: &[AtomicU32], indexed: bool) -> usize {
     if indexed { LINE * (1 + lines) } else { LINE }
 }
 
-/// The routes of a subtree, whose octet is `shift` bits from the right of those told apart and which may go so many
+/// The routes of a subtree, whose octet is `shift` bits from the right of those distinguished and which may go so many
 /// octets deep; `None` when it goes deeper or has too great a group. Only those that lie `within` two values, or in part.
 fn collect(
     rib: &Rib,

@@ -34,7 +34,7 @@ pub(crate) struct Trie {
     /// Once the table is large.
     pub(crate) lines: OnceLock<Lines>,
     /// Whether nearly all lines tell something.
-    pub(crate) is_told: AtomicBool,
+    pub(crate) is_reported: AtomicBool,
 }
 
 /// Where an entry lies.
@@ -55,7 +55,7 @@ impl Trie {
             words: Arena::new(),
             coded: AtomicU32::new(0),
             lines: OnceLock::new(),
-            is_told: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
         })
     }
 

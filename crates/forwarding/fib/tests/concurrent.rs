@@ -32,7 +32,7 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
-/// Looks up until told to stop; returns how many lookups were made.
+/// Looks up until instructed to stop; returns how many lookups were made.
 fn read(
     fib: &Fib4,
     mut reader: Reader,

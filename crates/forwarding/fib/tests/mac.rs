@@ -64,11 +64,11 @@ fn hear(oracle: &mut Oracle, number: u32, member: u16, now: u32, limit: usize) -
 
 proptest! {
     #[test]
-    fn as_a_map_would(deeds in prop::collection::vec(operation(), 1..200), limit in 1..30usize, began in any::<u16>()) {
+    fn as_a_map_would(actions in prop::collection::vec(operation(), 1..200), limit in 1..30usize, began in any::<u16>()) {
         // Many lines, so that none is ever full: what happens then has a test of its own.
         let table = MacTable::new(limit as u32, 300, SEED);
         let (mut oracle, mut now) = (Oracle::new(), u32::from(began));
-        for operation in deeds {
+        for operation in actions {
             match operation {
                 Operation::Hear(number, member) => {
                     let expected = hear(&mut oracle, number, member, now, limit);

@@ -128,8 +128,8 @@ reasons! {
     NoRoute "no-route" Info "No route covers the destination.";
     NoNextHop "no-next-hop" Info "A route covers the destination, but none of its next hops can be used: their links are down, or no route leads to them.";
     Blackhole "blackhole" Info "The route says to drop.";
-    RouteUnreachable "route-unreachable" Info "The route says that the destination is unreachable, and so its sender is told.";
-    RouteProhibited "route-prohibited" Info "The route says that nobody may go there, and so the sender is told.";
+    RouteUnreachable "route-unreachable" Info "Dropped by a route to `unreachable`; the sender is notified.";
+    RouteProhibited "route-prohibited" Info "Dropped by a route to `prohibit`; the sender is notified.";
     Urpf "urpf" Warning "No route leads back to the source address, or (strict) none by the interface that the packet came in by.";
     HostUnreachable "host-unreachable" Info "The next hop did not answer.";
     FragmentationNeeded "fragmentation-needed" Info "The packet exceeds the MTU and may not be fragmented.";

@@ -174,7 +174,7 @@ impl Marks {
         self.more.push(place);
     }
 
-    /// Asks to be told what the driver takes of a vector that is about to leave ([`Marker::left`]).
+    /// Requests a call with what the driver takes of a vector that is about to leave ([`Marker::left`]).
     pub fn await_driver(&mut self) {
         self.awaited = true;
     }

@@ -583,14 +583,14 @@ fn a_tap_is_not_shown_what_it_lets_by() {
 /// Marks every packet with its place, and notes what became of them.
 #[derive(Clone, Default)]
 struct OutcomeNotes {
-    told: Arc<Mutex<Vec<(u32, PacketOutcome)>>>,
+    reported: Arc<Mutex<Vec<(u32, PacketOutcome)>>>,
     places: Vec<(usize, u32)>,
     leaving: Vec<(u32, PacketOutcome)>,
 }
 
 impl OutcomeNotes {
     fn take(&self) -> Vec<(u32, PacketOutcome)> {
-        std::mem::take(&mut *self.told.lock().unwrap())
+        std::mem::take(&mut *self.reported.lock().unwrap())
     }
     /// A packet's place when it came, or 100 more if it has parted.
     fn place(&self, packet: &Pkt) -> u32 {
@@ -624,7 +624,7 @@ impl Tap<Toy> for OutcomeNotes {
 
 impl Marker for OutcomeNotes {
     fn outcome(&mut self, packet: &Pkt, outcome: PacketOutcome) {
-        self.told
+        self.reported
             .lock()
             .unwrap()
             .push((self.place(packet), outcome));
@@ -648,12 +648,12 @@ impl Marker for OutcomeNotes {
     fn left(&mut self, refused: &[Pkt], _: PacketOutcome) {
         let refused: Vec<u32> = refused.iter().map(|packet| self.place(packet)).collect();
         self.leaving.retain(|(place, _)| !refused.contains(place));
-        self.told.lock().unwrap().append(&mut self.leaving);
+        self.reported.lock().unwrap().append(&mut self.leaving);
     }
 }
 
 #[test]
-fn what_becomes_of_a_marked_packet_is_told_once() {
+fn what_becomes_of_a_marked_packet_is_reported_once() {
     let follower = OutcomeNotes::default();
     let mut bench = Bench::with_tap(1, Box::new(follower.clone()));
     // Dropped, consumed, copied to three, held, and one that leaves.

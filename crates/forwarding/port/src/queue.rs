@@ -2,7 +2,7 @@
 //!
 //! A queue belongs to one worker and is called from that worker's thread only. None of the calls
 //! marked *hot* may allocate, lock, block or sleep; a system call is allowed once per call of
-//! `flush` or `recv`, where the kernel must be told of work.
+//! `flush` or `recv`, where the kernel must be woken.
 
 use std::os::fd::BorrowedFd;
 
@@ -29,7 +29,7 @@ pub enum Source {
 /// One counter of a port, as `show hardware` lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HardwareCounter {
-    /// The counter's name at its source; queues are told apart by a suffix.
+    /// The counter's name at its source; queues are distinguished by a suffix.
     pub name: String,
     /// Its value.
     pub value: u64,

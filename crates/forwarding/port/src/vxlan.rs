@@ -150,7 +150,7 @@ pub struct VxlanTable {
 }
 
 impl VxlanTable {
-    /// The table of these tunnels and their interfaces; of two that cannot be told apart, the last one stays.
+    /// The table of these tunnels and their interfaces; of two that cannot be distinguished, the last one stays.
     #[must_use]
     pub fn new<'a>(tunnels: impl ExactSizeIterator<Item = (&'a Vxlan, u32)>) -> VxlanTable {
         if tunnels.len() == 0 {

@@ -1,7 +1,7 @@
 //! What the flow meter costs a packet, in its three parts: `cargo run --release -p weir-telemetry --example flow_meter --
 //! [VECTORS [FLOWS [ip6]]]`.
 //!
-//! The same vectors of 256 plain packets over and over: read where they come in, told that they leave, counted when the turn
+//! The same vectors of 256 plain packets over and over: read on receive, given their outcome on transmit, counted when the turn
 //! is over; clocks a packet at best. With 0 flows every packet begins one, and makes another one leave as soon as the table is full. One vector stays in the core's first caches; some hundred are what a router sees.
 
 use std::sync::Arc;
@@ -155,8 +155,8 @@ fn main() {
             *best = best.min(sum as f64 / (TURNS * VECTOR) as f64);
         }
     }
-    let [read, told, counted] = best;
+    let [read, summary, counted] = best;
     println!(
-        "{vectors} vectors, {flows} flows: read {read:.1}, told {told:.1}, counted {counted:.1} clocks a packet"
+        "{vectors} vectors, {flows} flows: read {read:.1}, reported {summary:.1}, counted {counted:.1} clocks a packet"
     );
 }

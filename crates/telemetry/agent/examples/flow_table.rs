@@ -34,7 +34,7 @@ fn observation(flow: u32) -> Observation {
 }
 
 /// Lowest and median.
-fn told(mut clocks: Vec<f64>) -> String {
+fn summary(mut clocks: Vec<f64>) -> String {
     clocks.sort_by(f64::total_cmp);
     format!(
         "{:6.1} clocks a packet, at best {:6.1}",
@@ -72,7 +72,7 @@ fn known(flows: u32) {
     let clocks = (0..ROUNDS)
         .map(|_| round(&mut table, &mut next, || ()))
         .collect();
-    println!("{flows:>9} flows: {}", told(clocks));
+    println!("{flows:>9} flows: {}", summary(clocks));
 }
 
 fn flood(flows: usize) {
@@ -97,7 +97,7 @@ fn flood(flows: usize) {
         .collect();
     println!(
         "flood, {flows:>9} in the table: {}, {} unexported",
-        told(clocks),
+        summary(clocks),
         table.counts().unexported.get()
     );
 }
@@ -125,7 +125,7 @@ fn floor(lines: usize) {
     });
     println!(
         "{lines:>9} lines: {}",
-        told(clocks.collect()).replace("packet", "line")
+        summary(clocks.collect()).replace("packet", "line")
     );
 }
 

@@ -22,7 +22,7 @@ use crate::sampler::MOST_HEADER;
 /// Discards that a worker's ring holds.
 const RING: usize = 1024;
 
-/// How discards are told, shared by all workers and changed while they run.
+/// How discards are reported, shared by all workers and changed while they run.
 #[derive(Debug, Default)]
 pub struct DiscardSettings {
     limit: AtomicU32,
@@ -148,7 +148,7 @@ impl<W: World> Tap<W> for DiscardTap {
             return 0;
         }
         for packet in packets {
-            let told = self.shares.takes(reason, look.interface, limit, look.now)
+            let reported = self.shares.takes(reason, look.interface, limit, look.now)
                 && self.ring.push_with(|discard| {
                     (discard.interface, discard.node, discard.reason) =
                         (look.interface, node, reason);
@@ -159,7 +159,7 @@ impl<W: World> Tap<W> for DiscardTap {
                         .copy_out(0, discard.header.get_mut(..keep).unwrap_or(&mut []))
                         as u16;
                 });
-            if !told {
+            if !reported {
                 self.suppressed.add(1);
             }
         }
@@ -174,7 +174,7 @@ impl<W: World> Tap<W> for DiscardTap {
 /// this second or the one before; and more, as long as there remains what is reserved for the others: for each what it asked for in
 /// its fullest window of this second or the one before, of those that ask for more than there is as much as is left to each. So
 /// one whose fellows are rare may take nearly all of it. An eighth is kept for kinds that did not come before, or come singly,
-/// one each, so that a single drop of a rare kind is told in the midst of a flood.
+/// one each, so that a single drop of a rare kind is reported in the midst of a flood.
 #[derive(Debug)]
 pub struct Shares {
     /// By the kind's hash.
@@ -214,7 +214,7 @@ impl Kind {
     }
 }
 
-/// Kinds told apart; beyond that some share.
+/// Kinds distinguished; beyond that some share.
 const KINDS: usize = 1024;
 const SECOND: u64 = 1_000_000_000;
 /// Windows a second, where the limit gives each at least ten.
@@ -408,11 +408,11 @@ mod tests {
     #[test]
     fn a_flood_takes_what_others_leave_and_a_burst_finds_room() {
         let mut shares = Shares::default();
-        let mut told = [0; 2];
+        let mut reported = [0; 2];
         for milli in 0..4000_u64 {
             let now = milli * 1_000_000;
             let mut takes = |kind: usize, reason| {
-                told[kind] += u32::from(shares.takes(reason, 1, 100, now) && milli >= 3000)
+                reported[kind] += u32::from(shares.takes(reason, 1, 100, now) && milli >= 3000)
             };
             (0..3).for_each(|_| takes(0, DropReason::NoRoute));
             // Five at once, three times a second.
@@ -420,8 +420,11 @@ mod tests {
                 (0..5).for_each(|_| takes(1, DropReason::HostUnreachable));
             }
         }
-        assert_eq!(told[1], 15, "all of the rare kind");
-        assert!(told[0] >= 70 && told[0] + told[1] <= 100, "{told:?}");
+        assert_eq!(reported[1], 15, "all of the rare kind");
+        assert!(
+            reported[0] >= 70 && reported[0] + reported[1] <= 100,
+            "{reported:?}"
+        );
     }
 
     /// Fourteen kinds come once a second each, and one of them twenty at once, at any time of it.
@@ -475,10 +478,10 @@ mod tests {
                 } else {
                     each
                 };
-                let told = (0..each)
+                let reported = (0..each)
                     .filter(|_| shares.takes(reason, interface, 100, milli * 1_000_000))
                     .count();
-                taken[place] += if milli >= 3000 { told } else { 0 };
+                taken[place] += if milli >= 3000 { reported } else { 0 };
             }
         }
         assert!(taken[2..].iter().all(|&taken| taken == 1), "{taken:?}");

@@ -1,7 +1,7 @@
 //! Measuring: taps on the hot side, and on the cold side those who report what they saw.
 //!
 //! * [`sampler`]: the sFlow tap. One packet in N, chosen at random; costs one subtraction a vector. What becomes
-//!   of a packet that it chose is told where the packet ends.
+//!   of a packet that it chose is taken where its outcome is known.
 //! * [`capture`]: the tap that copies packets for `weir pcap capture`; not attached, it costs nothing.
 //! * [`discards`]: the tap that copies what is dropped, within a limit, for sFlow's notifications of discards.
 //! * [`meter`]: the tap that meters flows. [`flows`]: its table. [`exporter`]: makes IPFIX and NetFlow 9 of its records.

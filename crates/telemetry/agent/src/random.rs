@@ -98,7 +98,7 @@ impl Gaps {
         self.drawn.get(self.used as usize).map(|&gap| gap.into())
     }
 
-    /// Has used what [`Gaps::drawn`] told.
+    /// Has used what [`Gaps::drawn`] returned.
     #[inline(always)]
     pub(crate) fn use_drawn(&mut self) {
         self.used += 1;

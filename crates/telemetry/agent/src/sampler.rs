@@ -38,7 +38,7 @@ pub use self::losses::PerInterface;
 use self::open::OpenSamples;
 use self::sample::next_ticket;
 pub(crate) use self::sample::ticket_distance;
-pub use self::sample::{Ending, MOST_HEADER, MOST_LEAVING, Mark, Sample, Told};
+pub use self::sample::{Ending, MOST_HEADER, MOST_LEAVING, Mark, Sample, TicketOutcome};
 use self::settings::Plan;
 pub use self::settings::{Sampling, Settings};
 use crate::random::{Gaps, Random};
@@ -76,7 +76,7 @@ pub struct SampleSource {
     /// Where samples come out.
     pub ring: Reader<Sample>,
     /// Where outcomes come out, of this worker's samples and of others' whose packets ended in this worker.
-    pub outcomes: Consumer<Told>,
+    pub outcomes: Consumer<TicketOutcome>,
     /// What the sampler counts.
     pub counters: Arc<Padded<SamplerCounters>>,
 }
@@ -86,8 +86,8 @@ pub struct SampleSource {
 pub struct Sampler {
     recorder: Recorder,
     /// Of packets that a driver is about to be asked to take, and whose samples are not here.
-    leaving: Vec<(usize, Told)>,
-    /// The worker's number, as told with the last look.
+    leaving: Vec<(usize, TicketOutcome)>,
+    /// The worker's number, as reported with the last look.
     worker: usize,
     /// By interface.
     choosers: Vec<Option<Chooser>>,
@@ -100,7 +100,7 @@ pub struct Sampler {
     /// Whether they changed and the gate has not asked about all interfaces since.
     changed: bool,
     random: Random,
-    outcomes: Producer<Told>,
+    outcomes: Producer<TicketOutcome>,
     /// When pools were published last.
     pools_at: u64,
 }
@@ -120,9 +120,9 @@ struct Recorder {
 struct Chooser {
     rate: u32,
     header: u16,
-    /// Whether the rate is another one than when the gate was told last.
+    /// Whether the rate is another one than when the gate was last set.
     changed: bool,
-    /// How many packets will have come when the gate has let by all that it was told to.
+    /// How many packets will have come when the gate has skipped its number of packets.
     due: u64,
     gaps: Gaps,
 }
@@ -158,7 +158,7 @@ impl Chooser {
         }
     }
 
-    /// The gate is told how many packets may go by; so many came before.
+    /// Sets how many packets the gate skips, and how many were received before.
     #[inline(always)]
     fn let_by(&mut self, came: u64, packets: u64) -> u64 {
         self.due = came.wrapping_add(packets);
@@ -177,7 +177,7 @@ impl Sampler {
     #[must_use]
     pub fn new(settings: Arc<Settings>, seed: u64, ring: usize) -> (Sampler, SampleSource) {
         let (writer, reader) = slots::ring(ring);
-        let (told, outcomes) = spsc::ring(2 * ring);
+        let (outcome, outcomes) = spsc::ring(2 * ring);
         let counters = Arc::new(Padded::<SamplerCounters>::default());
         let plan = settings.glance().unwrap_or(Plan {
             usual: Sampling { rate: 0, header: 1 },
@@ -198,7 +198,7 @@ impl Sampler {
                 counters: counters.clone(),
             },
             leaving: Vec::new(),
-            outcomes: told,
+            outcomes: outcome,
             pools_at: 0,
         };
         (
@@ -297,7 +297,7 @@ impl Sampler {
     fn stranger_leaving(&mut self, packet: &Pkt, outcome: PacketOutcome) {
         self.leaving.push((
             packet.identity(),
-            Told::new(Mark(packet.meta().mark), outcome, packet),
+            TicketOutcome::new(Mark(packet.meta().mark), outcome, packet),
         ));
     }
 
@@ -305,8 +305,8 @@ impl Sampler {
     #[cold]
     #[inline(never)]
     fn tell_strangers(&mut self) {
-        while let Some((_, told)) = self.leaving.pop() {
-            self.tell(told);
+        while let Some((_, outcome)) = self.leaving.pop() {
+            self.tell(outcome);
         }
     }
 
@@ -330,8 +330,8 @@ impl Sampler {
     }
 
     #[cold]
-    fn tell(&mut self, told: Told) {
-        if self.outcomes.push(told).is_err() {
+    fn tell(&mut self, outcome: TicketOutcome) {
+        if self.outcomes.push(outcome).is_err() {
             self.recorder.counters.fates_lost.add(1);
         }
     }
@@ -504,7 +504,11 @@ impl Marker for Sampler {
         if self.recorder.samples.end(packet, outcome) {
             return self.recorder.samples.show_ended();
         }
-        self.tell(Told::new(Mark(packet.meta().mark), outcome, packet));
+        self.tell(TicketOutcome::new(
+            Mark(packet.meta().mark),
+            outcome,
+            packet,
+        ));
     }
 
     fn part(&mut self, packet: &Pkt) -> u32 {

@@ -194,7 +194,7 @@ fn each_source_tells_its_own_drops() {
 }
 
 #[test]
-fn samples_that_found_a_ring_full_are_told_as_drops() {
+fn samples_that_found_a_ring_full_are_reported_as_drops() {
     let Packets { packets, .. } = packets(100, 64);
     let receiver = Receiver::new();
     let (mut one, mut two) = (
@@ -300,7 +300,7 @@ fn a_sample_larger_than_any_datagram_is_lost_and_counted() {
 }
 
 #[test]
-fn a_changed_rate_is_told_sample_by_sample() {
+fn a_changed_rate_is_reported_sample_by_sample() {
     let Packets { packets, .. } = packets(100, 64);
     let receiver = Receiver::new();
     let mut rig = Rig::new(1, 1);

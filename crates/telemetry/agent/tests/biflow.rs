@@ -1,5 +1,5 @@
 //! Both directions of a conversation in one record (RFC 5103), as the exporter sends it: with reverse elements, to collectors of
-//! IPFIX; to those of NetFlow 9 as two. Nothing is lost or told twice.
+//! IPFIX; to those of NetFlow 9 as two. Nothing is lost or reported twice.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -144,7 +144,7 @@ fn a_conversation_is_one_record_and_what_has_no_answer_goes_alone() {
             (stats.taken, 0, 0)
         );
     }
-    // By source port: octets there and back, and the direction that is told.
+    // By source port: octets there and back, and the direction that is reported.
     let mut found: BTreeMap<u64, (u64, Option<u64>, Option<u64>)> = BTreeMap::new();
     let mut nines = 0;
     for (version, socket) in &sockets {
@@ -165,8 +165,12 @@ fn a_conversation_is_one_record_and_what_has_no_answer_goes_alone() {
                             .iter()
                             .fold(0, |sum, octet| sum << 8 | u64::from(*octet))
                     });
-                    let told = (record.number(1).unwrap(), reverse, record.number(239));
-                    assert_eq!(found.insert(record.number(7).unwrap(), told), None, "twice");
+                    let reported = (record.number(1).unwrap(), reverse, record.number(239));
+                    assert_eq!(
+                        found.insert(record.number(7).unwrap(), reported),
+                        None,
+                        "twice"
+                    );
                 }
                 Item::Undecoded(what) => panic!("{what:?}"),
                 _ => {}

@@ -42,7 +42,7 @@ fn packets_come_out_as_they_went_by() {
     let (mut tap, mut control) = CaptureTap::new();
     look(&mut tap, Point::Rx, 1, 5, &packets);
     let mut source = control.begin(1, EVERYTHING).unwrap();
-    assert!(source.is_empty(), "what went by before is not told");
+    assert!(source.is_empty(), "what passed before is not captured");
     look(&mut tap, Point::Rx, 1, 10, &packets);
     look(&mut tap, Point::Tx, 2, 20, &packets[..1]);
     look(&mut tap, DROP, 3, 30, &packets[2..]);
@@ -233,6 +233,6 @@ fn more_than_the_most_are_not_begun() {
         .map(|number| control.begin(number, EVERYTHING).unwrap())
         .collect();
     look(&mut tap, Point::Rx, 1, 1, &packets);
-    let told: Vec<usize> = sources.iter_mut().map(|source| all(source).len()).collect();
-    assert_eq!(told, [&[1; CaptureTap::MOST][..], &[0]].concat());
+    let reported: Vec<usize> = sources.iter_mut().map(|source| all(source).len()).collect();
+    assert_eq!(reported, [&[1; CaptureTap::MOST][..], &[0]].concat());
 }

@@ -178,7 +178,7 @@ fn inside_a_name_is_found_once_it_is_known() {
     );
     trouble_is(&mut rig, &agent, "cannot be looked up");
     assert_eq!(first(&agent).address, None);
-    // It is told all the time, also between two tries.
+    // It is reported all the time, also between two tries.
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         a_datagram_comes(&mut rig, &healthy);
@@ -453,7 +453,7 @@ fn collectors_that_a_domain_announces_come_and_go_beside_those_listed() {
 }
 
 #[test]
-fn a_domain_that_cannot_be_asked_is_told_and_disturbs_nobody() {
+fn a_domain_that_cannot_be_asked_is_reported_and_disturbs_nobody() {
     let listed = Receiver::new();
     let nobody = UdpSocket::bind("127.0.0.1:0")
         .unwrap()

@@ -1,4 +1,4 @@
-//! Notifications of discarded packets: what is told, to whom, and that told and not told add up.
+//! Notifications of discarded packets: what is reported, to whom, and that reported and not reported add up.
 
 mod common;
 
@@ -17,7 +17,7 @@ use weir_telemetry::discards::{DiscardSettings, DiscardTap};
 
 /// A notification as it was received: sequence, drops, input, reason, records by format with their words.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Reported {
     sequence: u32,
     drops: u32,
     input: u32,
@@ -30,7 +30,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// A notification as it was decoded, its records as octets again.
-fn read(fixed: &DiscardedPacket, records: FlowRecords<'_>) -> Told {
+fn read(fixed: &DiscardedPacket, records: FlowRecords<'_>) -> Reported {
     assert_eq!(
         (fixed.source, fixed.output),
         (Source::interface(0), 0),
@@ -57,7 +57,7 @@ fn read(fixed: &DiscardedPacket, records: FlowRecords<'_>) -> Told {
         unread => panic!("{unread:?}"),
     };
     let records = records.map(Result::unwrap).map(octets).collect();
-    Told {
+    Reported {
         sequence: fixed.sequence,
         drops: fixed.drops,
         input: fixed.input,
@@ -78,19 +78,19 @@ impl Socket {
     }
 
     /// Datagrams until none comes any more: number, notifications, other samples.
-    fn all(&self) -> Vec<(u32, Vec<Told>, usize)> {
+    fn all(&self) -> Vec<(u32, Vec<Reported>, usize)> {
         let mut buffer = [0; 9000];
         let datagram = || {
             let length = self.0.recv(&mut buffer).ok()?;
             let datagram = Datagram::decode(&buffer[..length]).unwrap();
-            let (mut told, mut others) = (Vec::new(), 0);
+            let (mut reported, mut others) = (Vec::new(), 0);
             for sample in datagram.samples().map(Result::unwrap) {
                 match sample {
-                    Sample::Discard(fixed, records) => told.push(read(&fixed, records)),
+                    Sample::Discard(fixed, records) => reported.push(read(&fixed, records)),
                     _ => others += 1,
                 }
             }
-            Some((datagram.sequence, told, others))
+            Some((datagram.sequence, reported, others))
         };
         std::iter::from_fn(datagram).collect()
     }
@@ -118,7 +118,7 @@ fn drop_at(
 }
 
 #[test]
-fn told_and_not_told_are_all_and_travel_by_themselves() {
+fn reported_and_not_reported_are_all_and_travel_by_themselves() {
     let Packets { packets, .. } = packets(50, 90);
     let (all, samples_only) = (Socket::new(), Socket::new());
     let destination = |socket: &Socket, drops| Destination {
@@ -147,7 +147,7 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
     )
     .unwrap();
     rig.look_on(7, &packets[..5]);
-    // It is at work when it has told of samples.
+    // It runs when it has sent samples.
     let begun = Instant::now();
     while agent.stats().samples_sent.iter().sum::<u64>() < 5
         && begun.elapsed() < Duration::from_secs(10)
@@ -172,27 +172,27 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
     assert!(
         received
             .iter()
-            .all(|(_, told, others)| told.is_empty() || *others == 0),
+            .all(|(_, reported, others)| reported.is_empty() || *others == 0),
         "in datagrams of their own"
     );
-    let told: Vec<&Told> = received.iter().flat_map(|it| &it.1).collect();
+    let reported: Vec<&Reported> = received.iter().flat_map(|it| &it.1).collect();
     assert_eq!(
-        told.iter().map(|it| it.sequence).collect::<Vec<_>>(),
-        (1..=told.len() as u32).collect::<Vec<_>>()
+        reported.iter().map(|it| it.sequence).collect::<Vec<_>>(),
+        (1..=reported.len() as u32).collect::<Vec<_>>()
     );
-    assert_eq!(stats.discards_sent, told.len() as u64);
+    assert_eq!(stats.discards_sent, reported.len() as u64);
     assert_eq!(
         stats.discards_sent + stats.discards_dropped,
         53 + 11,
         "exact, whatever the limit"
     );
-    // `drops` counts on, and with what was told it is all that was lost up to then, also of what is told last.
+    // `drops` counts on, and with what was reported it is all that was lost up to then, also of what is reported last.
     assert!(
-        told.is_sorted_by_key(|it| it.drops),
+        reported.is_sorted_by_key(|it| it.drops),
         "{:?}",
-        told.iter().map(|it| it.drops).collect::<Vec<_>>()
+        reported.iter().map(|it| it.drops).collect::<Vec<_>>()
     );
-    let last = told.last().unwrap();
+    let last = reported.last().unwrap();
     assert_eq!(
         (
             last.reason,
@@ -201,13 +201,14 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
         (259, 53 + 11)
     );
     let of = |reason: u32| {
-        told.iter()
+        reported
+            .iter()
             .filter(|it| it.reason == reason)
             .collect::<Vec<_>>()
     };
     assert!(
         !of(257).is_empty() && of(259).len() == 1,
-        "rare ones are told in the midst of a flood"
+        "rare ones are reported in the midst of a flood"
     );
     assert!(
         (1..=17).contains(&of(324).len()),
@@ -248,7 +249,7 @@ fn told_and_not_told_are_all_and_travel_by_themselves() {
         !received.is_empty()
             && received
                 .iter()
-                .all(|(_, told, others)| told.is_empty() && *others > 0)
+                .all(|(_, reported, others)| reported.is_empty() && *others > 0)
     );
     assert_eq!(
         received.iter().map(|it| it.0).collect::<Vec<_>>(),
@@ -283,24 +284,24 @@ fn what_the_router_made_came_in_nowhere() {
     agent.add_discards(vec![ring]);
     std::thread::sleep(Duration::from_millis(100));
     let stats = agent.stop();
-    let told: Vec<Told> = socket.all().into_iter().flat_map(|it| it.1).collect();
-    let said = |told: &Told| {
+    let reported: Vec<Reported> = socket.all().into_iter().flat_map(|it| it.1).collect();
+    let said = |reported: &Reported| {
         (
-            told.input,
-            told.reason,
+            reported.input,
+            reported.reason,
             (0..4)
-                .map(|at| word(&told.records[0].1, at))
+                .map(|at| word(&reported.records[0].1, at))
                 .collect::<Vec<_>>(),
         )
     };
     assert_eq!(
-        told.iter().map(said).collect::<Vec<_>>(),
+        reported.iter().map(said).collect::<Vec<_>>(),
         [
             (0x3fff_ffff, 1, vec![11, 94, 18, 50]),
             (0x3fff_ffff, 1, vec![1, 94, 4, 64])
         ]
     );
-    assert_eq!(told[0].records[0].1[16], 0x45);
+    assert_eq!(reported[0].records[0].1[16], 0x45);
     // It is shown where the router counted it.
     assert_eq!(
         stats

@@ -222,7 +222,7 @@ impl Heard {
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !until() {
-        assert!(Instant::now() < end, "waited in vain for {what}");
+        assert!(Instant::now() < end, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -305,7 +305,7 @@ fn udp_collectors_hear_every_flow_and_templates_again_and_again() {
 
 /// How packets were chosen, as RFC 5477 tells it and as collectors of NetFlow know it; also when all were.
 #[test]
-fn sampling_is_told_as_it_is_done() {
+fn sampling_is_reported_as_it_is_done() {
     for (rate, probability, how) in [(1, 1.0, 1), (400, 0.0025, 2)] {
         for version in [Version::Ipfix, Version::NetFlow9] {
             let socket = ear("127.0.0.1:0").unwrap();
@@ -324,11 +324,11 @@ fn sampling_is_told_as_it_is_done() {
                 let (length, from) = socket.recv_from(&mut buffer).unwrap();
                 collector.read(from, &buffer[..length], &mut |item| match item {
                     Item::Record(record) => {
-                        let told = record
+                        let reported = record
                             .fields()
                             .filter(|(field, _)| matches!(field.number, 34 | 35 | 304 | 311));
                         found.extend(
-                            told.map(|(field, value)| (field.number, format!("{value:?}"))),
+                            reported.map(|(field, value)| (field.number, format!("{value:?}"))),
                         );
                     }
                     Item::Undecoded(what) => panic!("{what:?}"),
@@ -432,7 +432,7 @@ fn a_tcp_collector_that_starts_anew_misses_nothing() {
     assert!(collector.connections >= 2 && collector.last_error.is_some());
 }
 
-/// A collector that goes in the middle, again and again: it says so, and takes what is on its way. Each flow is told once.
+/// A collector that goes in the middle, again and again: it closes in order, and reads what is in flight. Each flow is exported once.
 #[test]
 fn a_tcp_collector_that_stops_in_the_middle_gets_the_rest_later() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -470,7 +470,7 @@ fn a_tcp_collector_that_stops_in_the_middle_gets_the_rest_later() {
 }
 
 /// One that is killed: its connection is reset with octets in its kernel's buffer. What that had acknowledged counts as sent,
-/// all else goes again: the sums are exact, and no flow is told twice to those who read it.
+/// all else goes again: the sums are exact, and no flow is exported twice to collectors that read it.
 #[test]
 fn what_a_killed_collector_had_not_acknowledged_goes_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -522,7 +522,7 @@ fn what_a_killed_collector_had_not_acknowledged_goes_again() {
         rest.flows
             .keys()
             .all(|flow| !heard.flows.contains_key(flow)),
-        "told twice"
+        "reported twice"
     );
 }
 
@@ -588,7 +588,7 @@ fn one_that_never_reads_loses_counted_records_and_holds_up_nobody() {
 }
 
 #[test]
-fn collectors_that_are_not_there_are_told_and_cost_nothing() {
+fn collectors_that_are_not_there_are_reported_and_cost_nothing() {
     let nobody = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -623,9 +623,9 @@ fn collectors_that_are_not_there_are_told_and_cost_nothing() {
     assert_eq!(stats.collectors[1].1.not_sent.flows, 3000);
 }
 
-/// What is wrong with the router's own files is told also while the collector is not there.
+/// What is wrong with the router's own files is reported also while the collector is not there.
 #[test]
-fn authorities_that_cannot_be_read_are_told_first() {
+fn authorities_that_cannot_be_read_are_reported_first() {
     let refusing = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -765,8 +765,8 @@ fn tls_reaches_the_right_collector_only() {
         assert!(stream.read(&mut [0]).is_err());
         wait("the error", || exporter.stats().collectors[0].1.errors > 0);
         // Before the next try, which nobody answers.
-        let told = exporter.stats().collectors[0].1.last_error.clone().unwrap();
-        assert!(told.contains(error), "{told}");
+        let reported = exporter.stats().collectors[0].1.last_error.clone().unwrap();
+        assert!(reported.contains(error), "{reported}");
         let stats = exporter.stop();
         let collector = &stats.collectors[0].1;
         assert_eq!(
@@ -828,10 +828,10 @@ fn one_that_wants_a_certificate_gets_nothing_without() {
     assert!(stream.read(&mut [0]).is_err());
     wait("the error", || exporter.stats().collectors[0].1.errors > 0);
     drop((stream, listener));
-    let told = exporter.stats().collectors[0].1.last_error.clone().unwrap();
+    let reported = exporter.stats().collectors[0].1.last_error.clone().unwrap();
     assert!(
-        told.contains("CertificateRequired") || told.contains("refused"),
-        "{told}"
+        reported.contains("CertificateRequired") || reported.contains("refused"),
+        "{reported}"
     );
     let stats = exporter.stop();
     let collector = &stats.collectors[0].1;
@@ -845,7 +845,7 @@ fn one_that_wants_a_certificate_gets_nothing_without() {
     );
 }
 
-/// At the end collectors are told what was exported in all.
+/// At the end collectors receive the totals of what was exported.
 #[test]
 fn the_last_word_is_the_total() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

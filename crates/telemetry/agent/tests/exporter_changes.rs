@@ -1,4 +1,4 @@
-//! The exporter while its configuration changes: no record is lost without being counted, what is new is told at once,
+//! The exporter while its configuration changes: no record is lost without being counted, what is new is reported at once,
 //! and collectors that are given up still get what is in tables that are given up with them.
 
 use std::io::Read;
@@ -105,7 +105,7 @@ fn meter(table: &mut Table, flows: std::ops::Range<u32>) {
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !until() {
-        assert!(Instant::now() < end, "waited in vain for {what}");
+        assert!(Instant::now() < end, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -146,7 +146,7 @@ fn sum(stats: &CollectorStats) -> Load {
         })
 }
 
-/// What a collector says of the sampling that it was told of.
+/// The sampling that a collector reads from the records.
 fn intervals(socket: &UdpSocket, count: usize) -> Vec<u64> {
     let (mut collector, mut intervals, mut buffer) = (Collector::default(), Vec::new(), [0; 2000]);
     while intervals.len() < count {
@@ -162,7 +162,7 @@ fn intervals(socket: &UdpSocket, count: usize) -> Vec<u64> {
 
 /// Collectors scale by the rate that they know: another one is not kept from them until templates are sent again.
 #[test]
-fn another_rate_is_told_at_once() {
+fn another_rate_is_reported_at_once() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     let collectors = vec![collector(socket.local_addr().unwrap(), Transport::Udp)];

@@ -169,7 +169,7 @@ fn rest(id: &str) -> Option<String> {
 fn wait(what: &str, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !until() {
-        assert!(Instant::now() < end, "waited in vain for {what}");
+        assert!(Instant::now() < end, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

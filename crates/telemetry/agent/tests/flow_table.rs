@@ -159,8 +159,8 @@ fn a_flow_that_goes_on_is_reported_by_the_active_timeout() {
     }
     // At 60 s; the next one begins with the packet of second 61 at the latest, and is over 60 s after that.
     assert_eq!(reports.len(), 2, "{reports:?}");
-    for (told, sums) in &reports {
-        let late = told + SECOND - (sums.first + 60 * SECOND);
+    for (reported, sums) in &reports {
+        let late = reported + SECOND - (sums.first + 60 * SECOND);
         assert!(late <= 2 * SECOND, "{late}");
         assert!((60..=62).contains(&sums.packets), "{sums:?}");
     }

@@ -389,7 +389,7 @@ fn pmacct_counts_the_same_flows_and_volumes() {
         program.finish("-INT");
         let file = program.folder.join("out.csv");
         let mut text = String::new();
-        // A process of its own writes it, after the one that was told to end.
+        // A process of its own writes it, after the one that was instructed to end.
         wait_for("a title and six rows", || {
             text = std::fs::read_to_string(&file).unwrap_or_default();
             text.lines().count() >= 7 && text.ends_with('\n')

@@ -1,4 +1,4 @@
-//! The way through the kernel where it is not there, or not yet: told in a sentence, and nothing else changes.
+//! The way through the kernel where it is not there, or not yet: reported in a sentence, and nothing else changes.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn samples_come(rig: &mut Rig, receiver: &Receiver) {
 
 /// `NET_DM` is in the first namespace only, and few machines have `psample`.
 #[test]
-fn what_the_kernel_lacks_is_told_in_a_sentence_and_all_else_goes_on() {
+fn what_the_kernel_lacks_is_reported_in_a_sentence_and_all_else_goes_on() {
     if let Err(why) = weir_netlink::lab::preflight() {
         eprintln!("skipped: {why}");
         return;
@@ -61,7 +61,7 @@ fn what_the_kernel_lacks_is_told_in_a_sentence_and_all_else_goes_on() {
     let namespace = NetNs::new().unwrap();
     let receiver = Receiver::new();
     let mut rig = Rig::new(1, 1);
-    // The agent's thread is in the namespace and its collector is not: it is told of no route, and of nothing worse.
+    // The agent's thread is in the namespace and its collector is not: it gets "no route", and no other error.
     let kernel = Some(KernelPath {
         group: 3,
         egress_group: 4,
@@ -92,7 +92,7 @@ fn what_the_kernel_lacks_is_told_in_a_sentence_and_all_else_goes_on() {
     wait_for("states and counters", || stats(&agent).sent.reports > 3);
     let sentences = stats(&agent).lacking;
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(stats(&agent).lacking, sentences, "told once each");
+    assert_eq!(stats(&agent).lacking, sentences, "reported once each");
     drop(agent);
     // In the router's own namespace the built-in agent goes on, whatever the kernel has.
     let mut rig = Rig::new(1, 1);

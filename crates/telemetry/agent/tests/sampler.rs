@@ -110,7 +110,7 @@ fn an_empty_vector_changes_nothing() {
 /// Each sample carries the rate that it was drawn under, so that scaling by it stays right over any
 /// change, also over one that turns sampling off for a while.
 #[test]
-fn a_rate_changed_in_flight_is_told_by_each_sample() {
+fn a_rate_changed_in_flight_is_reported_by_each_sample() {
     let Packets { packets, .. } = packets(256, 64);
     let mut rig = Rig::new(10, 11);
     let (mut estimate, mut variance, mut packets_seen) = (0_u64, 0.0_f64, 0_u64);
@@ -333,13 +333,13 @@ fn endings(rig: &mut Rig) -> Vec<(usize, Option<(PacketOutcome, u8)>)> {
 }
 
 /// The outcomes in the second ring: tickets.
-fn told(rig: &mut Rig) -> Vec<(u32, PacketOutcome)> {
-    let mut told = Vec::new();
+fn outcomes(rig: &mut Rig) -> Vec<(u32, PacketOutcome)> {
+    let mut outcomes = Vec::new();
     rig.source.outcomes.pop_many(usize::MAX, |it| {
         assert_eq!(it.mark.worker(), 5);
-        told.push((it.mark.ticket(), it.ending().outcome));
+        outcomes.push((it.mark.ticket(), it.ending().outcome));
     });
-    told
+    outcomes
 }
 
 /// A driver will be asked to take these; returns whether the sampler wants to know when that is done.
@@ -394,11 +394,11 @@ fn a_sample_is_shown_with_its_fate_when_all_before_it_have_theirs() {
         [(3, Some((dropped, 0))), (4, Some((PacketOutcome::Kept, 0)))],
         "an answer of this router's went nowhere"
     );
-    assert_eq!(told(&mut rig), []);
+    assert_eq!(outcomes(&mut rig), []);
 }
 
 /// They leave as they came, in another order, in two parts, and beside others whose samples are elsewhere: each sample has its own
-/// end, and only the others are told.
+/// end, and only the others are reported.
 #[test]
 fn packets_that_leave_are_found_wherever_they_stand() {
     for (turn, order) in [
@@ -444,7 +444,7 @@ fn packets_that_leave_are_found_wherever_they_stand() {
             ];
             assert_eq!(endings(&mut rig), expected, "order {turn}, cut at {cut}");
             assert_eq!(
-                told(&mut rig),
+                outcomes(&mut rig),
                 [(3, PacketOutcome::Sent(OUTPUT))],
                 "order {turn}, cut at {cut}"
             );
@@ -539,7 +539,7 @@ fn what_was_taken_going_out_and_then_refused_was_dropped() {
 }
 
 #[test]
-fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() {
+fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_reported_later() {
     let Packets { mut packets, .. } = packets(3, 64);
     let mut rig = Rig::new(1, 2).in_worker(5);
     marked(&mut rig, &mut packets);
@@ -557,14 +557,14 @@ fn a_sample_does_not_wait_for_a_packet_that_parted_and_its_fate_is_told_later() 
         ]
     );
     Marker::outcome(&mut rig.sampler, &packets[1], PacketOutcome::Kept);
-    assert_eq!(told(&mut rig), [(2, PacketOutcome::Kept)]);
+    assert_eq!(outcomes(&mut rig), [(2, PacketOutcome::Kept)]);
     // What its driver refuses has not been sent.
     leave(&mut rig, &packets[..1]);
     Marker::left(&mut rig.sampler, &packets[..1], FULL);
-    assert_eq!(told(&mut rig), []);
+    assert_eq!(outcomes(&mut rig), []);
     assert!(leave(&mut rig, &packets[..1]));
     Marker::left(&mut rig.sampler, &[], FULL);
-    assert_eq!(told(&mut rig), [(1, PacketOutcome::Sent(OUTPUT))]);
+    assert_eq!(outcomes(&mut rig), [(1, PacketOutcome::Sent(OUTPUT))]);
 }
 
 #[test]

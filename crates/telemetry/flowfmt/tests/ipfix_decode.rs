@@ -15,7 +15,7 @@ fn exporter() -> SocketAddr {
 }
 
 /// What items say, in a line each.
-fn told(collector: &mut Collector, message: &[u8]) -> Vec<String> {
+fn lines_of(collector: &mut Collector, message: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     collector.read(exporter(), message, &mut |item| lines.push(line(&item)));
     lines
@@ -85,14 +85,14 @@ fn templates_and_records_of_ipfix() {
         "record 256 protocolIdentifier=[17] destinationTransportPort=[0, 53]",
         "record 256 protocolIdentifier=[6] destinationTransportPort=[1, 187]",
     ];
-    assert_eq!(told(&mut collector, &message), expected);
+    assert_eq!(lines_of(&mut collector, &message), expected);
     // Two records came: 7 is next, 10 means three are missing, 2 that it began anew.
     assert_eq!(
-        told(&mut collector, &ipfix(7, &[(256, RECORDS)]))[0..2],
+        lines_of(&mut collector, &ipfix(7, &[(256, RECORDS)]))[0..2],
         ["message 10 7 7", expected[2]]
     );
-    assert_eq!(told(&mut collector, &ipfix(12, &[]))[1..], ["gap 9 12"]);
-    assert_eq!(told(&mut collector, &ipfix(2, &[]))[1..], ["gap 12 2"]);
+    assert_eq!(lines_of(&mut collector, &ipfix(12, &[]))[1..], ["gap 9 12"]);
+    assert_eq!(lines_of(&mut collector, &ipfix(2, &[]))[1..], ["gap 12 2"]);
     assert_eq!(
         Gap {
             expected: 9,
@@ -156,7 +156,7 @@ fn enterprises_variable_lengths_and_options() {
         "record 257 reverseOctetDeltaCount=[0, 0, 1, 0] interfaceName=[119, 97, 110]",
         "record 258 ingressInterface=[0, 0, 0, 3] interfaceName=[101, 110]",
     ];
-    assert_eq!(told(&mut collector, &message), expected);
+    assert_eq!(lines_of(&mut collector, &message), expected);
     assert_eq!(
         (
             collector.totals().records,
@@ -170,20 +170,20 @@ fn enterprises_variable_lengths_and_options() {
 fn withdrawals() {
     let mut collector = Collector::new();
     let options = [1, 2, 0, 1, 0, 1, 0, 149, 0, 4];
-    told(&mut collector, &ipfix(0, &[(2, TEMPLATE), (3, &options)]));
+    lines_of(&mut collector, &ipfix(0, &[(2, TEMPLATE), (3, &options)]));
     assert_eq!(collector.templates(), 2);
     assert_eq!(
-        told(&mut collector, &ipfix(0, &[(2, &[0, 2, 0, 0])]))[1..],
+        lines_of(&mut collector, &ipfix(0, &[(2, &[0, 2, 0, 0])]))[1..],
         ["withdrawn 2"]
     );
     assert_eq!(collector.templates(), 1);
     assert_eq!(
-        told(&mut collector, &ipfix(0, &[(3, &[1, 2, 0, 0])]))[1..],
+        lines_of(&mut collector, &ipfix(0, &[(3, &[1, 2, 0, 0])]))[1..],
         ["withdrawn 258"]
     );
     assert_eq!(collector.templates(), 0);
     assert_eq!(
-        told(&mut collector, &ipfix(0, &[(2, &[0, 7, 0, 0])]))[1..],
+        lines_of(&mut collector, &ipfix(0, &[(2, &[0, 7, 0, 0])]))[1..],
         ["20 4 TemplateNumber(7)"]
     );
 }
@@ -192,16 +192,16 @@ fn withdrawals() {
 fn a_set_waits_for_its_template() {
     let mut collector = Collector::new();
     assert_eq!(
-        told(&mut collector, &ipfix(0, &[(256, RECORDS)])),
+        lines_of(&mut collector, &ipfix(0, &[(256, RECORDS)])),
         ["message 10 7 0"]
     );
     // Of another domain: not the one that is waited for.
     let mut other = ipfix(0, &[(2, TEMPLATE)]);
     other[15] = 8;
-    assert_eq!(told(&mut collector, &other).len(), 2);
-    let lines = told(&mut collector, &ipfix(2, &[(2, TEMPLATE)]));
+    assert_eq!(lines_of(&mut collector, &other).len(), 2);
+    let lines = lines_of(&mut collector, &ipfix(2, &[(2, TEMPLATE)]));
     assert_eq!(lines.len(), 4, "{lines:?}");
-    told(&mut collector, &ipfix(2, &[(300, &[1, 2, 3])]));
+    lines_of(&mut collector, &ipfix(2, &[(300, &[1, 2, 3])]));
     let mut lines = Vec::new();
     collector.finish(&mut |item| lines.push(line(&item)));
     assert_eq!(lines, ["20 3 NoTemplate(300)"]);
@@ -256,7 +256,7 @@ fn netflow_9() {
     // Uptime 55.000 s of 60.000: five seconds before the export.
     assert_eq!(starts[0], Some(1_699_999_995_000_000_000));
     // The number counts messages.
-    assert_eq!(told(&mut collector, &netflow9())[1], "gap 78 77");
+    assert_eq!(lines_of(&mut collector, &netflow9())[1], "gap 78 77");
 }
 
 #[test]
@@ -334,23 +334,23 @@ fn netflow_5() {
             Some(1_700_000_000_000_000_000)
         )
     );
-    // Sequence counts flows; a message that holds fewer than it says is told.
+    // Sequence counts flows; a message that holds fewer than it says is reported.
     message[3] = 3;
     message[19] = 12;
     assert_eq!(
-        told(&mut collector, &message).last().unwrap(),
+        lines_of(&mut collector, &message).last().unwrap(),
         "120 0 Count { said: 3, found: 2 }"
     );
     message[19] = 15;
     assert!(
-        !told(&mut collector, &message)
+        !lines_of(&mut collector, &message)
             .iter()
             .any(|line| line.starts_with("gap"))
     );
 }
 
 #[test]
-fn what_lies_is_told_with_its_place() {
+fn what_lies_is_reported_with_its_place() {
     let cases: [(Vec<u8>, &str); 14] = [
         (vec![], "0 0 Version(0)"),
         (vec![0, 1, 2, 3], "0 4 Version(1)"),
@@ -408,7 +408,7 @@ fn what_lies_is_told_with_its_place() {
         ),
     ];
     for (message, expected) in cases {
-        let lines = told(&mut Collector::new(), &message);
+        let lines = lines_of(&mut Collector::new(), &message);
         assert_eq!(
             lines.last().map(String::as_str),
             Some(expected),
@@ -418,18 +418,18 @@ fn what_lies_is_told_with_its_place() {
     let mut lying = ipfix(0, &[(2, TEMPLATE), (256, RECORDS)]);
     lying[35] = 200;
     assert_eq!(
-        told(&mut Collector::new(), &lying).last().unwrap(),
+        lines_of(&mut Collector::new(), &lying).last().unwrap(),
         "32 10 SetLength { set: 256, said: 200, left: 10 }"
     );
     lying[35] = 3;
     assert_eq!(
-        told(&mut Collector::new(), &lying).last().unwrap(),
+        lines_of(&mut Collector::new(), &lying).last().unwrap(),
         "32 10 SetLength { set: 256, said: 3, left: 10 }"
     );
     // The next template of a set is found behind one that is refused.
     let both = [&[1, 1, 0, 1, 0, 4, 0, 0][..], TEMPLATE].concat();
     assert_eq!(
-        told(&mut Collector::new(), &ipfix(0, &[(2, &both)]))[1..],
+        lines_of(&mut Collector::new(), &ipfix(0, &[(2, &both)]))[1..],
         ["20 8 EmptyRecords(257)", "template 256 0 2"]
     );
     let empty = [&[1, 0, 0, 18][..], &[0, 82, 0, 0].repeat(17), &[0, 4, 0, 1]].concat();
@@ -449,7 +449,7 @@ fn first_problem(message: &[u8]) -> Option<Problem> {
 }
 
 #[test]
-fn every_cut_is_told_or_sound() {
+fn every_cut_is_reported_or_sound() {
     let ipfix = ipfix(
         5,
         &[
@@ -492,7 +492,7 @@ fn a_flood_of_templates_takes_bounded_memory() {
     // The last ones are there.
     let mut data = ipfix(0, &[(256, RECORDS)]);
     data[12..16].copy_from_slice(&99_999_u32.to_be_bytes());
-    assert_eq!(told(&mut collector, &data).len(), 3);
+    assert_eq!(lines_of(&mut collector, &data).len(), 3);
 }
 
 /// Withdrawals of all templates cost those who have some, not those who send them, however many others have.
@@ -557,7 +557,7 @@ fn sets_that_wait_take_bounded_memory() {
         .flat_map(|id| [&id.to_be_bytes()[..], &[0, 1, 0, 4, 0, 1]].concat())
         .collect();
     assert!(
-        !told(&mut collector, &ipfix(0, &[(2, &templates)]))
+        !lines_of(&mut collector, &ipfix(0, &[(2, &templates)]))
             .iter()
             .any(|line| line.contains("record"))
     );
@@ -576,8 +576,8 @@ fn a_template_lets_go_what_waited_for_it_alone() {
         (256, &[6, 1, 187]),
         (256, &[]),
     ];
-    assert_eq!(told(&mut collector, &ipfix(0, &sets)).len(), 1);
-    let lines = told(&mut collector, &ipfix(2, &[(2, TEMPLATE)]));
+    assert_eq!(lines_of(&mut collector, &ipfix(0, &sets)).len(), 1);
+    let lines = lines_of(&mut collector, &ipfix(2, &[(2, TEMPLATE)]));
     let records: Vec<&str> = lines
         .iter()
         .filter_map(|line| line.strip_prefix("record 256 "))
@@ -642,7 +642,7 @@ fn padding_of_any_value_is_ignored() {
         let records = [&[9; 16][..], &[0xaa; 7][..padding]].concat();
         let message = ipfix(0, &[(2, &[1, 0, 0, 1, 0, 27, 0, 16]), (256, &records)]);
         let mut collector = Collector::new();
-        let lines = told(&mut collector, &message);
+        let lines = lines_of(&mut collector, &message);
         assert_eq!(
             (collector.totals().records, collector.totals().undecoded),
             (1, 0),

@@ -1,4 +1,4 @@
-//! What is lost is counted, and samples are held against counters.
+//! What is lost is counted, and samples are compared with counters.
 
 use std::net::{IpAddr, Ipv4Addr};
 

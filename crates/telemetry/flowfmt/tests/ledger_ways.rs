@@ -154,9 +154,9 @@ use Verdict::{Agrees, DirectionUnknown, Disagrees, PartlySampled};
 const HERE: Port = Port::INTERNAL;
 
 /// Ports 1 and 3; 2 is a sub-interface of 1 (VLAN 100), 4 one of 3 (VLAN 200 or 100).
-fn through_sub_interfaces(vlan: u32, told: bool, names: [&str; 4]) -> Rig {
+fn through_sub_interfaces(vlan: u32, has_vlans: bool, names: [&str; 4]) -> Rig {
     let port = Port::interface;
-    let vlans = |input, output| told.then_some((input, output));
+    let vlans = |input, output| has_vlans.then_some((input, output));
     let tag = |vlan: u32| u16::try_from(vlan).unwrap();
     let mut rig = Rig::new();
     for round in [0, 1] {
@@ -198,22 +198,22 @@ fn through_sub_interfaces(vlan: u32, told: bool, names: [&str; 4]) -> Rig {
 fn packets_of_sub_interfaces_have_a_direction() {
     let names = ["xe0", "xe0.100", "xe1", "xe1.200"];
     // What VLANs tell; what names tell where the VLANs are the same; both.
-    for (vlan, told, names) in [
+    for (vlan, has_vlans, names) in [
         (200, true, ["", "", "", ""]),
         (100, true, names),
         (200, false, names),
         (200, true, names),
     ] {
-        let rig = through_sub_interfaces(vlan, told, names);
+        let rig = through_sub_interfaces(vlan, has_vlans, names);
         assert_eq!(
             rig.summary(1),
             [(Ingress, 100, 100, Agrees), (Egress, 30, 30, Agrees)],
-            "{vlan} {told} {names:?}"
+            "{vlan} {has_vlans} {names:?}"
         );
         assert_eq!(
             rig.summary(3),
             [(Ingress, 30, 30, Agrees), (Egress, 70, 70, Agrees)],
-            "{vlan} {told} {names:?}"
+            "{vlan} {has_vlans} {names:?}"
         );
     }
 }
@@ -332,7 +332,7 @@ fn datagrams(of: &[(u32, u32)]) -> (u64, u64, u64, u64) {
 }
 
 #[test]
-fn a_restart_is_told_from_copies_and_late_ones_by_the_agents_clock() {
+fn a_restart_is_distinguished_from_copies_and_late_ones_by_the_agents_clock() {
     let run = |count| {
         (1..=count)
             .map(|number| (number, number * 1000))

@@ -583,7 +583,7 @@ fn a_damaged_datagram_says_so_and_what_is_sound_is_printed() {
 }
 
 #[test]
-fn an_output_that_is_gone_is_told_apart_from_damage() {
+fn an_output_that_is_gone_is_distinguished_from_damage() {
     struct Gone;
     impl io::Write for Gone {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_takes_time_and_the_workers_are_told_apart() {
+    fn work_takes_time_and_the_workers_are_distinguished() {
         let worker = std::thread::Builder::new().name("weir-worker-9".to_owned());
         let (before, own) = (CpuTime::now(), own_thread());
         let thread = worker.spawn(|| {

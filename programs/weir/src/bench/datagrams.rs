@@ -119,7 +119,7 @@ fn send(socket: &UdpSocket, rate: u32, lasting: Duration, interrupt: &Interrupt)
     flight
 }
 
-/// Counts until told that all are sent and none comes any more; returns microseconds of CPU time.
+/// Counts until all are sent and no more arrive; returns microseconds of CPU time.
 fn receive(socket: &UdpSocket, landed: &AtomicU64, all_sent: &AtomicBool) -> f64 {
     let (own, mut bytes) = (cpu::own_thread(), [0; 100]);
     loop {

@@ -1,4 +1,4 @@
-//! The order of everything: cases, and in each case bridge and Weir by turns.
+//! The order of everything: cases, and in each case bridge and Weir alternately.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ impl Interrupt {
     fn watch() -> Result<Interrupt, String> {
         use tokio::signal::unix::{SignalKind, signal};
         let interrupt = Interrupt::default();
-        let told = interrupt.0.clone();
+        let interrupted = interrupt.0.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -46,7 +46,7 @@ impl Interrupt {
             runtime.block_on(async {
                 tokio::select! { _ = first.recv() => {}, _ = second.recv() => {} }
             });
-            told.store(true, Ordering::Relaxed);
+            interrupted.store(true, Ordering::Relaxed);
         };
         std::thread::Builder::new()
             .name("weir-signals".to_owned())

@@ -1,6 +1,6 @@
 //! Two hosts, and what joins them: the kernel's bridge or Weir.
 //!
-//! The hosts, their devices and their addresses stay; the middle is made and removed by turns. The
+//! The hosts, their devices and their addresses stay; the middle is made and removed alternately. The
 //! hosts know each other's MAC address from the start, so that nothing waits for ARP.
 //!
 //! **Offloads.** On veth an offload is a promise that nobody keeps: packets travel unfinished, and
@@ -18,7 +18,7 @@ use super::sentence;
 
 /// The router's ends of the two cables.
 const PORTS: [&str; 2] = ["port-a", "port-b"];
-/// Everything a veth lets itself be told.
+/// Everything a veth can be set.
 const OFFLOADS: [Offload; 6] = [
     Offload::RxChecksum,
     Offload::TxChecksum,

@@ -1,4 +1,4 @@
-//! What an argument's value is, told by its name in capitals: `INTERFACE`, `NODE`, `FILE`.
+//! What an argument's value is, given by its name in capitals: `INTERFACE`, `NODE`, `FILE`.
 //!
 //! The name that the help shows is the key into one table: where the possible values come from
 //! (so that Tab can list them, in the shell as in bash) and a sentence for the reference page. An

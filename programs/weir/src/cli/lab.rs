@@ -24,7 +24,7 @@ pub(crate) enum LabCommand {
     Cpu(CpuArgs),
     /// Run a scenario: devices under test in network namespaces, searches and a report (needs root)
     Run(LabRunArgs),
-    /// Be a test device that drops, delays, duplicates and reorders as it is told
+    /// Be a test device that drops, delays, duplicates and reorders as instructed
     Device(DeviceArgs),
     /// Check the lab against devices of known behaviour, then compare Weir and the Linux bridge (needs root)
     Demo(LabDemoArgs),

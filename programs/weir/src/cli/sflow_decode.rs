@@ -85,7 +85,7 @@ pub(crate) struct SflowDecodeArgs {
     /// To this UDP port of it
     #[arg(short = 'd', long, value_name = "PORT", default_value_t = 2055, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) netflow_port: u16,
-    /// NetFlow: each sample counts as one packet, and its rate is told
+    /// NetFlow: each sample counts as one packet, and its rate is reported
     #[arg(short = 's', long)]
     pub(crate) no_scaling: bool,
     /// NetFlow: the neighbouring autonomous systems, not the first and the last ones

@@ -97,7 +97,7 @@ pub(crate) enum Show {
     /// How full packet memory is
     #[command(visible_alias = "buf")]
     Buffers,
-    /// The sFlow sampler and agent: settings, collectors, samples, drops that were told
+    /// The sFlow sampler and agent: settings, collectors, samples, drop notifications
     Sflow(ShowSflowArgs),
     /// Flows: what the meter counts; `table`, `top`, `exporter`, `template` tell more
     #[command(visible_aliases = ["flows", "ipfix"], args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
@@ -264,7 +264,7 @@ pub(crate) enum SflowPart {
     /// Collectors: where they are, how they are reached, what they got
     #[value(alias = "collectors")]
     Collector,
-    /// Dropped packets by interface, node and reason, and how many of them were told
+    /// Dropped packets by interface, node and reason, and how many of them were reported
     #[value(alias = "drop")]
     Drops,
 }

@@ -53,7 +53,7 @@ fn everything_is_explained() {
 
 /// The help names the socket's default place, which is the configuration's.
 #[test]
-fn the_default_socket_is_told() {
+fn the_default_socket_is_reported() {
     let default = default_socket().display().to_string();
     let help = Cli::command().render_help().to_string();
     assert!(help.contains(&default), "{help}");

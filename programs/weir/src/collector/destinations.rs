@@ -1,7 +1,7 @@
 //! Hosts that datagrams are passed on to.
 //!
 //! Each has a socket of its own, connected, so that a refusal is that host's alone. What cannot be sent is
-//! counted and told once at the end: a collector that is down must not stop those that are not.
+//! counted and reported once at the end: a collector that is down must not stop those that are not.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};

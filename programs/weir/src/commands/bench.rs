@@ -77,7 +77,7 @@ fn afxdp(args: AfxdpArgs, json: bool, to: &mut dyn Write) -> Result<(), Failure>
     let Some((cases, hugepages)) = found.map_err(Failure::said)? else {
         eprintln!("weir: interrupted; nothing is left of the bench");
         // As a shell counts an end by SIGINT.
-        return Err(Failure::Told(130));
+        return Err(Failure::Reported(130));
     };
     let report = bench::Report {
         machine: machine(hugepages),

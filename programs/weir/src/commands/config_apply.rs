@@ -1,7 +1,7 @@
 //! `weir config apply`, `confirm` and `rollback`: changes of the running configuration.
 //!
 //! Each is one request and one transaction of the router; what was done, and how long there is to
-//! confirm it, is told here.
+//! confirm it, is reported here.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Configuration files as commands read them, and how their findings are told.
+//! Configuration files as commands read them, and how their findings are reported.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ use crate::failure::{Failure, REFUSED};
 use crate::render::units;
 
 /// A finding, from here or from a router.
-pub(crate) trait Told: Serialize {
+pub(crate) trait Reported: Serialize {
     /// Whether the file is refused for it.
     fn is_error(&self) -> bool;
     /// As a compiler prints it.
     fn text(&self) -> String;
 }
 
-impl Told for Diagnostic {
+impl Reported for Diagnostic {
     fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -30,7 +30,7 @@ impl Told for Diagnostic {
     }
 }
 
-impl Told for Finding {
+impl Reported for Finding {
     fn is_error(&self) -> bool {
         self.severity == FindingSeverity::Error
     }
@@ -102,7 +102,7 @@ pub(super) fn text(
     })
 }
 
-/// What a router refused; its findings are told as those of a check are.
+/// What a router refused; its findings are reported as those of a check are.
 pub(super) fn refused(file: &Path, error: ClientError, json: bool, to: &mut dyn Write) -> Failure {
     match error.refusal() {
         Some(refusal) if refusal.code == ErrorCode::Invalid => {
@@ -115,13 +115,13 @@ pub(super) fn refused(file: &Path, error: ClientError, json: bool, to: &mut dyn 
 /// Tells why a file is refused.
 pub(crate) fn refuse(
     name: &str,
-    findings: &[impl Told],
+    findings: &[impl Reported],
     json: bool,
     to: &mut dyn Write,
 ) -> Failure {
     if json {
         return match report(name, findings, to) {
-            Ok(()) => Failure::Told(REFUSED),
+            Ok(()) => Failure::Reported(REFUSED),
             Err(failure) => failure,
         };
     }
@@ -140,12 +140,12 @@ pub(crate) fn refuse(
 /// The findings as one JSON object.
 pub(super) fn report(
     name: &str,
-    findings: &[impl Told],
+    findings: &[impl Reported],
     to: &mut dyn Write,
 ) -> Result<(), Failure> {
     let report = Report {
         file: name,
-        valid: !findings.iter().any(Told::is_error),
+        valid: !findings.iter().any(Reported::is_error),
         findings,
     };
     writeln!(
@@ -157,7 +157,7 @@ pub(super) fn report(
 }
 
 /// Tells findings on standard error, where a reader that went away is nobody's loss.
-pub(crate) fn tell(findings: &[impl Told]) {
+pub(crate) fn tell(findings: &[impl Reported]) {
     let mut to = io::stderr().lock();
     for finding in findings {
         if writeln!(to, "{}\n", finding.text()).is_err() {
@@ -167,7 +167,7 @@ pub(crate) fn tell(findings: &[impl Told]) {
 }
 
 /// `, 2 warnings`, or nothing.
-pub(super) fn warnings(findings: &[impl Told]) -> String {
+pub(super) fn warnings(findings: &[impl Reported]) -> String {
     match findings
         .iter()
         .filter(|finding| !finding.is_error())

@@ -84,8 +84,8 @@ pub(crate) fn execute(args: &DoctorArgs, json: bool, to: &mut dyn Write) -> Resu
         )?;
     }
     match worst {
-        Some(Severity::Critical) => Err(Failure::Told(CRITICAL)),
-        Some(Severity::Warning) => Err(Failure::Told(FAILED)),
+        Some(Severity::Critical) => Err(Failure::Reported(CRITICAL)),
+        Some(Severity::Warning) => Err(Failure::Reported(FAILED)),
         _ => Ok(()),
     }
 }

@@ -39,12 +39,12 @@ pub(crate) fn execute(
         .block_on(async { signal(SignalKind::terminate()) })
         .map_err(Failure::said)?;
     let events = at.client()?.events(&request)?;
-    let (told, mut heard) = mpsc::channel(WAITING);
+    let (sender, mut heard) = mpsc::channel(WAITING);
     let read = move || {
         // Nobody listens any more: enough was read.
         let _ = events
             .into_iter()
-            .try_for_each(|event| told.blocking_send(event));
+            .try_for_each(|event| sender.blocking_send(event));
     };
     std::thread::Builder::new()
         .name("events".to_owned())

@@ -135,7 +135,7 @@ impl Decoder<'_> {
         }
         let undecoded = self.end()?;
         if broken || undecoded {
-            Err(Failure::Told(1))
+            Err(Failure::Reported(1))
         } else {
             Ok(())
         }
@@ -171,7 +171,7 @@ impl Decoder<'_> {
         }
         let undecoded = self.end()?;
         if broken || undecoded {
-            Err(Failure::Told(1))
+            Err(Failure::Reported(1))
         } else {
             Ok(())
         }

@@ -236,12 +236,12 @@ mod tests {
         let outcome = datagrams(listen_on.parse().unwrap(), ready, |from, datagram| {
             heard.push((from, datagram.to_vec()));
             if heard.len() == sent.len() {
-                Err(Failure::Told(9))
+                Err(Failure::Reported(9))
             } else {
                 Ok(())
             }
         });
-        assert!(matches!(outcome, Err(Failure::Told(9))), "{outcome:?}");
+        assert!(matches!(outcome, Err(Failure::Reported(9))), "{outcome:?}");
         heard
     }
 
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_in_use_is_told() {
+    fn a_port_in_use_is_reported() {
         let taken = Sender::bind("127.0.0.1:0").unwrap();
         let outcome = datagrams(taken.local_addr().unwrap(), |_| (), |_, _| Ok(()));
         let Err(Failure::Said(sentence)) = outcome else {
@@ -331,12 +331,12 @@ mod tests {
                 Heard::Broken(_, why) => broken.push(why),
             }
             if whole.len() + broken.len() == 7 {
-                Err(Failure::Told(9))
+                Err(Failure::Reported(9))
             } else {
                 Ok(())
             }
         });
-        assert!(matches!(outcome, Err(Failure::Told(9))), "{outcome:?}");
+        assert!(matches!(outcome, Err(Failure::Reported(9))), "{outcome:?}");
         whole.sort_by_key(|message| message.get(4).copied());
         broken.sort();
         assert!(whole.iter().eq(&expected), "{} messages", whole.len());

@@ -73,7 +73,7 @@ pub(crate) fn execute(
                 writeln!(to, "{} cases, {} failed", all.len(), failed.len())?;
             }
             if !failed.is_empty() {
-                return Err(Failure::Told(FAILED));
+                return Err(Failure::Reported(FAILED));
             }
         }
         PeeringCommand::Fetch(args) => return fetch_snapshot(args, json, to),

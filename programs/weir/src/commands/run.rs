@@ -1,9 +1,9 @@
-//! `weir run`: a router until it is told to stop.
+//! `weir run`: a router until it is stopped.
 //!
 //! SIGTERM and Ctrl-C end it in order: nothing more comes in, what is inside goes out, XDP programs are
 //! detached and devices closed, the agent sends what it has, the socket goes. A second signal during
 //! that is ignored; the order takes a second at most. SIGHUP applies the file anew.
-//! A service manager is told of all that (`service.rs`).
+//! The service manager is notified of all that (`service.rs`).
 
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `weir sflow decode`: sFlow datagrams of a capture file or of the network, printed, counted, written
 //! as packets, passed on, turned into NetFlow.
 //!
-//! A broken datagram is told on standard error and the next one is decoded: a collector's life. A
+//! A broken datagram is reported on standard error and the next one is decoded: a collector's life. A
 //! file that held broken ones, or is broken itself, ends with exit code 1, after everything that
 //! could be read was printed. Datagrams are numbered by the file's frames, as Wireshark does it;
 //! those received, in order of arrival, from 1.
@@ -44,7 +44,7 @@ pub(crate) fn execute(
         ),
     };
     match outcome {
-        Ok(()) | Err(Failure::Told(_)) => decoder.end(json)?,
+        Ok(()) | Err(Failure::Reported(_)) => decoder.end(json)?,
         Err(_) => {}
     }
     outcome
@@ -180,7 +180,7 @@ impl<'a> Decoder<'a> {
         if self.broken == 0 {
             Ok(())
         } else {
-            Err(Failure::Told(1))
+            Err(Failure::Reported(1))
         }
     }
 

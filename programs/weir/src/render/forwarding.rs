@@ -117,11 +117,11 @@ pub(crate) fn mpls_fib(reply: &MplsFib, screen: &Screen) -> String {
             entry.ttl_mode.into(),
             group,
         ];
-        let deed = entry
+        let action = entry
             .lookup
             .map(|number| format!("lookup in {}", table_name(number, entry.vrf.as_deref())));
-        if let Some(deed) = deed.or(entry.meaning.map(|meaning| meaning.to_string())) {
-            let end = [deed.into(), "-".into(), Cell::default(), Cell::default()];
+        if let Some(action) = action.or(entry.meaning.map(|meaning| meaning.to_string())) {
+            let end = [action.into(), "-".into(), Cell::default(), Cell::default()];
             table.row(own.iter().cloned().chain(end).collect::<Vec<_>>());
         }
         for (place, path) in entry.paths.iter().enumerate() {
@@ -411,7 +411,7 @@ pub(crate) fn label_chain(reply: &MplsFib, _: &Screen) -> String {
                 "label {}, {meaning}, {}\n  {}\n",
                 entry.label,
                 entry.source,
-                meaning.deed()
+                meaning.action()
             );
         }
         let mut text = format!(

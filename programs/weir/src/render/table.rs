@@ -1,13 +1,13 @@
 //! Aligned tables.
 //!
-//! Columns are as wide as their widest cell; numbers stand right. Where a screen has an edge, the
-//! columns that may shrink give way, the widest first, and what does not fit ends in an ellipsis;
-//! if that is not enough, spare columns are left out, the sparest first. Without an edge nothing
-//! is ever cut: a script reads the same as a person.
+//! Columns are as wide as their widest cell; numbers are aligned right. On a terminal, the columns
+//! that may shrink become narrower, the least important first and of equally important ones the
+//! widest, and text that does not fit ends in an ellipsis; if that is not enough, columns are left
+//! out, the least important first. Without a terminal nothing is cut.
 
 use super::{Screen, harmless};
 
-/// A column narrower than this says nothing.
+/// The least width of a column that shrinks.
 const NARROWEST: usize = 6;
 
 /// Spaces between two columns.
@@ -42,13 +42,14 @@ impl Style {
     }
 }
 
-/// A column's heading and manners.
+/// A column's heading, alignment and importance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     title: &'static str,
     right: bool,
     shrinks: bool,
-    /// Columns with the greatest number are left out first; those with 0 never.
+    /// Columns with the greatest number are the least important: they shrink first, and are left out
+    /// first. Those with 0 are never left out.
     spare: u8,
 }
 
@@ -254,17 +255,19 @@ fn leave_out(layout: &mut [Option<Place>], most: usize) {
     }
 }
 
-/// Takes a character from the widest shrinking column until the row fits, or nothing shrinks.
+/// Takes a character from the least important shrinking column, of equally important ones from the
+/// widest, until the row fits or nothing shrinks.
 fn shrink(layout: &mut [Option<Place>], most: usize) {
     while total(layout, |place| place.width) > most {
         let may_shrink = layout
             .iter_mut()
             .flatten()
             .filter(|place| place.column.narrowest(place.width) < place.width);
-        let Some(widest) = may_shrink.max_by_key(|place| place.width) else {
+        let importance = |place: &&mut Place| (place.column.spare, place.width);
+        let Some(least_important) = may_shrink.max_by_key(importance) else {
             return;
         };
-        widest.width -= 1;
+        least_important.width -= 1;
     }
 }
 

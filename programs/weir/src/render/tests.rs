@@ -71,6 +71,27 @@ a-much-longer-…  123456
 }
 
 #[test]
+fn the_least_important_column_shrinks_first() {
+    let columns = [
+        Column::long("Name"),
+        Column::long("Description").spare(1),
+        Column::text("State"),
+    ];
+    let mut table = Table::new(columns);
+    table.row([
+        "a-name-that-is-the-longest".into(),
+        "what it is for".into(),
+        Cell::from("up"),
+    ]);
+    let drawn = table.draw(&terminal(46));
+    let expected = "\
+Name                        Description  State
+a-name-that-is-the-longest  what it is…  up
+";
+    assert_eq!(drawn, expected);
+}
+
+#[test]
 fn spare_columns_are_left_out_when_shrinking_is_not_enough() {
     let reply = Interfaces {
         interfaces: vec![interface("wan")],
@@ -1011,7 +1032,7 @@ Table  Family  Source   Routes
 }
 
 #[test]
-fn a_change_without_history_or_steps_is_told() {
+fn a_change_without_history_or_steps_is_reported() {
     let step = ConfigStep {
         group: StepGroup::Sync,
         kind: "k".to_owned(),

@@ -15,7 +15,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 use weir_api::{EventBus, EventLevel, LogEvent, Timestamp};
 use weir_config::{LogFormat, LogLevel, Logging};
 
-/// Where lines are told once there is a router.
+/// Where lines are published once there is a router.
 static BUS: OnceLock<EventBus> = OnceLock::new();
 
 /// Changes how much is logged.

@@ -70,7 +70,7 @@ pub(crate) fn execute(
             }
         }
     }
-    first_failure.map_or(Ok(()), |code| Err(Failure::Told(code)))
+    first_failure.map_or(Ok(()), |code| Err(Failure::Reported(code)))
 }
 
 fn one(mut cli: Cli, depth: u8, pipes: &[Pipe], to: &mut dyn Write) -> Result<(), Failure> {

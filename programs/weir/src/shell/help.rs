@@ -7,7 +7,7 @@ use super::tree::Position;
 use crate::cli::kind::Kind;
 use crate::render::{Screen, Style, harmless};
 
-/// More names than these are told by their number.
+/// More names than these are shown as a number.
 const MOST_NAMES: usize = 30;
 
 /// What may follow the beginning of a line.

@@ -305,7 +305,7 @@ impl Interrupts {
             };
             let flushed = output.flush().map_err(Failure::from);
             let _ = output.into_parts();
-            // Nobody waits any more: nobody is to be told.
+            // No caller waits any more, so nothing is sent.
             let _ = end.send(outcome.and(flushed));
         };
         if let Err(error) = thread::Builder::new()

@@ -59,7 +59,7 @@ type Answers = Arc<Mutex<HashMap<Source, Answer>>>;
 struct Answer {
     /// When it was asked for last, answered or not.
     asked: Option<Instant>,
-    told: Option<(Instant, Vec<Object>)>,
+    cached: Option<(Instant, Vec<Object>)>,
 }
 
 fn locked(answers: &Mutex<HashMap<Source, Answer>>) -> MutexGuard<'_, HashMap<Source, Answer>> {
@@ -106,11 +106,13 @@ impl Objects {
             self.ask(source);
         }
         let answers = locked(&self.answers);
-        let told = answers
+        let cached = answers
             .get(&source)
-            .and_then(|answer| answer.told.as_ref())
+            .and_then(|answer| answer.cached.as_ref())
             .filter(|(when, _)| when.elapsed() < STALE);
-        told.map(|(_, objects)| objects.clone()).unwrap_or_default()
+        cached
+            .map(|(_, objects)| objects.clone())
+            .unwrap_or_default()
     }
 
     /// Asks, and waits a little.
@@ -129,7 +131,7 @@ impl Objects {
             .spawn(move || {
                 let objects = read(&client, source).ok();
                 // A router that does not answer has no names, whatever it had.
-                locked(&answers).entry(source).or_default().told =
+                locked(&answers).entry(source).or_default().cached =
                     objects.map(|objects| (Instant::now(), objects));
                 asking.store(false, Ordering::Release);
                 drop(done);

@@ -78,7 +78,7 @@ fn words_may_be_shortened_while_they_are_clear() {
 }
 
 #[test]
-fn what_is_not_clear_is_told() {
+fn what_is_not_clear_is_reported() {
     let ambiguous = whole("sh r", &NothingKnown).unwrap_err();
     assert_eq!(
         ambiguous.to_string(),
@@ -160,7 +160,7 @@ fn tab_knows_words_options_and_values() {
     assert_eq!(suggested("complete "), ["bash", "zsh", "fish"]);
     assert!(
         suggested("compl").iter().all(|word| word == "completions"),
-        "hidden commands are not told"
+        "hidden commands are not listed"
     );
     assert!(suggested("show errors --by-worker=x ").is_empty());
 }

@@ -159,14 +159,14 @@ fn lacp_agrees_with_the_kernels_and_leaves_a_link_that_goes() {
             .unwrap()
             .to_owned();
         let said = bed.on("peer", "cat /proc/net/bonding/bond9");
-        let told = said.lines().find_map(|line| {
+        let reported = said.lines().find_map(|line| {
             line.trim()
                 .strip_prefix("Partner Mac Address: ")
                 .map(str::to_owned)
         });
         assert!(
-            system.contains(&told.clone().unwrap()),
-            "{system}, {told:?}"
+            system.contains(&reported.clone().unwrap()),
+            "{system}, {reported:?}"
         );
         assert_spread(&bed);
 

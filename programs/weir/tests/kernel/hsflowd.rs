@@ -48,7 +48,7 @@ fn fields(samples: &[Value], kind: &str, names: &[&str]) -> BTreeSet<Vec<String>
         .collect()
 }
 
-/// Packets and where they were seen, in the router's numbers. Only an interface is told through the kernel as where a packet
+/// Packets and where they were seen, in the router's numbers. Only an interface is reported through the kernel as where a packet
 /// went: what ended otherwise went nowhere that is known.
 fn packets(samples: &[Value], number: impl Fn(u64) -> u64) -> BTreeSet<Vec<String>> {
     const FIELDS: [&str; 7] = [
@@ -64,14 +64,14 @@ fn packets(samples: &[Value], number: impl Fn(u64) -> u64) -> BTreeSet<Vec<Strin
         Ok(0x3FFF_FFFF) | Err(_) => "0".to_owned(),
         Ok(port) => number(port).to_string(),
     };
-    let told = |mut packet: Vec<String>| {
+    let reported = |mut packet: Vec<String>| {
         packet[0] = own(packet[0].trim_start_matches("0:"));
         (packet[1], packet[2]) = (own(&packet[1]), own(&packet[2]));
         packet
     };
     fields(samples, "FLOWSAMPLE", &FIELDS)
         .into_iter()
-        .map(told)
+        .map(reported)
         .collect()
 }
 
@@ -82,11 +82,11 @@ fn drops(samples: &[Value], number: impl Fn(u64) -> u64) -> BTreeSet<Vec<String>
         "DISCARD",
         &["inputPort", "discardCode", "discarded_headerBytes"],
     );
-    let told = |mut drop: Vec<String>| {
+    let reported = |mut drop: Vec<String>| {
         drop[0] = number(drop[0].parse().unwrap()).to_string();
         drop
     };
-    found.into_iter().map(told).collect()
+    found.into_iter().map(reported).collect()
 }
 
 /// Counters of an interface, in the order in which they came.
@@ -197,11 +197,11 @@ sflow:
     bed.start(&config);
     let (near, far) = (index(&bed, "near"), index(&bed, "far"));
     // What hsflowd tells, in Weir's own numbers.
-    let back = |told: u64| match told {
+    let back = |reported: u64| match reported {
         0 => 0,
         4321 if os_index => near,
-        _ if os_index => told.checked_sub(OFFSET).unwrap(),
-        _ => told,
+        _ if os_index => reported.checked_sub(OFFSET).unwrap(),
+        _ => reported,
     };
     wait("counters of both at hsflowd's collector", || {
         let all = samples(&heard);
@@ -239,11 +239,11 @@ sflow:
             let (said, _) = bed.try_on("near", "ping -c 1 -W 2 -t 1 10.2.0.2");
             assert!(said.contains("Time to live exceeded"), "{said}");
             let (heard, own) = (samples(&heard), samples(&own));
-            let (told, said) = (packets(&heard, back), packets(&own, back));
+            let (reported, said) = (packets(&heard, back), packets(&own, back));
             let crossed = |packet: &Vec<String>| {
                 packet[1] == near.to_string() && packet[2] == far.to_string() && packet[4] == "146"
             };
-            let sources: BTreeSet<&String> = told
+            let sources: BTreeSet<&String> = reported
                 .iter()
                 .filter(|it| crossed(it) && said.contains(*it))
                 .map(|packet| &packet[0])

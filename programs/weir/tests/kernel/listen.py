@@ -1,7 +1,7 @@
 """Listens to what a router sends through the kernel, and writes each message down as a line of JSON.
 
 Written from Linux's headers (genetlink.h, psample.h, net_dropmon.h) and from the list of attributes of hsflowd's module
-for VPP, and from nothing of Weir. The first line says that it listens; it ends when it is told to.
+for VPP, and from nothing of Weir. The first line says that it listens; it ends when it is instructed to.
 """
 
 import json

@@ -188,16 +188,16 @@ sflow:
     );
     assert_eq!(counters("near")["hw_address"], mac_of("near"));
     tshark_reads_the_same(&capture, near, far);
-    let told = bed.ask("show sflow");
+    let reported = bed.ask("show sflow");
     assert!(
-        told["kernel"]["lacking"].as_array().unwrap().is_empty(),
-        "{told}"
+        reported["kernel"]["lacking"].as_array().unwrap().is_empty(),
+        "{reported}"
     );
     assert!(
-        told["kernel"]["samples"].as_u64() >= Some(of(&all, "psample").count() as u64),
-        "{told}"
+        reported["kernel"]["samples"].as_u64() >= Some(of(&all, "psample").count() as u64),
+        "{reported}"
     );
-    assert_eq!(told["kernel"]["failed"], 0);
+    assert_eq!(reported["kernel"]["failed"], 0);
     bed.stop();
 }
 
@@ -259,14 +259,14 @@ sflow:
     let done = tshark.wait(LIMIT).unwrap();
     assert_eq!(done.stdout.trim(), "10.50.0.9\t16", "{}", done.stderr);
     // Without the device there is no way.
-    let told = bed.ask("show sflow collector");
-    assert!(told[0]["sent"].as_u64() > Some(0), "{told}");
+    let reported = bed.ask("show sflow collector");
+    assert!(reported[0]["sent"].as_u64() > Some(0), "{reported}");
     assert!(
-        told[1]["sent"] == 0
-            && told[1]["last_error"]
+        reported[1]["sent"] == 0
+            && reported[1]["last_error"]
                 .as_str()
                 .is_some_and(|it| it.contains("unreachable")),
-        "{told}"
+        "{reported}"
     );
     bed.stop();
 }

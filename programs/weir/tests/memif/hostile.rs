@@ -48,17 +48,17 @@ fn others_go_on(weir: &Weir) {
     weir.assert_nothing_dropped();
 }
 
-/// The peer was parted from for this reason, which is told to it, to people and to programs.
+/// The peer was parted from for this reason, which is instructed to it, to people and to programs.
 fn parted(weir: &Weir, talk: Talk, reason: &str, round: u64) {
     wait_for(reason, || weir.disconnects("m0", reason) == round);
-    let told = talk.farewell();
-    assert!(!told.is_empty(), "{reason}");
+    let reported = talk.farewell();
+    assert!(!reported.is_empty(), "{reason}");
     wait_for("the link is down", || !weir.link_is_up("m0"));
     assert_eq!(
         weir.memif("m0")["last_disconnect"].as_str(),
-        Some(told.as_str())
+        Some(reported.as_str())
     );
-    assert!(weir.shown("memif").contains(reason) && weir.shown("memif").contains(&told));
+    assert!(weir.shown("memif").contains(reason) && weir.shown("memif").contains(&reported));
 }
 
 /// Connects as a slave whose memory holds both rings and some buffers.
@@ -166,7 +166,7 @@ fn slaves_that_write_nonsense_are_sent_away() {
 }
 
 #[test]
-fn a_peer_that_goes_and_comes_between_two_looks_is_told_of_as_both() {
+fn a_peer_that_goes_and_comes_between_two_looks_is_reported_of_as_both() {
     let folder = Folder::new();
     let (weir, address) = router(&folder, "master");
     let mut before = as_slave(&weir, &address);
@@ -177,7 +177,7 @@ fn a_peer_that_goes_and_comes_between_two_looks_is_told_of_as_both() {
         wait_for("the other one is seen", || {
             weir.memif("m0")["connects"] == round + 1
         });
-        wait_for("both are told of", || {
+        wait_for("both are informed of", || {
             let log = weir.log();
             let count = |line: &str| log.matches(line).count() as u64;
             (
@@ -286,7 +286,7 @@ fn who_lacks_the_secret_is_refused_and_both_sides_can_see_it() {
         slave.memif("m0")["last_disconnect"],
         "the peer took its leave: the secret is wrong"
     );
-    // However often it happens, it is told once.
+    // However often it happens, it is reported once.
     assert_eq!(
         slave.log().matches("the secret is wrong").count(),
         1,

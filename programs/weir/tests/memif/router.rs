@@ -228,7 +228,7 @@ impl Weir {
                 ("level: debug", "level: info")
             };
             self.change(from, to);
-            !follower.told().is_empty()
+            !follower.reported().is_empty()
         });
         follower
     }
@@ -255,15 +255,15 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         std::fs::read_to_string(&self.file).unwrap()
     }
 
-    /// The links of an interface, in the order in which they were told.
+    /// The links of an interface, in the order in which they were reported.
     pub(crate) fn links(&self, interface: &str) -> Vec<String> {
-        let told = self.told();
+        let reported = self.reported();
         // The last line may be half written.
-        let whole = told.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let whole = reported.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let events = whole
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -54,7 +54,7 @@ fn routed_both_ways_nothing_is_lost() {
     let master = Weir::start(&folder, "master", &half(&socket, "master", 1, 2));
     let slave = Weir::start(&folder, "slave", &half(&socket, "slave", 2, 1));
     meet(&master, &slave);
-    // Whether the slave has offered its buffers yet is not told: the first packets may come too early.
+    // Whether the slave has offered its buffers yet is not reported: the first packets may come too early.
     master.change("interfaces:\n", &generator(2));
     slave.change("interfaces:\n", &generator(1));
     for (from, to) in [(&master, &slave), (&slave, &master)] {
@@ -201,7 +201,7 @@ fn a_router_that_dies_and_returns_is_met_again_and_nothing_leaks() {
                 "the peer closed the control channel or died"
             );
         }
-        wait_for("all links are told", || events.links("m0").len() >= 6);
+        wait_for("all links are reported", || events.links("m0").len() >= 6);
         assert_eq!(events.links("m0"), ["up", "down"].repeat(3));
         // Once each: who came, why it went, and what became of the link.
         let log = weir.log();

@@ -1,7 +1,7 @@
 //! A blocking client of the API.
 //!
 //! Every call opens a connection of its own, asks once and closes: a client holds nothing in the
-//! router between two calls. Long lists are asked for page by page and told whole. Errors are
+//! router between two calls. Long lists are asked for page by page and reported whole. Errors are
 //! sentences for the person at the terminal.
 
 mod capture;

@@ -8,7 +8,7 @@ use crate::{ApiError, ErrorCode};
 /// Seconds in a day: nobody waits longer for a confirmation.
 const LONGEST_WAIT: u32 = 86_400;
 
-/// The body as a value; `example` is told when it is none.
+/// The body as a value; `example` is reported when it is none.
 pub(super) fn read<T: DeserializeOwned>(
     request: &Request,
     what: &str,

@@ -476,7 +476,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     change::<Capture>(
         "DELETE",
         "/v1/pcap/{number}",
-        "Ends a capture; its reader is told what was captured by then.",
+        "Ends a capture; its reader receives what was captured until then.",
         change::capture_end,
     )
     .in_path(parameters::CAPTURE_IN_PATH)

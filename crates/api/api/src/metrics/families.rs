@@ -563,7 +563,7 @@ pub const METRICS: &[Metric] = &[
         "weir_sflow_discards_reported_packets",
         "packets",
         &[],
-        "Discarded packets that were reported.",
+        "Drop notifications that were sent.",
         |all, out| {
             out.put([], all.sflow.discards_sent);
         },

@@ -104,7 +104,7 @@ impl Rules<'_, '_> {
         for (key, scope) in [("source", &term.source), ("destination", &term.destination)] {
             let Scope::List(wanted) = scope else { continue };
             if let Some(list) = lists.get(wanted) {
-                // That it matches nothing is told with the list.
+                // The list reports that it matches nothing.
                 known &= !list.members.is_empty()
                     && !self
                         .findings

@@ -6,7 +6,7 @@ use super::Rules;
 use crate::findings::at;
 use crate::ipfix::{IpfixTransport, IpfixVersion, RECORD_SETS};
 
-/// Record sets that are told apart.
+/// Record sets that are distinguished.
 const MOST_SETS: usize = 16;
 
 impl Rules<'_, '_> {
@@ -52,7 +52,7 @@ impl Rules<'_, '_> {
                 at!["ipfix", "interfaces"],
                 message,
                 "",
-                format!("at most {MOST_SETS} are told apart"),
+                format!("at most {MOST_SETS} are distinguished"),
             );
         }
     }

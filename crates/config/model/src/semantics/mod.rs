@@ -1,7 +1,7 @@
 //! The third pass: what keys say about each other.
 //!
 //! Each rule is one function, and finds all its violations. A rule that compares two keys is
-//! silent when one of them is broken, because the first pass has told that already. Rules about
+//! silent when one of them is broken, because the first pass has reported that already. Rules about
 //! interfaces and links are in `links.rs`, about loopbacks and TAPs beside them in `named.rs`,
 //! about sub-interfaces in `sub_interfaces.rs`,
 //! about bonds in `bonds.rs`, about pseudowires in `pseudowires.rs`,

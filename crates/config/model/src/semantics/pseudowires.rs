@@ -56,7 +56,7 @@ impl Rules<'_, '_> {
         for (name, route) in &candidate.pseudowires {
             let base: &[Segment<'_>] = at!["pseudowires", name.as_str()];
             if let Some(word) = route.nowhere.as_ref().filter(|via| **via != Via::Blackhole) {
-                let help = "a frame has no sender to be told; write `blackhole`".to_owned();
+                let help = "a frame has no sender to be notified; write `blackhole`".to_owned();
                 self.error(
                     &[base, at!["via"]].concat(),
                     format!("`{name}` leads to `{word}`"),

@@ -2,7 +2,7 @@
 //!
 //! Where a next hop leads is what the longest match says: a connected subnet, or a route of the file, which may have next hops
 //! to look up itself. What leads back to where it began is no way: the router leaves it out, and a route without any
-//! other next hop drops its packets. Each such circle is told once, where it begins in the file.
+//! other next hop drops its packets. Each such circle is reported once, where it begins in the file.
 //!
 //! The search goes depth first with a stack of its own: chains may be as long as the file.
 
@@ -20,8 +20,8 @@ use crate::mpls::DEFAULT_TABLE;
 
 /// Routes of a circle that are named; the others are counted.
 const MOST_NAMED: usize = 6;
-/// Circles that are told: more say no more.
-const MOST_TOLD: usize = 20;
+/// Circles that are reported: more say no more.
+const MOST_REPORTED: usize = 20;
 
 impl Rules<'_, '_> {
     pub(super) fn circles(&mut self, ground: &Ground<'_>) {
@@ -30,8 +30,8 @@ impl Rules<'_, '_> {
             return;
         }
         let routes = &self.candidate.routes;
-        let told = Search::of(routes, ground).circles();
-        for (place, circle) in told.into_iter().take(MOST_TOLD) {
+        let reported = Search::of(routes, ground).circles();
+        for (place, circle) in reported.into_iter().take(MOST_REPORTED) {
             let Some((route, (item, path))) = circle.first().and_then(|&first| {
                 Some((routes.get(first)?, routes.get(first)?.paths.get(place)?))
             }) else {
@@ -141,7 +141,7 @@ impl<'a> Search<'a> {
 
     /// Each circle: the place of the path by which its first route leads into it, and its routes.
     fn circles(&mut self) -> Vec<(usize, Vec<usize>)> {
-        let (mut marks, mut circles, mut told) = (
+        let (mut marks, mut circles, mut reported) = (
             vec![Mark::New; self.routes.len()],
             Vec::new(),
             BTreeSet::new(),
@@ -175,7 +175,9 @@ impl<'a> Search<'a> {
                         continue;
                     }
                     Some((next, Mark::OnTheWay(begins))) => {
-                        if circles.len() < MOST_TOLD && told.insert((next, way[begins].path)) {
+                        if circles.len() < MOST_REPORTED
+                            && reported.insert((next, way[begins].path))
+                        {
                             circles.push((
                                 way[begins].path,
                                 way[begins..].iter().map(|step| step.route).collect(),

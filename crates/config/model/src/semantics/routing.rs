@@ -105,10 +105,10 @@ impl Rules<'_, '_> {
 
     fn vrf_exists(&mut self, vrf: &str, path: &[Segment<'_>]) {
         let vrfs = &self.candidate.config.vrfs;
-        let told = self.findings.is_broken(at!["vrfs"])
+        let reported = self.findings.is_broken(at!["vrfs"])
             || self.findings.any_broken("vrfs.*.table")
             || crate::value::vrf_name(vrf).is_err();
-        if vrfs.contains_key(vrf) || told {
+        if vrfs.contains_key(vrf) || reported {
             return;
         }
         let help = match nearest(vrf, vrfs.keys().map(String::as_str)) {
@@ -192,7 +192,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// IPv6 needs links of 1280 bytes (RFC 8200 section 5): who is told of less does not send less (RFC 8201 section 4).
+    /// IPv6 needs links of 1280 bytes (RFC 8200 section 5): a host that learns of a smaller MTU does not use less (RFC 8201 section 4).
     fn small_links(&mut self) {
         const LEAST: u16 = 1280;
         for (name, interface) in &self.candidate.config.interfaces {
@@ -359,7 +359,7 @@ impl Rules<'_, '_> {
 
     fn overlap(&mut self, outer: &AddressItem, inner: &AddressItem) {
         if outer.net.addr() == inner.net.addr() {
-            return; // Told as the same address twice.
+            return; // Reported as the same address twice.
         }
         let at = &inner.path();
         let (one, other) = (inner.net.trunc(), outer.net.trunc());
@@ -437,8 +437,9 @@ impl Rules<'_, '_> {
                 );
             }
             if let Some(word) = route.nowhere.as_ref().filter(|via| **via != Via::Blackhole) {
-                let help = "what is under a label may have no sender to be told; write `blackhole`"
-                    .to_owned();
+                let help =
+                    "what is under a label may have no sender to be notified; write `blackhole`"
+                        .to_owned();
                 self.error(
                     &[base, at!["via"]].concat(),
                     format!("label {label} leads to `{word}`"),

@@ -1,4 +1,4 @@
-//! Rules about sFlow: who hears of it, what fits a datagram, and by which numbers interfaces are told.
+//! Rules about sFlow: who hears of it, what fits a datagram, and by which numbers interfaces are reported.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -77,7 +77,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// What is said of an interface that is not sampled is said in vain.
+    /// Settings of an interface that is not sampled have no effect.
     fn sflow_interfaces(&mut self) {
         let config = &self.candidate.config;
         let sampled_bonds = config
@@ -117,7 +117,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// The packets of a sub-interface or a bond are sampled at ports; its counters are told when some port's are.
+    /// The packets of a sub-interface or a bond are sampled at ports; its counters are reported when some port's are.
     fn sflow_of_ports(
         &mut self,
         name: &str,
@@ -370,7 +370,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Numbers by which interfaces are told: each one's own, and within what the encoding holds.
+    /// Numbers by which interfaces are reported: each one's own, and within what the encoding holds.
     fn os_indices(&mut self) {
         let sflow = &self.candidate.config.sflow;
         let mut first = HashMap::new();
@@ -380,7 +380,7 @@ impl Rules<'_, '_> {
             };
             if let Some(earlier) = first.insert(index, name) {
                 let message =
-                    format!("the interfaces `{earlier}` and `{name}` are both told as {index}");
+                    format!("the interfaces `{earlier}` and `{name}` are both reported as {index}");
                 let help = "a Linux interface is paired with one interface".to_owned();
                 self.error(
                     at!["sflow", "interfaces", name.as_str(), "osIndex"],

@@ -128,8 +128,8 @@ impl Router {
         limit: usize,
         before: Option<u64>,
     ) -> Result<History, ApiError> {
-        let lock = self.desk().lock();
-        let book = self.desk().book();
+        let lock = self.change_manager().lock();
+        let book = self.change_manager().book();
         let entries = book.entries()?;
         let from = entries
             .iter()
@@ -149,7 +149,7 @@ impl Router {
     }
 
     pub(crate) fn revision_view(&self, revision: u64) -> Result<RevisionText, ApiError> {
-        let book = self.desk().book();
+        let book = self.change_manager().book();
         let yaml = book.text(revision)?;
         let entries = book.entries()?;
         let place = entries.iter().position(|entry| entry.revision == revision);

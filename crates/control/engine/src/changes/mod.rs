@@ -1,4 +1,4 @@
-//! Changes of the configuration: the desk where they are made, one at a time.
+//! Changes of the configuration: they are made one at a time.
 //!
 //! A change goes: file → findings → plan → revision on the disk → steps → revision counts. Each arrow
 //! can refuse, and what was done before it is undone, so the router has the new configuration or the
@@ -6,8 +6,8 @@
 //! the control thread looks at its deadline (`Router::watch_deadline`). When the router dies meanwhile,
 //! the store takes the revision before it at the next start.
 //!
-//! Called by API threads and the control thread. Whoever finds the desk taken is told by whom and does
-//! not wait. The desk's lock is taken before the control side's, never the other way round.
+//! Called by API threads and the control thread. A caller that finds another in progress learns by whom and does
+//! not wait. The change manager's lock is taken before the control side's, never the other way round.
 
 mod files;
 mod history;
@@ -34,12 +34,12 @@ use crate::router::Router;
 /// Where changes are made.
 pub(crate) struct ChangeManager {
     book: Mutex<Book>,
-    /// Who is at the desk, for those who find it taken.
+    /// The caller whose change is in progress.
     holder: Mutex<Option<ConfigLock>>,
     events: EventBus,
 }
 
-/// What lies on the desk.
+/// The state of the change manager.
 pub(crate) struct Book {
     /// Applied configurations; a router without a folder for them keeps none.
     store: Option<Store>,
@@ -65,15 +65,15 @@ struct Waiting {
     revision: u64,
 }
 
-/// The desk, taken by somebody.
-struct Seat<'d> {
+/// A change in progress.
+struct ChangeInProgress<'d> {
     book: MutexGuard<'d, Book>,
-    desk: &'d ChangeManager,
+    change_manager: &'d ChangeManager,
 }
 
-impl Drop for Seat<'_> {
+impl Drop for ChangeInProgress<'_> {
     fn drop(&mut self) {
-        *self.desk.holder() = None;
+        *self.change_manager.holder() = None;
     }
 }
 
@@ -101,7 +101,7 @@ impl ChangeManager {
         }
     }
 
-    /// Where events are told.
+    /// Where events are published.
     pub(crate) fn events(&self) -> &EventBus {
         &self.events
     }
@@ -124,8 +124,8 @@ impl ChangeManager {
         })
     }
 
-    /// Takes the desk, or says who has it.
-    fn sit_down(&self, author: &str, caller: &Caller) -> Result<Seat<'_>, ApiError> {
+    /// Begins a change, or returns which one is in progress.
+    fn begin(&self, author: &str, caller: &Caller) -> Result<ChangeInProgress<'_>, ApiError> {
         let book = match self.book.try_lock() {
             Ok(book) => book,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -137,7 +137,10 @@ impl ChangeManager {
             }
         };
         *self.holder() = Some(lock_of(LockReason::ApplyRunning, author, caller));
-        Ok(Seat { book, desk: self })
+        Ok(ChangeInProgress {
+            book,
+            change_manager: self,
+        })
     }
 
     fn tell(
@@ -223,8 +226,8 @@ impl Router {
         findings: Vec<Finding>,
         caller: &Caller,
     ) -> Result<Applied, ApiError> {
-        let mut seat = self.desk().sit_down(&reason.author, caller)?;
-        if let Some(waiting) = &seat.book.waiting {
+        let mut change = self.change_manager().begin(&reason.author, caller)?;
+        if let Some(waiting) = &change.book.waiting {
             return Err(ApiError::locked(waiting.lock.clone()));
         }
         let running = self.running_config();
@@ -236,8 +239,8 @@ impl Router {
             findings,
             ..Applied::default()
         };
-        if wanted == seat.book.wanted {
-            applied.revision = seat.book.revision();
+        if wanted == change.book.wanted {
+            applied.revision = change.book.revision();
             return Ok(applied);
         }
         let meta = Meta {
@@ -246,7 +249,7 @@ impl Router {
             comment: reason.comment.clone(),
             steps: u32::try_from(steps.steps.len()).unwrap_or(u32::MAX),
         };
-        let prepared = match &mut seat.book.store {
+        let prepared = match &mut change.book.store {
             Some(store) => Some(
                 store
                     .prepare(text.as_bytes(), meta)
@@ -255,12 +258,12 @@ impl Router {
             None => None,
         };
         if let Err(error) = self.apply(&wanted) {
-            if let (Some(store), Some(prepared)) = (&mut seat.book.store, prepared) {
+            if let (Some(store), Some(prepared)) = (&mut change.book.store, prepared) {
                 store.abandon(prepared);
             }
-            self.desk().tell(
+            self.change_manager().tell(
                 ConfigEventKind::Failed,
-                seat.book.revision(),
+                change.book.revision(),
                 &reason.author,
                 &error.to_string(),
                 None,
@@ -278,7 +281,7 @@ impl Router {
         applied.confirm_by = wait.map(|wait| {
             Timestamp::from_unix_ms(Timestamp::now().unix_ms() + wait.as_millis() as u64)
         });
-        if let (Some(store), Some(prepared)) = (&mut seat.book.store, prepared) {
+        if let (Some(store), Some(prepared)) = (&mut change.book.store, prepared) {
             let confirm = applied.confirm_by.map(|by| Confirm {
                 deadline_unix_ms: by.unix_ms(),
             });
@@ -287,15 +290,15 @@ impl Router {
                 return Err(refused(&error));
             }
         }
-        applied.revision = seat.book.revision();
+        applied.revision = change.book.revision();
         if let Some(wait) = wait {
             let lock = ConfigLock {
                 confirm_by: applied.confirm_by,
                 ..lock_of(LockReason::ConfirmPending, &reason.author, caller)
             };
-            let before = std::mem::take(&mut seat.book.wanted);
-            let text_before = std::mem::take(&mut seat.book.text);
-            seat.book.waiting = Some(Waiting {
+            let before = std::mem::take(&mut change.book.wanted);
+            let text_before = std::mem::take(&mut change.book.text);
+            change.book.waiting = Some(Waiting {
                 before,
                 text_before,
                 deadline: Instant::now() + wait,
@@ -303,14 +306,14 @@ impl Router {
                 revision: applied.revision,
             });
         }
-        seat.book.wanted = wanted;
-        text.clone_into(&mut seat.book.text);
+        change.book.wanted = wanted;
+        text.clone_into(&mut change.book.text);
         tracing::info!(
             steps = applied.steps.len(),
             "configuration {} applied by {caller}",
             applied.revision
         );
-        self.desk().tell(
+        self.change_manager().tell(
             ConfigEventKind::Applied,
             applied.revision,
             &reason.author,
@@ -337,7 +340,7 @@ impl Router {
         if let Some(store) = &mut book.store
             && let Err(error) = store.roll_back_pending(Timestamp::now().unix_ms(), why)
         {
-            tracing::error!("the store was not told that a change was undone: {error}");
+            tracing::error!("cannot record in the store that a change was undone: {error}");
         }
         book.wanted = waiting.before;
         book.text = waiting.text_before;
@@ -352,13 +355,13 @@ impl Router {
             waiting.revision,
             waiting.lock.author
         );
-        self.desk()
+        self.change_manager()
             .tell(what, book.revision(), &waiting.lock.author, comment, None);
     }
 
     /// The control thread's look at the change that waits.
     pub(crate) fn watch_deadline(&self) {
-        let Ok(mut book) = self.desk().book.try_lock() else {
+        let Ok(mut book) = self.change_manager().book.try_lock() else {
             return;
         };
         if book

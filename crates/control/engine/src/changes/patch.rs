@@ -183,7 +183,7 @@ impl Router {
             comment: format!("edit of {what}"),
             confirm_seconds: None,
         };
-        let before = self.desk().book().text.clone();
+        let before = self.change_manager().book().text.clone();
         let in_place = weir_config::set_in_text(&before, at, keys)
             .and_then(|text| self.read("edit", &text, true).ok())
             .filter(|good| good.config == *wanted);

@@ -12,8 +12,8 @@ use super::{ChangeManager, Reason, files, refused, system};
 use crate::router::Router;
 
 impl Router {
-    pub(crate) fn desk(&self) -> &ChangeManager {
-        &self.0.desk
+    pub(crate) fn change_manager(&self) -> &ChangeManager {
+        &self.0.change_manager
     }
 
     /// The configuration that runs, with its credentials.
@@ -38,7 +38,7 @@ impl Router {
 
     /// What was applied last, with what waits for a restart.
     pub(crate) fn wanted_config(&self) -> Config {
-        self.desk().book().wanted.clone()
+        self.change_manager().book().wanted.clone()
     }
 
     pub(crate) fn dump(&self) -> ConfigDump {
@@ -122,7 +122,7 @@ impl Router {
                     .config,
             ),
             (None, Some(revision)) => {
-                let text = self.desk().book().text(revision)?;
+                let text = self.change_manager().book().text(revision)?;
                 let name = format!("revision {revision}");
                 weir_config::diff(
                     &name,
@@ -168,8 +168,8 @@ impl Router {
 
     pub(crate) fn confirm(&self, caller: &Caller) -> Result<Confirmed, ApiError> {
         let author = caller.author();
-        let mut seat = self.desk().sit_down(&author, caller)?;
-        let Some(waiting) = &seat.book.waiting else {
+        let mut change = self.change_manager().begin(&author, caller)?;
+        let Some(waiting) = &change.book.waiting else {
             return Err(ApiError::new(
                 ErrorCode::Conflict,
                 "no change waits to be confirmed",
@@ -177,12 +177,12 @@ impl Router {
             ));
         };
         let revision = waiting.revision;
-        if let Some(store) = &mut seat.book.store {
+        if let Some(store) = &mut change.book.store {
             store.confirm().map_err(|error| refused(&error))?;
         }
-        seat.book.waiting = None;
+        change.book.waiting = None;
         tracing::info!("configuration {revision} is confirmed by {caller}");
-        self.desk()
+        self.change_manager()
             .tell(ConfigEventKind::Confirmed, revision, &author, "", None);
         Ok(Confirmed { revision })
     }
@@ -200,7 +200,7 @@ impl Router {
             return Ok(applied);
         }
         let (revision, text) = {
-            let book = self.desk().book();
+            let book = self.change_manager().book();
             if let Some(waiting) = &book.waiting {
                 return Err(ApiError::locked(waiting.lock.clone()));
             }
@@ -230,13 +230,13 @@ impl Router {
 
     /// Undoes the change that waits, if one does.
     fn give_up_waiting(&self, author: &str, caller: &Caller) -> Result<Option<Applied>, ApiError> {
-        let mut seat = self.desk().sit_down(author, caller)?;
-        let Some(waiting) = &seat.book.waiting else {
+        let mut change = self.change_manager().begin(author, caller)?;
+        let Some(waiting) = &change.book.waiting else {
             return Ok(None);
         };
         let steps = Plan::between(&self.running_config(), &waiting.before);
-        self.undo_waiting(&mut seat.book, Why::Asked);
-        let revision = seat.book.revision();
+        self.undo_waiting(&mut change.book, Why::Asked);
+        let revision = change.book.revision();
         Ok(Some(Applied {
             revision,
             steps: files::done_steps(&steps),

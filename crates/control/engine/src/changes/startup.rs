@@ -222,7 +222,7 @@ impl Router {
                 tracing::warn!("the configuration is not in the history: {error}");
             }
         }
-        let mut book = self.desk().book();
+        let mut book = self.change_manager().book();
         if let Some(taken) = &taken {
             taken.note();
         }
@@ -251,7 +251,7 @@ impl Router {
             ..ApplyRequest::default()
         };
         let applied = self.apply_file(&request, &Caller::router())?;
-        if let Some(place) = self.desk().book().taken_at.clone() {
+        if let Some(place) = self.change_manager().book().taken_at.clone() {
             Taken {
                 place,
                 text: text.to_owned(),

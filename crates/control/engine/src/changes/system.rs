@@ -1,6 +1,6 @@
 //! What the machine has, for holding a configuration against it: network devices with their queues
 //! and the MTU they can do, places for sockets, cores, memory. Read anew each time, since devices come and go. What cannot
-//! be read is told as if it were plenty, so that it is not held against anybody; opening the device
+//! be read counts as sufficient, so that nothing is refused for it; opening the device
 //! has the last word.
 
 use std::collections::BTreeMap;
@@ -48,8 +48,8 @@ fn system(config: &Config, memory: &Memory) -> System {
             (all + bytes, huge)
         }
     });
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let facts = facts_of_memory(&told);
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let facts = facts_of_memory(&text);
     let kib = |name: &str| facts.get(name).copied();
     let huge = kib("HugePages_Free").unwrap_or(0) * kib("Hugepagesize").unwrap_or(0) * 1024;
     System {

@@ -42,7 +42,7 @@ fn decode_address(frame: &Frame<'_>) -> Option<LinkAddress> {
         return None;
     }
     let (index, attributes) = (u32_at(payload, 4)?, payload.get(ADDRESS_HEADER..)?);
-    // On a link between two ends the local one is told apart from the other.
+    // On a link between two ends the local one is distinguished from the other.
     let of_kind = |wanted| {
         Attributes::new(attributes)
             .find(|(kind, _)| *kind == wanted)

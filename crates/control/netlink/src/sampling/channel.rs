@@ -2,7 +2,7 @@
 //!
 //! Netlink multicast reaches whoever listens in the namespace of the sending socket; that nobody does is
 //! the usual case, and no error (`ECONNREFUSED`, `ESRCH`). Sending never waits: what the kernel does not
-//! take now is lost and counted. A kernel without a family is told in one sentence, once, when the
+//! take now is lost and counted. A kernel without a family is reported in one sentence, once, when the
 //! channel is opened, and the rest of it works on.
 
 use std::os::fd::AsRawFd;

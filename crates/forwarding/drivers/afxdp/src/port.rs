@@ -117,7 +117,7 @@ impl AfxdpPort {
         })
     }
 
-    /// The device is gone: the queues are told, and what the workers have let go of is closed.
+    /// The device is gone: the queues are stopped, and what the workers have let go of is closed.
     fn vanish(&mut self) {
         if !self.gone {
             self.gone = true;

@@ -363,7 +363,7 @@ impl<T: Copy> Producer<T> {
         self.0.mine.wrapping_sub(self.0.theirs).min(self.0.size)
     }
 
-    /// Whether the kernel must be told of new entries by a system call.
+    /// Whether new entries need a system call to be seen by the kernel.
     #[inline(always)]
     pub(crate) fn needs_wakeup(&self) -> bool {
         self.0.needs_wakeup()

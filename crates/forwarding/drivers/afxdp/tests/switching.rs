@@ -119,7 +119,7 @@ fn every_port_leaves_memory_for_the_next() {
 }
 
 #[test]
-fn ping_finds_its_way_without_being_told_addresses() {
+fn ping_finds_its_way_without_knowing_addresses() {
     if !can_run() {
         return;
     }

@@ -3,7 +3,7 @@
 //! It sleeps on the control channel and on a bell. Workers ring the bell when they find nonsense, the
 //! listener when a slave came, the port when it is closed.
 //!
-//! **Parting.** The queues are told first. The link is then kept in a grave until every queue has let
+//! **Disconnect.** The queues are stopped first. The link is then kept until every queue has let
 //! go of it and the peer has closed its end, so that chunks which the peer may still write to are not
 //! used for something else. A peer that does not close gets a second for that; one that died has
 //! closed at once, for the kernel takes a process's memory before its sockets.

@@ -270,7 +270,7 @@ impl Table {
         );
     }
 
-    /// What is told to everybody: the limits of the widest port here.
+    /// What is announced to all peers: the limits of the widest port here.
     fn hello(&self) -> Message {
         let queues = lock(&self.members)
             .iter()

@@ -36,8 +36,8 @@ pub(crate) struct Sender {
     number: usize,
     generation: u64,
     side: Option<Side>,
-    /// Something was sent since the peer was last told.
-    untold: bool,
+    /// Something was sent since the peer was last notified.
+    unreported: bool,
 }
 
 /// What there is while there is a peer.
@@ -64,7 +64,7 @@ impl Sender {
             number,
             generation: 0,
             side: None,
-            untold: false,
+            unreported: false,
         }
     }
 
@@ -102,7 +102,7 @@ impl Sender {
     }
 
     fn let_go(&mut self) {
-        self.untold = false;
+        self.unreported = false;
         let Some(mut side) = self.side.take() else {
             return;
         };
@@ -130,7 +130,7 @@ impl Sender {
         let (Some(side), Some(counts)) = (&self.side, self.shared.counts.get(self.number)) else {
             return;
         };
-        self.untold = false;
+        self.unreported = false;
         // The counterpart is in the peer's going to sleep: see `before_sleep` in the receiving half.
         fence(Ordering::SeqCst);
         if side.ring.flags() & MASK_INT == 0
@@ -451,7 +451,7 @@ impl TxQueue for Sender {
         };
         match result {
             Ok(taken) => {
-                self.untold |= taken > 0;
+                self.unreported |= taken > 0;
                 if taken < wanted {
                     counts.ring_full.add((wanted - taken) as u64);
                 }
@@ -468,7 +468,7 @@ impl TxQueue for Sender {
         if self.shared.generation() != self.generation {
             self.change();
         }
-        if self.untold {
+        if self.unreported {
             self.tell();
         }
         if let Some(Err(reason)) = self

@@ -294,7 +294,7 @@ fn several_masters_share_a_socket_and_secrets_are_asked_for() {
     wait_for("the unknown id is noticed", || {
         masters[1].counter("disconnect_unknown_id") > 0
     });
-    wait_for("the slave is told", || {
+    wait_for("the slave is notified", || {
         wrong.counter("disconnect_peer_left") > 0
     });
     assert!(

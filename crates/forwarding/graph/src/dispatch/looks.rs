@@ -36,7 +36,7 @@ const NONE: u32 = 0;
 
 /// The taps, and what each vector asks about them.
 pub(super) struct Taps<W: World> {
-    /// Not 0 while the one that follows packets wants to be told where they go.
+    /// Not 0 while the one that follows packets needs their egress.
     pub(super) following: u32,
     /// Its bit; 0 without one.
     follower: u32,
@@ -133,7 +133,7 @@ impl<W: World> Graph<W> {
         taps != 0 && self.taps.marks.take_awaited()
     }
 
-    /// All of these leave by an interface: those who follow packets are told. Comes before a driver, or another worker, is
+    /// All of these leave by an interface: taps that follow packets are called. This precedes a driver, or another worker, is
     /// asked to take them. `flags` are those that any of them has.
     #[inline(always)]
     pub fn note_leaving(&mut self, interface: u32, flags: Flags, packets: &[Pkt]) {

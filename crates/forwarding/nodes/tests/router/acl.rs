@@ -186,7 +186,7 @@ fn odd_packets_meet_the_list_too() {
     alter(&mut to_other, |header| header.set_fragment(100, false));
     assert_eq!(router.send(WEST, &to_other).len(), 1);
     assert_eq!((counters.of(0).0, counters.of(1).0), (1, 1));
-    // What Weir itself answers is not held against the list of the way in.
+    // What Weir itself answers is not compared with the list of the way in.
     let mut expiring = build::udp4(&through("10.0.2.2"), &[1; 40]);
     alter(&mut expiring, |header| header.ttl = 1);
     assert_eq!(router.send(WEST, &expiring).len(), 1);

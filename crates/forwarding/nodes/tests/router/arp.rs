@@ -199,7 +199,7 @@ fn a_storm_is_one_event_a_second_and_every_question_is_answered() {
         }
         assert_eq!(router.events().len(), 1);
     }
-    // News is told at once.
+    // A change is reported at once.
     router.send(WEST, &request(their_mac(1, 8), "10.0.1.7", "10.0.1.1"));
     assert_eq!(router.events(), [heard("10.0.1.7", their_mac(1, 8), true)]);
 }

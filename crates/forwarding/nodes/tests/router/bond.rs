@@ -85,9 +85,9 @@ pub(crate) fn up(destination: &str, port: u16) -> Ends {
 }
 
 #[test]
-fn the_member_that_a_packet_came_by_is_told_while_it_is_noted() {
+fn the_member_that_a_packet_came_by_is_reported_while_it_is_noted() {
     let mut router = bonded();
-    for (noted, interface, member, told) in [
+    for (noted, interface, member, expected) in [
         (true, BOND, B, B),
         (true, BOND, IDLE, IDLE),
         // What stands there from the packet before is no member of this bond's.
@@ -102,7 +102,7 @@ fn the_member_that_a_packet_came_by_is_told_while_it_is_noted() {
         packet.meta_mut().member = member;
         assert_eq!(
             router.tables.received_on(&packet),
-            told,
+            expected,
             "{noted} {interface} {member}"
         );
     }
@@ -267,9 +267,9 @@ fn a_cross_connect_passes_a_bond_both_ways_with_all_its_tags() {
 }
 
 #[test]
-fn lacp_is_told_to_the_control_side_and_concerns_the_member() {
+fn lacp_is_reported_to_the_control_side_and_concerns_the_member() {
     let mut router = bonded();
-    let told = |interface| Event::Lacp {
+    let expected = |interface| Event::Lacp {
         interface,
         actor: end(FAR, 3),
         partner: End::default(),
@@ -277,7 +277,7 @@ fn lacp_is_told_to_the_control_side_and_concerns_the_member() {
     // Also from a member that is not in use, which is how it comes into use.
     for member in [A, IDLE] {
         assert_eq!(router.send(member, &pdu(FAR)), []);
-        assert_eq!(router.events(), [told(member)]);
+        assert_eq!(router.events(), [expected(member)]);
     }
     assert_eq!(router.drops(), []);
     assert_eq!(router.interface(BOND).counters.rx().packets, 0);
@@ -285,7 +285,7 @@ fn lacp_is_told_to_the_control_side_and_concerns_the_member() {
     let mut longer = [pdu(FAR), vec![9; 300]].concat();
     longer[15] = 2;
     router.send(A, &longer);
-    assert_eq!(router.events(), [told(A)]);
+    assert_eq!(router.events(), [expected(A)]);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_flood_reaches_the_control_side_as_ten_a_second() {
 }
 
 #[test]
-fn whatever_a_slow_frame_holds_it_is_dropped_told_or_answered() {
+fn whatever_a_slow_frame_holds_it_is_dropped_reported_or_answered() {
     let mut router = bonded();
     let bodies = [
         pdu(FAR),

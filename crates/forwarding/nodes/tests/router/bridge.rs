@@ -705,16 +705,16 @@ fn questions_for_hosts_of_the_list_are_answered_and_hostile_ones_do_no_harm() {
         (list.answers, list.forwards) = (true, forwards);
         let mut router = bridged(|domain| domain.hosts = Arc::new(list));
         for whole in [&question, &six] {
-            let (way, told) = &router.send(A, whole)[0];
+            let (way, seen_events) = &router.send(A, whole)[0];
             if forwards {
                 assert_eq!(
-                    (&told[..6], &told[6..]),
+                    (&seen_events[..6], &seen_events[6..]),
                     (&host(2).0[..], &whole[6..]),
                     "the question, to the station"
                 );
             } else {
                 assert_eq!(
-                    (*way, &told[..6], &told[6..12]),
+                    (*way, &seen_events[..6], &seen_events[6..12]),
                     (A, &whole[6..12], &host(2).0[..])
                 );
             }

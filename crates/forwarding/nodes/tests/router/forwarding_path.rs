@@ -1,4 +1,4 @@
-//! What is told afterwards of a packet's way, to whoever saw it come, or only leave.
+//! A packet's path reconstructed, from where it was received or only from where it was sent.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ const Q: u16 = 0x8100;
 const AD: u16 = 0x88a8;
 type Tags = Option<((Option<u16>, Option<u8>), (Option<u16>, Option<u8>))>;
 
-/// Sends a frame through the router; its way as who saw it come is told, and as who saw it leave.
+/// Sends a frame through the router; its path as an observer on receive gets it, and as one on transmit does.
 fn ways(
     router: &mut Router,
     input: u32,
@@ -45,7 +45,7 @@ fn labels(way: &ForwardingPath) -> (Vec<u32>, Vec<u32>) {
 #[test]
 fn who_saw_a_packet_leave_takes_nothing_of_it_for_how_it_came() {
     let tag = |vlan, priority| (Some(vlan), priority);
-    for (tags, destination, input, taken, output, told) in [
+    for (tags, destination, input, taken, output, expected) in [
         // It leaves with the tag of a sub-interface of the port that it came in by, untagged.
         (
             &[][..],
@@ -83,10 +83,10 @@ fn who_saw_a_packet_leave_takes_nothing_of_it_for_how_it_came() {
     ] {
         let mut router = routed();
         let (_, way) = ways(&mut router, input, taken, &tagged(&udp(destination), tags));
-        let told: Tags = told;
+        let expected: Tags = expected;
         assert_eq!(
             (way.input, way.output, way.tags, next(&way)),
-            (taken, output, told, Some(address(destination))),
+            (taken, output, expected, Some(address(destination))),
             "{tags:?} {destination}"
         );
     }
@@ -278,7 +278,7 @@ fn the_routed_side_of_a_bridge_domain_has_next_hops() {
 }
 
 #[test]
-fn a_next_hop_is_told_only_if_the_packet_left_for_it() {
+fn a_next_hop_is_reported_only_if_the_packet_left_for_it() {
     let mut router = Router::default();
     let frame = build::udp4(&through("10.0.2.2"), &[1; 40]);
     let (out, mut left) = router.send_one(WEST, &frame);

@@ -251,7 +251,7 @@ fn malformed_options_are_answered_and_source_routes_are_not() {
 }
 
 #[test]
-fn a_route_whose_next_hops_are_down_is_told_from_none() {
+fn a_route_whose_next_hops_are_down_is_distinguished_from_none() {
     let mut router = Router::default();
     let east = router.adjacency_of("10.0.2.2");
     router.nexthops.set_up(east, false);

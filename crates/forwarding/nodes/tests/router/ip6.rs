@@ -163,7 +163,7 @@ fn extension_headers_and_pieces_are_forwarded_whatever_they_say() {
 }
 
 #[test]
-fn exactly_the_mtu_passes_and_one_more_is_told() {
+fn exactly_the_mtu_passes_and_one_more_is_reported() {
     for mtu in [1280, 1499, 1500] {
         let mut router = Router::with_mtu(mtu);
         let exact = build::udp6(&through6("2001:db8:2::2"), &vec![3; mtu as usize - 48]);
@@ -189,7 +189,7 @@ fn flows_stick_and_paths_are_used_by_weight() {
     let mut way = HashMap::new();
     for round in 0..3u8 {
         for flow in 0..2000u16 {
-            // Even flows are told by their ports, odd ones by their label alone.
+            // Even flows differ in their ports, odd ones in their label alone.
             let (source_port, flow_label) = if flow % 2 == 0 {
                 (flow, 0)
             } else {
@@ -516,7 +516,7 @@ fn an_interface_without_ipv6_takes_none() {
 }
 
 #[test]
-fn where_a_sampled_packet_went_is_told() {
+fn where_a_sampled_packet_went_is_reported() {
     let mut router = Router::default();
     let mut way = |destination: &str| {
         let frame = udp6(destination);
@@ -538,7 +538,7 @@ fn where_a_sampled_packet_went_is_told() {
         (SOUTH, Some("2001:db8:3::2".parse().unwrap()))
     );
     assert_eq!(way("2001:db8:c::1").0.hop, None, "it did not leave");
-    // Of two ways the one that it took: a hop is told only where going the way again leads to the same link.
+    // Of two ways the one that it took: a hop is reported only where the lookup gives the same link again.
     let (several, port) = way("2001:db8:b::1");
     assert!(several.output == port && several.hop.is_some());
 }

@@ -668,7 +668,7 @@ fn ip_packets_get_labels() {
 }
 
 /// An ICMP message with an extension; etherparse would forget its length field.
-pub(crate) struct Told {
+pub(crate) struct IcmpError {
     pub(crate) source: u32,
     destination: u32,
     pub(crate) kind: u8,
@@ -676,10 +676,10 @@ pub(crate) struct Told {
     argument: u32,
 }
 
-pub(crate) fn told(frame: &[u8]) -> Told {
+pub(crate) fn icmp_of(frame: &[u8]) -> IcmpError {
     let (header, message) = (sight::header(frame), sight::payload(frame));
     assert_eq!(checksum::internet(message), 0, "ICMP checksum");
-    Told {
+    IcmpError {
         source: header.source(),
         destination: header.destination(),
         kind: message[0],
@@ -705,14 +705,14 @@ fn extension(message: &[u8]) -> (u8, Vec<u8>) {
 }
 
 #[test]
-fn expiry_is_told_with_the_labels() {
+fn expiry_is_reported_with_the_labels() {
     let mut router = Router::with_labels(Setup::default());
     let frame = udp(7, 0);
     // One label, and the sender has a route: straight back.
     for (label, ttl) in [(100, 1), (100, 0), (101, 1), (102, 1), (103, 0), (106, 1)] {
         let sent = [(label, 5, ttl)];
         let (interface, got) = router.send_one(WEST, &under(&frame, &sent));
-        let icmp = told(&got);
+        let icmp = icmp_of(&got);
         assert_eq!(
             (
                 interface,
@@ -750,7 +750,7 @@ fn expiry_is_told_with_the_labels() {
     );
     let (interface, got) = router.send_one(WEST, &under(&frame, &[(113, 0, 1)]));
     assert_eq!(
-        (interface, told(&got).destination),
+        (interface, icmp_of(&got).destination),
         (SOUTH, ip("10.99.7.7"))
     );
     assert_eq!(extension(&got[34..]).1, stack(&[(113, 0, 1)]));
@@ -758,7 +758,7 @@ fn expiry_is_told_with_the_labels() {
 }
 
 #[test]
-fn expiry_is_not_told_of_what_deserves_no_answer() {
+fn expiry_is_not_reported_of_what_deserves_no_answer() {
     let mut router = Router::with_labels(Setup::default());
     let error = build::echo4(
         &Ends {
@@ -820,7 +820,7 @@ fn too_long_a_packet_is_cut_or_complained_about() {
         let mut forbidden = over;
         alter(&mut forbidden, |header| header.set_dont_fragment(true));
         let (interface, got) = router.send_one(WEST, &under(&forbidden, &[(sent, 0, 64)]));
-        let icmp = told(&got);
+        let icmp = icmp_of(&got);
         assert_eq!(
             (interface, icmp.kind, icmp.code, icmp.argument),
             (WEST, 3, 4, 32 << 16 | room as u32)
@@ -1154,7 +1154,7 @@ fn noise_after_a_label_does_no_harm() {
 }
 
 #[test]
-fn where_labelled_packets_went_is_told() {
+fn where_labelled_packets_went_is_reported() {
     let mut router = Router::with_labels(Setup::default());
     for (frame, labels) in [
         (under(&udp(64, 0), &[(100, 0, 9)]), 1),
@@ -1187,7 +1187,7 @@ fn behind((port, _): &Sent) -> IpAddr {
 
 /// Who sampled them has their first bytes only.
 #[test]
-fn of_several_next_hops_the_one_that_a_sampled_packet_took_is_told() {
+fn of_several_next_hops_the_one_that_a_sampled_packet_took_is_reported() {
     let mut router = Router::with_labels(Setup::default());
     let mut ways = std::collections::BTreeSet::new();
     for n in 0..64 {
@@ -1251,7 +1251,7 @@ fn of_several_next_hops_the_one_that_a_sampled_packet_took_is_told() {
 
 /// A record has what all packets of the flow have in common.
 #[test]
-fn of_several_next_hops_the_one_that_a_flow_took_is_told() {
+fn of_several_next_hops_the_one_that_a_flow_took_is_reported() {
     let mut router = Router::with_labels(Setup::default());
     let mut ways = std::collections::BTreeSet::new();
     for n in 0..64_u16 {
@@ -1276,10 +1276,10 @@ fn of_several_next_hops_the_one_that_a_flow_took_is_told() {
         };
         for class in [0, 5] {
             let sent = router.send_one(WEST, &under(&frame, &[(106, class, 9)]));
-            let told = router
+            let icmp_of = router
                 .tables
                 .way_of_flow(&flow(&sent, Some(106 << 4 | u32::from(class) << 1 | 1)));
-            assert_eq!(told.next, Some(behind(&sent)), "{n}");
+            assert_eq!(icmp_of.next, Some(behind(&sent)), "{n}");
             ways.insert((true, sent.0));
         }
         // Of packets with more labels, whose ports are not known, or that are no IPv4, nobody knows.

@@ -97,7 +97,7 @@ fn who_has_no_address_yet_hears_whose_it_is() {
     router.change(WEST, |interface| interface.addresses6 = [].into());
     let claim = advertisement("2001:db8:1::dad", "::", true);
     assert!(router.send(WEST, &claim).is_empty());
-    let told = router.events().into_iter().any(|event| {
+    let seen_events = router.events().into_iter().any(|event| {
         matches!(
             event,
             Event::Duplicate {
@@ -106,7 +106,7 @@ fn who_has_no_address_yet_hears_whose_it_is() {
             }
         )
     });
-    assert!(told, "{:?}", router.drops());
+    assert!(seen_events, "{:?}", router.drops());
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn whoever_asks_from_elsewhere_is_answered_and_not_believed() {
 }
 
 #[test]
-fn who_wants_an_own_address_is_told_with_all_others() {
+fn who_wants_an_own_address_is_reported_with_all_others() {
     let mut router = Router::default();
     let (_, got) = router.send_one(WEST, &probe("2001:db8:1::1"));
     let (ethernet, header, message) = read(&got);
@@ -196,7 +196,7 @@ fn who_wants_an_own_address_is_told_with_all_others() {
 }
 
 #[test]
-fn a_tentative_address_is_not_defended_and_its_other_owner_is_told() {
+fn a_tentative_address_is_not_defended_and_its_other_owner_is_reported() {
     let mut router = Router::default();
     let duplicate = Event::Duplicate {
         interface: WEST,
@@ -236,7 +236,7 @@ fn a_tentative_address_is_not_defended_and_its_other_owner_is_told() {
 }
 
 #[test]
-fn somebody_with_an_address_of_ours_is_told_of() {
+fn somebody_with_an_address_of_ours_is_reported_of() {
     let mut router = Router::default();
     for frame in [
         solicitation("2001:db8:1::1", "2001:db8:1::9"),
@@ -347,7 +347,7 @@ fn a_storm_is_one_event_a_second_and_every_question_is_answered() {
 }
 
 #[test]
-fn who_asks_for_routers_is_told_of_where_this_one_advertises() {
+fn who_asks_for_routers_is_reported_of_where_this_one_advertises() {
     let mut router = Router::default();
     assert!(
         router

@@ -183,7 +183,7 @@ fn raw_with_a_control_word_in_both_directions() {
 }
 
 #[test]
-fn ends_of_label_paths_are_told_apart_within_a_vector() {
+fn ends_of_label_paths_are_distinguished_within_a_vector() {
     let router = || {
         let mut router = Router::with_labels(Setup::default());
         add(&mut router);

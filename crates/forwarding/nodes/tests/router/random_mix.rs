@@ -115,7 +115,7 @@ fn without_identification(sent: &mut Sent) {
 }
 
 /// Everything that a router tells, in an order that is the same for both.
-fn told(router: &mut Router, mut sent: Vec<Sent>) -> (Vec<Sent>, Vec<String>) {
+fn results(router: &mut Router, mut sent: Vec<Sent>) -> (Vec<Sent>, Vec<String>) {
     sent.iter_mut().for_each(without_identification);
     sent.sort();
     let mut events: Vec<String> = router
@@ -310,7 +310,7 @@ fn play(make: impl Fn() -> Router, vary: impl Fn(&mut Draw, &mut Vec<u8>), ports
         for frame in &frames {
             apart.extend(single.send(port, frame));
         }
-        let both = [told(&mut whole, together), told(&mut single, apart)];
+        let both = [results(&mut whole, together), results(&mut single, apart)];
         assert!(both[0].0 == both[1].0, "vector {number} on {port}: frames");
         assert_eq!(both[0].1, both[1].1, "vector {number} on {port}: events");
         assert_eq!(whole.drops(), single.drops(), "vector {number} on {port}");

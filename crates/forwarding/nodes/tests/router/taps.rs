@@ -79,9 +79,14 @@ fn on_a_sub_interface_frames_have_no_tag() {
     // Out by it, and an echo: in and out.
     let out = build::udp4(&through("10.0.20.2"), &[1; 30]);
     router.send(WEST, &tagged(&out, &[(Q, 200)]));
-    let told = take(&seen);
+    let seen_events = take(&seen);
     assert_eq!(
-        (told.len(), told[0].0, told[0].1, told[0].3.len()),
+        (
+            seen_events.len(),
+            seen_events[0].0,
+            seen_events[0].1,
+            seen_events[0].3.len()
+        ),
         (1, false, 20, out.len())
     );
     router.send(
@@ -104,9 +109,9 @@ fn who_looks_at_the_port_too_sees_both() {
     let (mut router, seen) = watched(vlans, &[WEST, 20]);
     let frame = build::udp4(&through("10.0.2.2"), &[1; 30]);
     router.send_one(WEST, &tagged(&frame, &[(Q, 100)]));
-    let told = take(&seen);
+    let seen_events = take(&seen);
     assert_eq!(
-        told,
+        seen_events,
         [
             (true, WEST, false, tagged(&frame, &[(Q, 100)])),
             (true, 20, true, frame)
@@ -167,13 +172,13 @@ fn nobody_is_shown_anything_while_nobody_looks() {
     assert_eq!(take(&seen), []);
 }
 
-/// What it was told a driver refused of each vector that it asked about: their last octets, and how they end.
+/// What a driver refused of each vector that it requested: their last octets, and how they end.
 type Refusals = Vec<(Vec<u8>, Option<DropReason>)>;
 
 /// Looks at what goes out, and wants to know what the driver takes of every second vector.
 struct Asker {
     vectors: usize,
-    told: Arc<Mutex<Refusals>>,
+    seen_events: Arc<Mutex<Refusals>>,
 }
 
 impl Tap<Tables> for Asker {
@@ -217,17 +222,17 @@ impl Marker for Asker {
             .iter()
             .filter_map(|packet| packet.data().last().copied())
             .collect();
-        self.told.lock().unwrap().push((places, reason));
+        self.seen_events.lock().unwrap().push((places, reason));
     }
 }
 
 #[test]
 fn who_looks_at_what_goes_out_can_ask_what_the_driver_took() {
-    let told = Arc::<Mutex<Refusals>>::default();
+    let seen_events = Arc::<Mutex<Refusals>>::default();
     let setup = Setup::default();
     let asker = Asker {
         vectors: 0,
-        told: Arc::clone(&told),
+        seen_events: Arc::clone(&seen_events),
     };
     let mut router = Router::built(setup, weir_nodes::graph(setup.icmp).tap(Box::new(asker)));
     router.change(EAST, |it| it.tx_taps = 1);
@@ -240,7 +245,7 @@ fn who_looks_at_what_goes_out_can_ask_what_the_driver_took() {
     }
     let refused = (vec![3, 4], Some(DropReason::TxFull));
     assert_eq!(
-        *told.lock().unwrap(),
+        *seen_events.lock().unwrap(),
         [refused, (vec![], Some(DropReason::TxFull))],
         "not of the second vector, and of one that was taken whole"
     );

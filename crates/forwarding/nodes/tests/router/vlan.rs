@@ -629,9 +629,9 @@ fn interface_input_sorts_the_frames_of_an_interface_that_has_sub_interfaces() {
 }
 
 #[test]
-fn who_reports_single_packets_is_told_the_way() {
+fn who_reports_single_packets_is_reported_the_way() {
     let mut router = routed();
-    for (tags, destination, input, output, told) in [
+    for (tags, destination, input, output, expected) in [
         (&[(Q, 100)][..], "10.0.2.2", VLAN, EAST, Some((100, 0))),
         (&[(Q, 100)], "10.0.21.2", VLAN, DOUBLE, Some((100, 7))),
         (&[], "10.0.20.2", WEST, VLAN, Some((0, 100))),
@@ -653,7 +653,7 @@ fn who_reports_single_packets_is_told_the_way() {
             .map(|(came, left)| (came.0.unwrap(), left.0.unwrap()));
         assert_eq!(
             (way.input, way.output, vlans, way.hop),
-            (input, output, told, hop),
+            (input, output, expected, hop),
             "{tags:?} {destination}"
         );
     }

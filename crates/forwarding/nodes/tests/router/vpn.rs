@@ -19,7 +19,7 @@ use zerocopy::IntoBytes;
 use crate::acl::{bind, from};
 use crate::forward::with_options;
 use crate::ip6::udp6;
-use crate::mpls::{told, under};
+use crate::mpls::{icmp_of, under};
 use crate::nd;
 use crate::rig::*;
 use crate::sight;
@@ -133,7 +133,7 @@ fn own_addresses_of_the_table_answer() {
 }
 
 #[test]
-fn what_is_to_be_told_goes_by_the_table_and_from_an_address_of_it() {
+fn what_is_to_be_reported_goes_by_the_table_and_from_an_address_of_it() {
     let mut router = Router::of_a_provider();
     for (frame, kind, code) in [
         (
@@ -273,7 +273,7 @@ fn ipv6_under_a_label_needs_none_on_the_link_and_is_of_no_link() {
         &under(&build::udp4(&four("10.99.7.7"), &[1; 9]), &[(120, 0, 1)]),
     );
     assert_eq!(
-        (out, told(&got).kind, told(&got).source),
+        (out, icmp_of(&got).kind, icmp_of(&got).source),
         (SOUTH, 11, ip("10.0.3.1"))
     );
 

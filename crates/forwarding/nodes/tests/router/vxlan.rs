@@ -232,7 +232,7 @@ fn a_frame_goes_out_as_a_packet_and_comes_back_as_it_was() {
 
 /// RFC 6040 section 4.2: over both versions, to both versions, behind tags, too. Checksums stay right.
 #[test]
-fn congestion_on_the_way_is_told_to_what_is_inside() {
+fn congestion_on_the_way_is_reported_to_what_is_inside() {
     let inner6 = build::udp6(&through6("2001:db8:9::2"), &[1; 40]);
     let tagged = |frame: &[u8]| [&frame[..12], &[0x81, 0, 0, 7][..], &frame[12..]].concat();
     let marked = |frame: &[u8], ecn: u8| {
@@ -252,7 +252,7 @@ fn congestion_on_the_way_is_told_to_what_is_inside() {
         inner6.clone(),
         tagged(&inner6),
     ];
-    for (inside, outside, told) in [
+    for (inside, outside, expected) in [
         (0, 1, Some(0)),
         (0, 2, Some(0)),
         (0, 3, None),
@@ -271,7 +271,7 @@ fn congestion_on_the_way_is_told_to_what_is_inside() {
                 marked(&from_far(&marked(frame, inside)), outside),
                 marked(&from_far6(&marked(frame, inside)), outside),
             );
-            let wanted = |port| told.map(|told| (port, marked(frame, told)));
+            let wanted = |port| expected.map(|expected| (port, marked(frame, expected)));
             assert_eq!(
                 router.send(WEST, &four),
                 Vec::from_iter(wanted(PORT4)),
@@ -286,7 +286,7 @@ fn congestion_on_the_way_is_told_to_what_is_inside() {
             );
         }
     }
-    // What is no IP hears nothing of it, and what is cut off has nothing to be told.
+    // A payload that is not IP is unchanged, and a truncated one has no field to change.
     let arp = [&[0xff; 6][..], &their_mac(9, 1).0, &[0x08, 0x06], &[1; 28]].concat();
     for frame in [arp, inner(1, 30)[..15].to_vec()] {
         let mut router = tunnelled();

@@ -1,4 +1,4 @@
-//! What a generator is told to make.
+//! The streams of a generator.
 
 use std::ops::RangeInclusive;
 

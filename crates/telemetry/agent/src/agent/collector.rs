@@ -70,7 +70,7 @@ pub(super) struct Collector {
     path_at: Instant,
     /// Another thread looks whether the name still stands for this address.
     following: Option<Opening<Option<Opened>>>,
-    /// Whether that was in vain last.
+    /// Whether the last attempt failed.
     unfollowed: bool,
     sent: u64,
     errors: u64,

@@ -5,7 +5,7 @@
 //! speaking changes: so no datagram ever holds both encodings or two agents' samples. What is complete leaves together
 //! with others, once the agent is through with its rings ([`Outbox`]).
 //!
-//! Collectors that are not told of discards get datagrams numbered by themselves, so that none sees a gap that is none.
+//! Collectors that get no drop notifications get datagrams numbered by themselves, so that none sees a gap that is none.
 
 use std::time::{Duration, Instant};
 
@@ -30,9 +30,9 @@ pub(super) struct Datagrams {
     builder: DatagramBuilder,
     /// The one of discarded packets.
     discards: DatagramBuilder,
-    /// Each with whether it is told of discards.
+    /// Each with whether it gets drop notifications.
     collectors: Vec<(Collector, bool)>,
-    /// Made and not yet sent, for those who are told of discards, and for the others.
+    /// Made and not yet sent, for collectors with drop notifications, and for the others.
     outbox: Outbox,
     sample_outbox: Outbox,
     started: Instant,
@@ -44,7 +44,7 @@ pub(super) struct Datagrams {
     oldest: Option<Instant>,
     /// When the oldest discard came into its datagram.
     oldest_discard: Option<Instant>,
-    /// The last reason for which a sample could not be sent, so that it is told once.
+    /// The last reason for which a sample could not be sent, so that it is reported once.
     refused: Option<EncodeError>,
 }
 
@@ -187,7 +187,11 @@ impl Datagrams {
         self.made += 1;
         let uptime = self.uptime(now);
         for (sequence, drops) in [(self.sequence, true), (self.sample_sequence, false)] {
-            if self.collectors.iter().any(|(_, told)| *told == drops) {
+            if self
+                .collectors
+                .iter()
+                .any(|(_, reported)| *reported == drops)
+            {
                 let outbox = if drops {
                     &mut self.outbox
                 } else {
@@ -209,7 +213,7 @@ impl Datagrams {
         self.sequence = self.sequence.wrapping_add(1);
         self.made += 1;
         let uptime = self.uptime(now);
-        if self.collectors.iter().any(|(_, told)| *told) {
+        if self.collectors.iter().any(|(_, reported)| *reported) {
             self.outbox
                 .push(self.discards.finish(self.sequence, uptime));
         }
@@ -228,9 +232,9 @@ impl Datagrams {
         if self.outbox.is_empty() && self.sample_outbox.is_empty() {
             return;
         }
-        for (collector, told) in &mut self.collectors {
+        for (collector, reported) in &mut self.collectors {
             collector.send(
-                if *told {
+                if *reported {
                     &self.outbox
                 } else {
                     &self.sample_outbox
@@ -270,8 +274,8 @@ impl Datagrams {
     pub(super) fn stats(&self) -> Vec<CollectorStats> {
         self.collectors
             .iter()
-            .map(|(collector, told)| CollectorStats {
-                drops: *told,
+            .map(|(collector, reported)| CollectorStats {
+                drops: *reported,
                 ..collector.stats()
             })
             .collect()

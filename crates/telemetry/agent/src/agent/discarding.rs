@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_before_does_not_hide_what_is_dropped_after_it_was_off() {
+    fn what_was_reported_before_does_not_hide_what_is_dropped_after_it_was_off() {
         let now = Instant::now();
         let config = AgentConfig {
             drop_limit: 100,

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
+    fn what_is_no_answer_is_distinguished() {
         let with = |place: usize, byte: u8| {
             let mut said = SAID.to_vec();
             said[place] = byte;

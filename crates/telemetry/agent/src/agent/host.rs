@@ -7,7 +7,7 @@
 //! (`weir_flowfmt::sflow::records`): values are asked for by the names there.
 //!
 //! The use of the processors is measured second by second, so that the last five seconds, minute and five
-//! minutes can be told.
+//! minutes can be computed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -28,7 +28,7 @@ const MOST_ADAPTORS: usize = 32;
 /// Seconds over which the use of processors is remembered.
 const REMEMBERED: usize = 300;
 
-/// Where the machine tells about itself, and what it told a while ago.
+/// Where the machine's counters are read, and what they were some time ago.
 pub(super) struct Host {
     root: PathBuf,
     /// Busy and all time of the processors, a second apart, the last one at the end.
@@ -238,7 +238,7 @@ impl Host {
             let mut words = line.split_whitespace();
             match words.next() {
                 Some("cpu") => {
-                    // Milliseconds of hundredths of a second, which is what user space is told on every machine.
+                    // Milliseconds of hundredths of a second, the unit of user space on every machine.
                     let names =
                         ["user", "nice", "system", "idle", "wio"].map(|name| format!("cpu_{name}"));
                     let more = [

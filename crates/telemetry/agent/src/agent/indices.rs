@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_is_told_by_its_pairs_number_or_out_of_the_way() {
+    fn an_interface_is_reported_by_its_pairs_number_or_out_of_the_way() {
         let own = Indices {
             pairs: BTreeMap::from([(1, 7)]),
             linux: false,

@@ -1,7 +1,7 @@
 //! Puts samples and their outcomes together.
 //!
 //! A sample mostly comes out of its ring with its outcome and is encoded where it lies. Of one whose packet waited (for a
-//! neighbour's address, for another worker's turn) the outcome is told in a ring of its own. Those are read first, so that the
+//! neighbour's address, for another worker's turn) the outcome is reported in a ring of its own. Those are read first, so that the
 //! outcome is at hand if it is known at all. Else the sample is copied and waits, too, for at most
 //! [`MOST_WAIT`]; then it is sent without its output, since samples may not be late.
 //!
@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::sampler::{FATES, Sample, Told, ticket_distance};
+use crate::sampler::{FATES, Sample, TicketOutcome, ticket_distance};
 
 /// How long a sample waits for its outcome.
 pub(super) const MOST_WAIT: Duration = Duration::from_millis(400);
@@ -29,7 +29,7 @@ struct Waiting {
 #[derive(Default)]
 pub(super) struct Join {
     /// Fates by ticket, modulo their number; made with the first.
-    early: Vec<Option<Told>>,
+    early: Vec<Option<TicketOutcome>>,
     /// In the order of their tickets.
     waiting: VecDeque<Waiting>,
 }
@@ -38,9 +38,9 @@ const MASK: usize = FATES - 1;
 const _: () = assert!(FATES.is_power_of_two());
 
 impl Join {
-    /// A outcome is told: the sample that waited for it, if it is out of its ring already.
-    pub(super) fn told(&mut self, told: &Told) -> Option<Box<Sample>> {
-        let ticket = told.mark.ticket();
+    /// An outcome arrives: the sample that waited for it, if it is out of its ring already.
+    pub(super) fn outcome(&mut self, outcome: &TicketOutcome) -> Option<Box<Sample>> {
+        let ticket = outcome.mark.ticket();
         if let Some(first) = self.waiting.front() {
             let first = first.ticket;
             let place = self.waiting.partition_point(|waiting| {
@@ -60,17 +60,17 @@ impl Join {
             self.early.resize_with(FATES, || None);
         }
         if let Some(place) = self.early.get_mut(ticket as usize & MASK) {
-            *place = Some(*told);
+            *place = Some(*outcome);
         }
         None
     }
 
     /// The outcome of a sample that comes out of its ring, when it is known.
-    pub(super) fn known(&mut self, ticket: u32) -> Option<Told> {
+    pub(super) fn known(&mut self, ticket: u32) -> Option<TicketOutcome> {
         self.early
             .get_mut(ticket as usize & MASK)?
             .take()
-            .filter(|told| told.mark.ticket() == ticket)
+            .filter(|outcome| outcome.mark.ticket() == ticket)
     }
 
     /// Lets a sample wait; returns the one that has to go for it.
@@ -137,17 +137,20 @@ mod tests {
     }
 
     #[test]
-    fn a_fate_that_is_told_first_is_kept_for_its_sample_only() {
-        let known = |join: &mut Join| join.known(7).map(|told| told.ending().outcome);
+    fn a_fate_that_is_reported_first_is_kept_for_its_sample_only() {
+        let known = |join: &mut Join| join.known(7).map(|outcome| outcome.ending().outcome);
         let mut join = Join::default();
         assert_eq!(known(&mut join), None);
-        assert_eq!(ticket(join.told(&Told::bare(7, PacketOutcome::Kept))), None);
+        assert_eq!(
+            ticket(join.outcome(&TicketOutcome::bare(7, PacketOutcome::Kept))),
+            None
+        );
         assert!(
             join.known(7 + FATES as u32).is_none(),
             "another sample's, which is gone"
         );
         assert_eq!(
-            ticket(join.told(&Told::bare(7, PacketOutcome::Copied(3)))),
+            ticket(join.outcome(&TicketOutcome::bare(7, PacketOutcome::Copied(3)))),
             None
         );
         assert_eq!(
@@ -165,16 +168,16 @@ mod tests {
             assert!(join.wait(&sample(number), now).is_none());
         }
         assert_eq!(
-            ticket(join.told(&Told::bare(1, PacketOutcome::Kept))),
+            ticket(join.outcome(&TicketOutcome::bare(1, PacketOutcome::Kept))),
             Some(1)
         );
         assert_eq!(
-            ticket(join.told(&Told::bare(1, PacketOutcome::Kept))),
+            ticket(join.outcome(&TicketOutcome::bare(1, PacketOutcome::Kept))),
             None,
-            "told once"
+            "reported once"
         );
         assert_eq!(
-            ticket(join.told(&Told::bare(last - 1, PacketOutcome::Kept))),
+            ticket(join.outcome(&TicketOutcome::bare(last - 1, PacketOutcome::Kept))),
             Some(last - 1)
         );
         assert_eq!(ticket(join.overdue(now, false)), None);

@@ -1,9 +1,9 @@
-//! The same samples, counters and told drops through the kernel, for a daemon that listens there: hsflowd with its
+//! The same samples, counters and reported drops through the kernel, for a daemon that listens there: hsflowd with its
 //! modules `psample`, `vpp` and `dropmon`.
 //!
-//! Beside the agent's own datagrams, not instead of them: what the kernel lacks is told in a sentence, once,
+//! Beside the agent's own datagrams, not instead of them: what the kernel lacks is reported in a sentence, once,
 //! and nothing else changes. Samples and counters go by the router's own numbers here; the number among those of Linux is
-//! told with the counters, and the daemon takes which it is told to. An alert names an interface as Linux would. The channel is opened by the agent's thread
+//! reported with the counters, and the daemon selects by its configuration. An alert names an interface as Linux would. The channel is opened by the agent's thread
 //! when it is asked for, and again every now and then while its namespace is not there, or a module is missing.
 
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::sampler::Sample;
 
 /// A channel that could not be opened is tried again after the first time, one that lacks something after the second.
 const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
-/// The router's state is told this often.
+/// The router's state is reported this often.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// What goes through the kernel.
@@ -44,7 +44,7 @@ pub struct KernelStats {
     pub lacking: Vec<String>,
 }
 
-/// A dropped packet that is told.
+/// A dropped packet that is reported.
 pub(super) struct Dropped<'a> {
     /// Where it came in, by the number that the daemon knows; 0 = nowhere.
     pub(super) input: u32,
@@ -116,7 +116,7 @@ impl Kernel {
     }
 
     /// The same, unless nothing is to go this way.
-    pub(super) fn told(&self) -> Option<KernelStats> {
+    pub(super) fn reported(&self) -> Option<KernelStats> {
         self.wanted.as_ref().map(|_| self.stats())
     }
 
@@ -238,7 +238,7 @@ impl Kernel {
         });
     }
 
-    /// A dropped packet that is told.
+    /// A dropped packet that is reported.
     pub(super) fn drop_alert(&mut self, dropped: &Dropped<'_>) {
         /// The `EtherType` of IPv4: the daemon passes over alerts without one, and what it tells begins with Ethernet anyway.
         const IPV4: u16 = 0x0800;

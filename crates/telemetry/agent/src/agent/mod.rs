@@ -3,14 +3,14 @@
 //! One thread for the whole router, so that one place numbers everything: datagrams, the flow samples
 //! of each data source, its counter samples. It takes one sample from each worker's ring in turn, so
 //! that no worker crowds out another, and sends a datagram when it is full or its oldest sample is
-//! half a second old. Whatever goes wrong with a collector is counted and told, and blocks nobody:
+//! half a second old. Whatever goes wrong with a collector is counted and reported, and blocks nobody:
 //! sockets never wait, and one that failed is made anew a moment later.
 //!
 //! Pools and drops are real: a sample carries its worker's pool for the interface, and the agent adds
 //! up what the workers said last; drops are the samples that found a ring full.
 //!
 //! * `run`: the thread. `pace`: how long it rests. `join`: a sample and what became of its packet. `ways`: what the tables tell of that.
-//! * `numbering`: samples become part of a datagram. `indices`: the numbers by which interfaces are told.
+//! * `numbering`: samples become part of a datagram. `indices`: the numbers by which interfaces are reported.
 //! * `discarding`: notifications of what was dropped.
 //! * `numbers`: sequences, pools, and when an interface's counters are due.
 //! * `host`: the machine's own counters. `ethernet`: what drivers count, as sFlow has it.
@@ -77,13 +77,13 @@ pub struct AgentConfig {
     pub polling_interval: u32,
     /// The same for interfaces where it is another.
     pub polling_intervals: BTreeMap<u32, u32>,
-    /// Discarded packets that are told a second at most; 0 = none.
+    /// Maximum drop notifications per second; 0 = none.
     pub drop_limit: u32,
     /// Where datagrams go, each to all.
     pub collectors: Vec<Destination>,
     /// A domain that announces more of them.
     pub dns_sd: Option<DnsSd>,
-    /// By which numbers interfaces are told.
+    /// By which numbers interfaces are reported.
     pub indices: Indices,
     /// Whether samples and counters go through the kernel, too.
     pub kernel: Option<KernelPath>,
@@ -117,12 +117,12 @@ impl AgentConfig {
 pub struct Destination {
     /// Which collector, and how it is reached.
     pub target: Target,
-    /// Whether discarded packets are told to it.
+    /// Whether it gets drop notifications.
     pub drops: bool,
 }
 
 impl From<SocketAddr> for Destination {
-    /// One that is told everything.
+    /// One that gets everything.
     fn from(address: SocketAddr) -> Destination {
         Destination {
             target: address.into(),
@@ -194,7 +194,7 @@ pub struct CollectorStats {
     pub target: Target,
     /// Where it is; unknown as long as its name is not looked up.
     pub address: Option<SocketAddr>,
-    /// Whether discarded packets are told to it.
+    /// Whether it gets drop notifications.
     pub drops: bool,
     /// Datagrams that the kernel took for it.
     pub sent: u64,
@@ -250,11 +250,11 @@ pub struct AgentStats {
     pub samples_dropped: u64,
     /// Samples that the agent could not encode.
     pub samples_lost: u64,
-    /// Samples that were sent without an output: what became of their packets was not told in time.
+    /// Samples that were sent without an output: the outcome of their packets was not known in time.
     pub samples_incomplete: u64,
     /// Datagrams made, each counted once however many collectors.
     pub datagrams: u64,
-    /// Discarded packets that were told.
+    /// Drop notifications that were sent.
     pub discards_sent: u64,
     /// Those that were beyond the limit, or found no room.
     pub discards_dropped: u64,

@@ -1,6 +1,6 @@
 //! Where samples get their numbers, and become part of a datagram.
 //!
-//! Everything here goes by the router's own numbers of interfaces; [`Indices`] says by which each is told.
+//! Everything here goes by the router's own numbers of interfaces; [`Indices`] says by which each is reported.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,11 +77,13 @@ impl SampleNumbering {
         now: Instant,
     ) {
         for source in sources {
-            source.outcomes.pop_many(usize::MAX, |told| {
-                let worker = told.mark.worker();
-                let waited = joins.get_mut(worker).and_then(|join| join.told(&told));
+            source.outcomes.pop_many(usize::MAX, |outcome| {
+                let worker = outcome.mark.worker();
+                let waited = joins
+                    .get_mut(worker)
+                    .and_then(|join| join.outcome(&outcome));
                 if let Some(sample) = waited {
-                    self.flow(worker, &sample, Some(told.ending()), ways, now);
+                    self.flow(worker, &sample, Some(outcome.ending()), ways, now);
                 }
             });
         }
@@ -103,7 +105,7 @@ impl SampleNumbering {
             return self.flow(worker, sample, sample.ending(), ways, now);
         }
         match join.known(sample.ticket) {
-            Some(told) => self.flow(worker, sample, Some(told.ending()), ways, now),
+            Some(outcome) => self.flow(worker, sample, Some(outcome.ending()), ways, now),
             None => {
                 if let Some(oldest) = join.wait(sample, now) {
                     self.incomplete += 1;

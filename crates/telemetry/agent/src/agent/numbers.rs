@@ -15,7 +15,7 @@ struct Part {
     seen: u64,
     /// What of it is an earlier interface's.
     before: u64,
-    /// What is told of it.
+    /// What is reported of it.
     share: Share,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct DataSource {
 
 impl DataSource {
     /// A worker's pool, as its next sample in order tells it. One that went back is of an interface that was removed and
-    /// made anew: its pool and its samples begin again, and so does the sequence, by which the specification has that told.
+    /// made anew: its pool and its samples begin again, and so does the sequence, by which the specification has that reported.
     pub(super) fn saw(&mut self, worker: usize, pool: u64) {
         if self.workers.len() <= worker {
             self.workers.resize(worker + 1, Part::default());
@@ -149,7 +149,7 @@ impl DataSource {
     }
 
     /// The number of a counter sample that reports `report` now. Counters that went back were reset,
-    /// which the specification has told by a sequence that starts again.
+    /// which the specification has reported by a sequence that starts again.
     pub(super) fn next_counters(&mut self, report: &InterfaceReport) -> u32 {
         let before = std::mem::replace(&mut self.octets, (report.in_octets, report.out_octets));
         if report.in_octets < before.0 || report.out_octets < before.1 {

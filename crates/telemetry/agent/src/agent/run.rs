@@ -349,7 +349,7 @@ impl Agent {
             discards_sent: self.discarding.reported(),
             discards: self.discarding.by_kind(),
             discards_dropped: self.discarding.unreported(&*self.reports),
-            kernel: self.numbering.kernel.told(),
+            kernel: self.numbering.kernel.reported(),
             discovery: self.discovery.trouble().map(str::to_owned),
             datagrams: self.numbering.datagrams.made(),
             collectors: self.numbering.datagrams.stats(),

@@ -136,7 +136,7 @@ impl Target {
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         let found = (self.host.as_str(), self.port)
             .to_socket_addrs()
-            .map_err(|error| told(&self.host, "cannot be looked up", &error))?;
+            .map_err(|error| describe(&self.host, "cannot be looked up", &error))?;
         Ok(found
             .filter(|address| {
                 self.source
@@ -213,11 +213,11 @@ impl Target {
         )?;
         if let Some(device) = &self.device {
             bind_to_device(&socket, device)
-                .map_err(|error| told(device, "cannot be sent through", &error))?;
+                .map_err(|error| describe(device, "cannot be sent through", &error))?;
         }
         let source = SocketAddr::new(self.source.unwrap_or(any), 0);
         bind(&socket, &source).map_err(|error| {
-            told(
+            describe(
                 &source.ip().to_string(),
                 "cannot be sent from",
                 &error.into(),
@@ -380,6 +380,6 @@ impl<T> Opening<T> {
     }
 }
 
-fn told(whom: &str, what: &str, error: &io::Error) -> io::Error {
+fn describe(whom: &str, what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{whom} {what}: {error}"))
 }

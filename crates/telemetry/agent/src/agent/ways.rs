@@ -1,4 +1,4 @@
-//! What is known of a packet's way, beside its sample: asked of whoever holds the tables, told in records.
+//! What is known of a packet's way, beside its sample: asked of whoever holds the tables, reported in records.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -7,10 +7,10 @@
 //! for being shown.
 //!
 //! A packet that waits (for a neighbour's address) or goes to another worker parts from its sample: that is shown
-//! as it is, and the packet takes its ticket along, under which its end is told in a ring of its own. Until then
+//! as it is, and the packet takes its ticket along, under which its end is reported in a ring of its own. Until then
 //! a packet is known by its identity, so that nothing cold of it need be touched.
 //!
-//! Should a packet go without its end being told, its sample keeps no others back for longer than two ticks.
+//! Should a packet go without its end being reported, its sample keeps no others back for longer than two ticks.
 
 use weir_buf::{Flags, Pkt};
 use weir_graph::PacketOutcome;
@@ -146,7 +146,7 @@ impl OpenSamples {
         ended
     }
 
-    /// The packet's end will not be seen from here: the ticket under which it is told then; 0 when its sample is gone.
+    /// The packet's outcome will not be known here: the ticket under which it arrives then; 0 when its sample is gone.
     #[cold]
     pub(super) fn part(&mut self, packet: &Pkt) -> u32 {
         let place = self.find(|sample| sample.open && sample.identity == packet.identity());

@@ -28,7 +28,7 @@ pub struct Sample {
     pub(super) identity: usize,
     /// Bytes of the whole frame, without FCS.
     pub frame: u32,
-    /// Under which its outcome is told; 0 of what goes out, whose outcome is to go out unless the sample has another one.
+    /// Under which its outcome is reported; 0 of what goes out, whose outcome is to go out unless the sample has another one.
     pub ticket: u32,
     /// The interface that the packet came in on; 0 of what this router itself sends.
     pub input: u32,
@@ -128,7 +128,7 @@ pub struct Ending<'a> {
 
 /// What became of a packet whose sample could not wait for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct TicketOutcome {
     /// The worker that sampled it, and the ticket.
     pub mark: Mark,
     outcome: PacketOutcome,
@@ -136,17 +136,17 @@ pub struct Told {
     leaving: [u8; MOST_LEAVING],
 }
 
-impl Told {
+impl TicketOutcome {
     /// Of a packet with a mark.
     #[must_use]
-    pub fn new(mark: Mark, outcome: PacketOutcome, packet: &Pkt) -> Told {
+    pub fn new(mark: Mark, outcome: PacketOutcome, packet: &Pkt) -> TicketOutcome {
         let mut leaving = [0; MOST_LEAVING];
         let left = if let PacketOutcome::Sent(_) = outcome {
             keep(packet, &mut leaving)
         } else {
             0
         };
-        Told {
+        TicketOutcome {
             mark,
             outcome,
             left,
@@ -155,8 +155,8 @@ impl Told {
     }
 
     #[cfg(test)]
-    pub(crate) fn bare(ticket: u32, outcome: PacketOutcome) -> Told {
-        Told {
+    pub(crate) fn bare(ticket: u32, outcome: PacketOutcome) -> TicketOutcome {
+        TicketOutcome {
             mark: Mark::new(0, ticket),
             outcome,
             left: 0,

@@ -235,7 +235,7 @@ pub(crate) fn config(collectors: &[SocketAddr]) -> AgentConfig {
 pub(crate) fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !so() {
-        assert!(Instant::now() < until, "waited in vain for {what}");
+        assert!(Instant::now() < until, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -163,7 +163,7 @@ impl Flow {
         }
     }
 
-    /// Type and code: told, or taken from the destination port, where NetFlow puts them.
+    /// Type and code: reported, or taken from the destination port, where NetFlow puts them.
     #[must_use]
     pub fn icmp_type_and_code(&self) -> Option<(u8, u8)> {
         if !matches!(self.protocol, Some(1 | 58)) {

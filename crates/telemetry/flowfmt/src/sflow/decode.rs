@@ -1,7 +1,7 @@
 //! The collector's half: reads anybody's sFlow version 5 without copying and without trusting it.
 //!
 //! [`Datagram::decode`] reads the header; [`Datagram::samples`] walks the samples, and each sample its
-//! records. Every number that says how long or how many something is, is held against the octets that
+//! records. Every number that says how long or how many something is, is compared with the octets that
 //! are really there, so a walk ends after at most one step for every eight octets, whatever a count
 //! claims. Nothing is allocated.
 //!

@@ -185,7 +185,7 @@ pub struct DiscardedPacket {
     pub sequence: u32,
     /// Who tells.
     pub source: Source,
-    /// Discarded packets that were not told, since the start; wraps.
+    /// Drops without a notification since the start; wraps.
     pub drops: u32,
     /// ifIndex of the interface that the packet came in on; 0 unknown.
     pub input: u32,

@@ -12,7 +12,7 @@ pub(crate) const EXPORTED: u32 = 1_700_000_100;
 /// Milliseconds of the first flow's first packet.
 pub(crate) const FIRST: u64 = 1_700_000_000_123;
 
-/// A flow, told by its number.
+/// A flow, identified by its number.
 pub(crate) struct Made(pub(crate) u64);
 
 impl Made {

@@ -128,7 +128,7 @@ pub(super) fn apply(
         }
     }
     match outcome {
-        Outcome::Undone { .. } => Err(Failure::Told(FAILED)),
+        Outcome::Undone { .. } => Err(Failure::Reported(FAILED)),
         _ => Ok(()),
     }
 }

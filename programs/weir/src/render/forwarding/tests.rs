@@ -108,7 +108,7 @@ fn nowhere() -> PathReply {
 }
 
 #[test]
-fn what_is_done_with_a_label_that_has_no_path_is_told() {
+fn what_is_done_with_a_label_that_has_no_path_is_reported() {
     let labels = vec![
         LabelReply {
             source: LabelSource::Special,
@@ -147,7 +147,7 @@ label 101, static, uniform
 }
 
 #[test]
-fn why_a_next_hop_leads_nowhere_is_told() {
+fn why_a_next_hop_leads_nowhere_is_reported() {
     let hop = |address: &str, unresolved| NextHop {
         address: address.parse().unwrap(),
         table: Some("default".to_owned()),

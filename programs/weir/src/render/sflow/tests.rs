@@ -153,7 +153,7 @@ fn reply() -> Sflow {
 }
 
 #[test]
-fn settings_losses_and_troubles_are_told() {
+fn settings_losses_and_troubles_are_reported() {
     let expected = "\
 sampling-rate     1 in 1000, rx
 polling-interval  off
@@ -197,7 +197,7 @@ fn a_router_without_an_address_says_what_to_set() {
 }
 
 #[test]
-fn interfaces_are_told_by_worker_too() {
+fn interfaces_are_reported_by_worker_too() {
     let expected = "\
 Interface  Idx  Reported as  Rate  Direction  Header  Polling  Worker   Pool  Samples  Dropped
 wan          1            7  1000  rx            128     20 s  all     10000       10        1
@@ -208,7 +208,7 @@ wan          1            7  1000  rx            128     20 s  all     10000    
 }
 
 #[test]
-fn collectors_are_told_with_their_ways() {
+fn collectors_are_reported_with_their_ways() {
     let expected = "\
 Collector                    Address      Source     Device    DSCP  Drops  Found   Sent  Errors  Last error
 [2001:db8::1]:6343           2001:db8::1  -          -            0  yes    listed     7       1  connection refused
@@ -218,7 +218,7 @@ collector.example:6343%mgmt  -            192.0.2.7  vrf-mgmt    16  no     dns-
 }
 
 #[test]
-fn drops_are_told_as_the_standard_names_them() {
+fn drops_are_reported_as_the_standard_names_them() {
     let expected = "\
 Interface  Node        Reason                 Code  Standard                  Dropped  Reported
 wan        ip4-lookup  no-route                  0  net_unreachable                 7         3

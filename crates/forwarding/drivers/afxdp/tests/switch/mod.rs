@@ -94,10 +94,10 @@ impl Switch {
             });
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, pool) = (stop.clone(), pool.clone());
+        let (stopped, pool) = (stop.clone(), pool.clone());
         Switch {
             stop,
-            thread: std::thread::spawn(move || run(relays, &pool, &told)),
+            thread: std::thread::spawn(move || run(relays, &pool, &stopped)),
         }
     }
 

@@ -132,7 +132,7 @@ fn parted(mut slave: End, listener: &OwnedFd, talk: Talk, reason: &str) {
         slave.idle();
         slave.counter(&format!("disconnect_{reason}")) > 0
     });
-    assert!(!talk.farewell().is_empty(), "{reason} is told");
+    assert!(!talk.farewell().is_empty(), "{reason} is sent");
     drop(talk);
     wait_for("all that was lent is home", || {
         slave.idle();

@@ -119,7 +119,7 @@ fn parted(mut master: End, name: &str, talk: Talk, reason: &str) {
     assert_eq!(
         talk.farewell().is_empty(),
         reason == "peer_left",
-        "{reason} is told, unless it was the peer who left"
+        "{reason} is sent, unless the peer disconnected"
     );
     drop(talk);
     assert!(!master.is_up());

@@ -11,7 +11,7 @@
 //!
 //! Templates belong to a session: who sends, and the observation domain (RFC 7011 8; RFC 3954 5.1). A set
 //! that comes before its template waits for it, as collectors that begin in the middle of a session need it
-//! (RFC 7011, 8 allows it); [`Collector::finish`] says which ones waited in vain.
+//! (RFC 7011, 8 allows it); [`Collector::finish`] says which of them got none.
 
 mod message;
 mod sets;
@@ -60,7 +60,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Nanoseconds since 1970 of a moment told in milliseconds of the exporter's uptime.
+    /// Nanoseconds since 1970 of a moment reported in milliseconds of the exporter's uptime.
     #[must_use]
     pub fn at_uptime(&self, milliseconds: u32) -> Option<u64> {
         // Both numbers wrap; the moment may be a little after the export, too.

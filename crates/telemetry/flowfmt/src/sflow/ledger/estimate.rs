@@ -243,7 +243,7 @@ mod tests {
 
     /// 4 of 68 octets are 6 %: seen with 10,000 samples (bound 2 %), and not with 100 (bound 20 %); of 1518 octets not at all.
     #[test]
-    fn check_sequences_are_reported_where_they_can_be_told() {
+    fn check_sequences_are_reported_where_they_can_be_reported() {
         assert_eq!(estimate(10_000, 68, 64).counts_fcs(), Some(false));
         assert_eq!(estimate(10_000, 68, 68).counts_fcs(), Some(true));
         assert_eq!(estimate(100, 68, 64).counts_fcs(), None);

@@ -82,7 +82,7 @@ pub struct Agent {
     /// Flow, counter and discard samples.
     pub samples: [u64; 3],
     sources: BTreeMap<(u32, u32), DataSource>,
-    /// Interfaces by the first names that they told.
+    /// Interfaces by the first names that they reported.
     names: BTreeMap<Box<str>, u32>,
     /// Which source an interface was seen to belong to; nothing when to several.
     owners: BTreeMap<u32, Option<u32>>,

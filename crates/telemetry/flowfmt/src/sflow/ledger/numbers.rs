@@ -83,7 +83,7 @@ impl Numbers {
         Order::Restart
     }
 
-    /// What comes next is a beginning that was told elsewhere.
+    /// What comes next is a beginning that was reported elsewhere.
     pub(super) fn forget(&mut self) {
         (self.highest, self.seen) = (None, 0);
     }

@@ -3,7 +3,7 @@
 //! A sample names the interfaces that the packet came in and went out by. Where one of them is the source
 //! itself, that tells. Where a port has sub-interfaces they are named instead of it, and then it has to be
 //! known which of the two belongs to the port: what samples on its own is another port, a name like `xe0.100`
-//! is a sub-interface of `xe0`, members of a link aggregation say which one it is (0:7), and what was told beside
+//! is a sub-interface of `xe0`, members of a link aggregation say which one it is (0:7), and what was reported beside
 //! something that is no interface (the router itself) belongs to who sampled it. The VLANs of 0:1001 tell, too,
 //! if the sampled header has only one of them. Where nothing tells, a packet is of no known direction.
 

@@ -93,7 +93,7 @@ fn flow(
         sample.output.value
     )?;
     let (source_mac, destination_mac) = columns.macs;
-    // Of the two only one can be told by a header.
+    // Only one of the two can be in a header.
     let (in_vlan, out_vlan) = switch.map_or((columns.vlan.into(), 0), |switch| {
         (switch.source_vlan, switch.destination_vlan)
     });

@@ -11,7 +11,7 @@
 //! * The JSON stays well-formed and the text keeps its end marks when a datagram is damaged.
 //!
 //! * A VLAN stack has a point behind its TPID, optical lanes have no `%u` in their names, and ICMP's type
-//!   and code are told apart in records 0:3.
+//!   and code are distinguished in records 0:3.
 //! * Datagrams of versions 2 and 4 are printed as version 5 has the same content.
 //! * What sflowtool does not print has names of its own: `PPPoE_session`, `MPLS_stack`, `GRE_protocol`,
 //!   `GRE_key`, `VXLAN_VNI`, and every field of a packet in a tunnel with `inner_` before it.
