@@ -10,6 +10,8 @@
 //! each node below which loses or gains the route as its cover: a new default route visits every node. Most changes of a full
 //! IPv4 table concern a run that is there already, and are a store into it and one into its line.
 
+mod together;
+
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

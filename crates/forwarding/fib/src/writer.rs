@@ -162,6 +162,18 @@ impl Fib4Writer {
         )?)
     }
 
+    /// Adds routes in their order, of which many may be neighbors of each other: these are added together. Unlike with
+    /// [`Fib4Writer::extend`], few routes cost little in a table of many.
+    ///
+    /// # Errors
+    /// When a group number is too high nothing has changed. When the table is full, a part of the routes
+    /// is in.
+    pub fn insert_all(&mut self, routes: &[(Ipv4Net, u32)]) -> Result<(), FibError> {
+        let checked = |&(prefix, group): &(Ipv4Net, u32)| Ok((prefix4(prefix), check(group)?));
+        let routes: Result<Vec<_>, FibError> = routes.iter().map(checked).collect();
+        Ok(self.grower.insert_all(&routes?)?)
+    }
+
     /// Removes a route; its addresses fall to the route that covers it. Returns the group it had.
     pub fn remove(&mut self, prefix: Ipv4Net) -> Option<u32> {
         self.grower.remove(&prefix4(prefix))
@@ -286,6 +298,18 @@ impl Fib6Writer {
                 .iter()
                 .map(|&(prefix, group)| (prefix6(prefix), group)),
         )?)
+    }
+
+    /// Adds routes in their order, of which many may be neighbors of each other: these are added together. Unlike with
+    /// [`Fib6Writer::extend`], few routes cost little in a table of many.
+    ///
+    /// # Errors
+    /// When a group number is too high nothing has changed. When the table is full, a part of the routes
+    /// is in.
+    pub fn insert_all(&mut self, routes: &[(Ipv6Net, u32)]) -> Result<(), FibError> {
+        let checked = |&(prefix, group): &(Ipv6Net, u32)| Ok((prefix6(prefix), check(group)?));
+        let routes: Result<Vec<_>, FibError> = routes.iter().map(checked).collect();
+        Ok(self.grower.insert_all(&routes?)?)
     }
 
     /// Removes a route; its addresses fall to the route that covers it. Returns the group it had.
