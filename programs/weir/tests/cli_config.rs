@@ -654,7 +654,7 @@ fn unsupported_keys_may_be_left_out() {
     let place = Place::new();
     let file = place.file(
         "vppcfg.yaml",
-        "interfaces:\n  wan: { mtu: 1500, lcp: wan }\n",
+        "interfaces:\n  wan: { mtu: 1500, device-type: dpdk }\n",
     );
     assert_eq!(run(&format!("config check -c {file}")).0, Some(4));
     let (code, said, error) = run(&format!("config check -c {file} --skip-unsupported"));
@@ -662,7 +662,7 @@ fn unsupported_keys_may_be_left_out() {
         code == Some(0)
             && said.contains("1 warning\n")
             && said.ends_with("has no `device`, so no packets come in or leave there: wan\n")
-            && error.contains("lcp"),
+            && error.contains("device-type"),
         "{code:?} {said} {error}"
     );
 }

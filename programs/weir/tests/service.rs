@@ -231,8 +231,8 @@ fn a_router_runs_without_the_keys_of_vppcfg_that_it_lacks() {
     let folder = std::env::temp_dir().join(format!("weir-vppcfg-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("weir.yaml");
-    let lcp = config(&["a"]).replace("a: {}", "a: { mtu: 1500, lcp: a }");
-    std::fs::write(&file, lcp).unwrap();
+    let text = config(&["a"]).replace("a: {}", "a: { mtu: 1500, device-type: dpdk }");
+    std::fs::write(&file, text).unwrap();
     let start = |more: &[&str]| {
         Command::new(WEIR)
             .args(["run", "-c"])

@@ -41,6 +41,12 @@ pub struct LinuxInterface {
     /// What went wrong last, if it still does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// The table that it is in because its TAP is in a VRF device of Linux; absent where the configuration says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed_table: Option<u32>,
+    /// Addresses that were added in Linux and are in use here.
+    #[serde(default)]
+    pub followed_addresses: Vec<String>,
     /// Packets for services of Linux by class.
     pub punt: Vec<LinuxPunt>,
 }
@@ -203,13 +209,16 @@ pub struct LinuxAudit {
     pub stale: u64,
     /// Routes of the kernel in the tables now.
     pub routes: u64,
+    /// Settings of TAPs that were changed in Linux and set back.
+    #[serde(default)]
+    pub set_back: u64,
 }
 
 /// An update that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinuxRefused {
-    /// Its destinations.
-    pub prefix: String,
+    /// Its destinations, or its label.
+    pub object: String,
     /// Why.
     pub error: String,
 }

@@ -64,6 +64,10 @@ pub enum LabelSource {
     /// The configuration.
     #[default]
     Static,
+    /// FRR's zebra, by the forwarding plane manager protocol.
+    Fpm,
+    /// The Linux kernel: what routing daemons and `ip -f mpls route` put there.
+    Kernel,
     /// A pseudowire, for what its far end sends.
     Pseudowire,
     /// Built in: the label has a meaning of its own (RFC 3032, RFC 6790).
@@ -74,6 +78,8 @@ impl std::fmt::Display for LabelSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Static => "static",
+            Self::Fpm => "fpm",
+            Self::Kernel => "kernel",
             Self::Pseudowire => "pseudowire",
             Self::Special => "special",
         })

@@ -131,6 +131,10 @@ pub(crate) struct File {
 struct Entry {
     #[key(flatten)]
     interface: Interface,
+    /// The name of its TAP in Linux, as vppcfg has it: the same as `name` in an entry of
+    /// `linux.interfaces`, which takes precedence.
+    #[key(kind = LinuxName, example = "xe0")]
+    lcp: Option<String>,
     /// Sub-interfaces by number, 1 to 4294967295: each has the frames with its tags and is an
     /// interface called `PARENT.NUMBER`, as `xe0.100`. An interface with sub-interfaces has no
     /// `l2xc` of its own.
@@ -147,6 +151,9 @@ struct Entry {
 struct Sub {
     #[key(flatten, scope = "sub-interface")]
     interface: Interface,
+    /// The name of its TAP in Linux, as for interfaces; its parent has `lcp`, too.
+    #[key(kind = LinuxName, example = "xe0.100")]
+    lcp: Option<String>,
     /// The MTU: the size of the largest IP packet that leaves it, in bytes; its parent's when
     /// absent, and never more.
     #[key(kind = Whole(128, 9216), example = "1400")]
@@ -168,6 +175,7 @@ impl Sub {
             encapsulation: Some(sub.encapsulation)
                 .filter(|tags| *tags != Encapsulation::of_id(sub.id)),
             tag_rewrite: sub.tag_rewrite,
+            lcp: None,
             interface,
         }
     }
@@ -197,6 +205,9 @@ impl Sub {
 struct Loopback {
     #[key(flatten, scope = "loopback")]
     interface: Interface,
+    /// The name of its TAP in Linux, as for interfaces.
+    #[key(kind = LinuxName, example = "loop0")]
+    lcp: Option<String>,
 }
 
 /// One TAP.
@@ -405,7 +416,11 @@ impl File {
         };
         match interface.device.clone() {
             Some(Device::Loopback) => {
-                self.loopbacks.insert(name, Loopback { interface });
+                let loopback = Loopback {
+                    interface,
+                    lcp: None,
+                };
+                self.loopbacks.insert(name, loopback);
                 return;
             }
             Some(Device::Pseudowire) => {}
@@ -454,8 +469,9 @@ impl File {
     /// The model. `has_mtu` = whether the file gives an interface an MTU under `interfaces`.
     pub(crate) fn into_config(self, has_mtu: impl Fn(&str) -> bool) -> Config {
         let mut interfaces = BTreeMap::new();
-        let mut subs = Vec::new();
+        let (mut subs, mut linux) = (Vec::new(), self.linux);
         for (name, entry) in self.interfaces {
+            linux.add_lcp(&name, entry.lcp);
             subs.push((name.clone(), entry.sub_interfaces));
             interfaces.insert(name, entry.interface);
         }
@@ -472,6 +488,7 @@ impl File {
             interface.device.get_or_insert(device);
         }
         for (name, loopback) in self.loopbacks {
+            linux.add_lcp(&name, loopback.lcp);
             let interface = Interface {
                 device: Some(Device::Loopback),
                 ..loopback.interface
@@ -500,8 +517,9 @@ impl File {
         // When the MTU of every parent is known.
         for (parent, subs) in subs {
             let mtu = interfaces.get(&parent).map(|parent| parent.mtu);
-            for (id, sub) in subs {
+            for (id, mut sub) in subs {
                 let name = SubInterface::name_of(&parent, &id.to_string());
+                linux.add_lcp(&name, sub.lcp.take());
                 if let Some(mtu) = mtu {
                     let sub = sub.into_interface(&parent, id, mtu);
                     interfaces.entry(name).or_insert(sub);
@@ -513,7 +531,7 @@ impl File {
             bridges: self.bridgedomains,
             sflow: self.sflow,
             ipfix: self.ipfix,
-            linux: self.linux,
+            linux,
             ip4: self.ip4,
             vrfs: self.vrfs,
             routes: self.routes,

@@ -22,6 +22,11 @@ pub struct Linux {
     /// absent.
     #[key(kind = NamespaceName, example = "dataplane")]
     pub namespace: Option<String>,
+    /// Whether TAPs stay in Linux when the router stops: a restart then keeps their indexes, and
+    /// addresses and routes that were set there. They go when `linux.interfaces` no longer has their
+    /// interface.
+    #[key(default = true, example = "false")]
+    pub persistent: bool,
     /// Where BGP daemons send their routes by BMP (RFC 7854), in the namespace of the TAPs: AS
     /// paths and communities for sFlow and IPFIX; none when absent. Forwarding does not depend on
     /// it.
@@ -83,6 +88,8 @@ pub struct LinuxTap {
     pub name: String,
     /// The network namespace; the router's own when absent.
     pub namespace: Option<String>,
+    /// It outlives the router.
+    pub persistent: bool,
 }
 
 impl Linux {
@@ -90,6 +97,16 @@ impl Linux {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// vppcfg's `lcp` of an interface: the same as an entry of `interfaces`, which takes precedence.
+    pub(crate) fn add_lcp(&mut self, interface: &str, lcp: Option<String>) {
+        if let Some(lcp) = lcp {
+            // The TAP has the interface's own name where none is given.
+            let name = (lcp != interface).then_some(lcp);
+            let entry = self.interfaces.entry(interface.to_owned());
+            entry.or_insert(LinuxInterface { name });
+        }
     }
 
     /// The Linux name of an interface, if Linux has it.
@@ -125,6 +142,7 @@ impl Config {
                 interface: interface.clone(),
                 name: name.to_owned(),
                 namespace: self.linux.namespace.clone(),
+                persistent: self.linux.persistent,
             };
             let added = Interface {
                 device: Some(Device::LinuxTap(tap)),

@@ -5,7 +5,7 @@
 //! distance, then the lowest metric, is the best; only that one is in the forwarding table. The others are
 //! kept and take its place when it goes.
 //!
-//! * [`RouteUpdate`] is what a source sends, in batches.
+//! * [`RouteUpdate`] is what a source sends, in batches; [`LabelUpdate`] is the same for incoming labels.
 //! * [`Table`] is one routing table (VRF) with its forwarding tables for IPv4 and IPv6.
 //! * [`RouteSource`] has the distances.
 //!
@@ -23,5 +23,5 @@ mod update;
 pub use lengths::Lengths;
 pub use rib::Candidate;
 pub use source::{RouteId, RouteSource};
-pub use table::{Found, Table};
-pub use update::{NextHop, Route, RouteUpdate, Target, UpdateError};
+pub use table::{Found, Replaced, Table};
+pub use update::{LabelRoute, LabelUpdate, NextHop, Route, RouteUpdate, Target, UpdateError};

@@ -3,6 +3,7 @@
 //! Keeps the order that `weir_fib` demands in one respect only: a group must be published before a route
 //! leads to it. That is the caller's part; here the route takes effect at once.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -22,6 +23,15 @@ pub struct Found {
     pub source: RouteSource,
     /// The next-hop group.
     pub group: u32,
+}
+
+/// What became of routes that were set together.
+#[derive(Debug, Default)]
+pub struct Replaced {
+    /// The groups of routes that others took the place of, once for each.
+    pub groups: Vec<u32>,
+    /// Routes that were refused, and why. Their groups are not used.
+    pub refused: Vec<(IpNet, Candidate, FibError)>,
 }
 
 impl Found {
@@ -134,6 +144,69 @@ impl Table {
                 let forward = |group| fib.insert(net, group).map(drop);
                 self.six.set(net, route, forward)
             }
+        }
+    }
+
+    /// Adds many routes, or replaces those of the same source and metric; the forwarding tables are written together.
+    ///
+    /// A route that is refused, since there is no memory, leaves none of its source behind.
+    pub fn set_routes(&mut self, routes: &[(IpNet, Candidate)]) -> Replaced {
+        let mut replaced = Replaced::default();
+        let (mut four, mut six) = (Vec::new(), Vec::new());
+        for (prefix, route) in routes {
+            let is_counted = route.id.source != RouteSource::Neighbor;
+            if let Some(lengths) = self.lengths.as_mut().filter(|_| is_counted)
+                && let Err(error) = lengths.add(*prefix)
+            {
+                replaced.refused.push((*prefix, *route, error));
+                continue;
+            }
+            // Nothing fails here: the forwarding tables come after.
+            let old = match prefix {
+                IpNet::V4(net) => self.four.set(*net, *route, |group| {
+                    four.push((*net, group));
+                    Ok::<(), Infallible>(())
+                }),
+                IpNet::V6(net) => self.six.set(*net, *route, |group| {
+                    six.push((*net, group));
+                    Ok::<(), Infallible>(())
+                }),
+            };
+            let Ok(old) = old;
+            replaced.groups.extend(old);
+        }
+        if self.fib4.insert_all(&four).is_err() {
+            for (net, group) in four {
+                if let Err(error) = self.fib4.insert(net, group) {
+                    self.refuse(net.into(), error, routes, &mut replaced);
+                }
+            }
+        }
+        if self.fib6.insert_all(&six).is_err() {
+            for (net, group) in six {
+                if let Err(error) = self.fib6.insert(net, group) {
+                    self.refuse(net.into(), error, routes, &mut replaced);
+                }
+            }
+        }
+        replaced
+    }
+
+    /// Takes a route back that the forwarding table has no memory for.
+    fn refuse(
+        &mut self,
+        prefix: IpNet,
+        error: FibError,
+        routes: &[(IpNet, Candidate)],
+        replaced: &mut Replaced,
+    ) {
+        let Some((_, route)) = routes.iter().rev().find(|(net, _)| *net == prefix) else {
+            return;
+        };
+        if self.of(prefix, route.id) == Some(route.group) {
+            // What is left needs no more memory than what is there.
+            let _ = self.unset(prefix, route.id);
+            replaced.refused.push((prefix, *route, error));
         }
     }
 
@@ -272,6 +345,26 @@ impl Table {
             stale.extend(found.into_iter().map(|(net, id)| (net.into(), id)));
         }
         (stale, next)
+    }
+
+    /// The routes of the kernel and of zebra among the next `most` prefixes behind `after`, and from where to go on, if
+    /// there are more.
+    #[must_use]
+    pub fn of_linux(
+        &self,
+        after: Option<IpNet>,
+        most: usize,
+    ) -> (Vec<(IpNet, RouteId)>, Option<IpNet>) {
+        let mut prefixes = self.after(after).map(|found| found.prefix);
+        let part: Vec<IpNet> = prefixes.by_ref().take(most).collect();
+        let next = part.last().copied().filter(|_| prefixes.next().is_some());
+        let of_prefix = |prefix: &IpNet| {
+            let prefix = *prefix;
+            let all = self.candidates(prefix).into_iter().map(|route| route.id);
+            all.filter(|id| matches!(id.source, RouteSource::Kernel | RouteSource::Fpm))
+                .map(move |id| (prefix, id))
+        };
+        (part.iter().flat_map(of_prefix).collect(), next)
     }
 
     /// The number of routes of each source, IPv4 and IPv6.

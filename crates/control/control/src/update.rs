@@ -87,6 +87,47 @@ impl RouteUpdate {
     }
 }
 
+/// What a source does with packets whose top label is this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelRoute {
+    /// The incoming label.
+    pub label: u32,
+    /// Where it comes from.
+    pub source: RouteSource,
+    /// The number of the protocol that made it (`rtm_protocol`).
+    pub protocol: u8,
+    /// The time to live under the label stays as it is when the label goes (pipe, RFC 3443).
+    pub is_pipe: bool,
+    /// The paths; labels of a path take the place of the incoming one. A path without gateway leads to what its
+    /// interface is: the table of a VRF device, or this router itself.
+    pub target: Arc<Target>,
+}
+
+/// One change of a source's incoming labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelUpdate {
+    /// The label is new, or packets with it go elsewhere from now on.
+    Set(LabelRoute),
+    /// The label is gone.
+    Remove {
+        /// The label.
+        label: u32,
+        /// Its source.
+        source: RouteSource,
+    },
+}
+
+impl LabelUpdate {
+    /// The label that it is about.
+    #[must_use]
+    pub fn label(&self) -> u32 {
+        match self {
+            LabelUpdate::Set(route) => route.label,
+            LabelUpdate::Remove { label, .. } => *label,
+        }
+    }
+}
+
 /// Why an update was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
@@ -99,6 +140,12 @@ pub enum UpdateError {
     /// The source has not sent the next-hop object, and too many routes wait for objects.
     #[error("next-hop object {0} is unknown, and too many routes wait already")]
     NoObject(u32),
+    /// The label is reserved, or beyond 20 bits.
+    #[error("label {0} is reserved or has more than 20 bits")]
+    BadLabel(u32),
+    /// A route leads into another table, which only labels can.
+    #[error("a route over the VRF device {0} leads into another table, which only labels can")]
+    IntoTable(u32),
     /// The group is impossible.
     #[error(transparent)]
     Group(#[from] GroupError),
@@ -115,6 +162,8 @@ impl UpdateError {
             UpdateError::NoTable(_) => "no-table",
             UpdateError::NoInterface(_) => "no-interface",
             UpdateError::NoObject(_) => "no-next-hop-object",
+            UpdateError::BadLabel(_) => "bad-label",
+            UpdateError::IntoTable(_) => "into-table",
             UpdateError::Group(_) => "bad-next-hops",
             UpdateError::Fib(_) => "fib-full",
         }

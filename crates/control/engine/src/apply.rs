@@ -52,8 +52,9 @@ impl Control {
     }
 
     fn apply_steps(&mut self, wanted: &weir_config::Config) -> Result<Applied, ApplyError> {
-        let wanted = &wanted.with_linux_taps();
-        let steps = plan(&self.config, wanted);
+        let (wanted, followed) = self.as_it_runs(wanted);
+        let steps = plan(&self.config, &wanted);
+        let before = std::mem::replace(&mut self.linux.followed, followed);
         let mut applied = Applied::default();
         for (number, step) in steps.iter().enumerate() {
             if let Step::NeedsRestart { change } = step {
@@ -66,6 +67,7 @@ impl Control {
                 self.carry_out_step(step)
             };
             if let Err(reason) = result {
+                self.linux.followed = before;
                 self.undo(steps.get(..number).unwrap_or(&[]));
                 return Err(ApplyError {
                     step: step.to_string(),
@@ -75,6 +77,7 @@ impl Control {
             applied.steps += 1;
         }
         if let Err(reason) = self.finish() {
+            self.linux.followed = before;
             self.undo(&steps);
             return Err(ApplyError {
                 step: "publish the tables".into(),
@@ -153,8 +156,11 @@ impl Control {
             Step::DeleteInterface { name, interface } => {
                 self.delete_interface(name);
                 self.tunnels_changed |= interface.as_vxlan().is_some();
-                let pair = crate::linux::tap_of(interface).map(|tap| &tap.interface);
-                self.pair_with_linux(pair.unwrap_or(name));
+                let tap = crate::linux::tap_of(interface);
+                self.pair_with_linux(tap.map_or(name, |tap| &tap.interface));
+                if let Some(tap) = tap {
+                    self.remove_tap(tap);
+                }
                 self.unshared
                     .extend(interface.sub_interface().map(|sub| sub.parent.clone()));
                 Ok(())

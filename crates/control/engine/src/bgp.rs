@@ -146,6 +146,12 @@ pub(crate) struct BmpSide {
 }
 
 impl BmpSide {
+    /// Ends it; what it was started with counts no more.
+    pub(crate) fn stop(&mut self) {
+        self.view.set(None);
+        (self.server, self.settings) = (None, None);
+    }
+
     /// Whether it has to be looked after.
     pub(crate) fn has_ended(&self) -> bool {
         self.server.as_ref().is_some_and(Bmp::has_ended)

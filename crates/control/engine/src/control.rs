@@ -34,7 +34,7 @@ use crate::gone::DropsOfTheGone;
 use crate::handle::WorkerHandle;
 use crate::index::Indexes;
 use crate::ipfix::IpfixSide;
-use crate::labels::WaitingLabel;
+use crate::labels::{LabelRib, WaitingLabel};
 use crate::linux::{LinuxSide, tap_of};
 use crate::memory::Memory;
 use crate::neighbors::{NeighborAction, NeighborTable, Place, Said};
@@ -210,6 +210,8 @@ pub(crate) struct Control {
     pub(crate) publication: Publication,
     /// Labels whose groups workers do not see yet.
     pub(crate) waiting_labels: Vec<WaitingLabel>,
+    /// Labels of all sources.
+    pub(crate) labels: LabelRib,
     /// By table: the adjacency of labels that end in a lookup there.
     pub(crate) lookup_ends: BTreeMap<u32, u32>,
     /// Pseudowires that have their labels, by the names of their interfaces.

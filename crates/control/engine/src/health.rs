@@ -103,7 +103,7 @@ impl Router {
             found.extend(control.faults());
             found.extend(control.without_device());
             found.extend(control.exporters());
-            control.config.clone()
+            control.configured()
         };
         let pools = weir_api::Router::buffers(self).map_or_else(|_| Vec::new(), |it| it.pools);
         for pool in pools {

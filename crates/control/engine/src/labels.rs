@@ -1,10 +1,14 @@
 //! Incoming labels, as the control side changes them.
 //!
 //! An entry leads to a group, as a route does, and waits for the publication of a new one as a route does: a worker
-//! must know the group before it meets the label.
+//! must know the group before it meets the label. A label may have an entry of each source (configuration, zebra, kernel);
+//! the one of the lowest distance is in the table, and the next one takes its place when it goes.
+
+use std::collections::BTreeMap;
 
 use weir_api::{LabelMeaning, LabelMode, LabelReply, LabelSource};
 use weir_config::{LabelEntry, TtlMode};
+use weir_control::RouteSource;
 use weir_fib::{Adjacency, AdjacencyKind, LabelEntry as Entry, LabelStack, Payload};
 
 use crate::control::Control;
@@ -32,10 +36,70 @@ fn ttl_mode(mode: TtlMode) -> weir_fib::TtlMode {
     }
 }
 
-/// A label that waits until workers know its group.
+/// A change of a label that waits until workers know its group.
 pub(crate) struct WaitingLabel {
     pub(crate) label: u32,
-    pub(crate) entry: Entry,
+    pub(crate) source: RouteSource,
+    /// The number of the protocol that made it; 0 where there is none.
+    pub(crate) protocol: u8,
+    /// The new entry; none when it goes.
+    pub(crate) entry: Option<Entry>,
+}
+
+/// What a source does with a label.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    entry: Entry,
+    protocol: u8,
+    generation: u8,
+}
+
+/// The entries of all sources, at most one of each for a label of 20 bits. Sources are in the order of their distance.
+#[derive(Debug, Default)]
+pub(crate) struct LabelRib {
+    entries: BTreeMap<(u32, RouteSource), Known>,
+    generations: [u8; RouteSource::ALL.len()],
+}
+
+impl LabelRib {
+    /// Sets or removes an entry; returns the one before.
+    fn change(&mut self, change: &WaitingLabel) -> Option<Entry> {
+        let key = (change.label, change.source);
+        let old = match change.entry {
+            None => self.entries.remove(&key),
+            Some(entry) => {
+                let known = Known {
+                    entry,
+                    protocol: change.protocol,
+                    generation: self.generations[change.source as usize],
+                };
+                self.entries.insert(key, known)
+            }
+        };
+        old.map(|known| known.entry)
+    }
+
+    fn best(&self, label: u32) -> Option<(RouteSource, Entry)> {
+        let all = (label, RouteSource::Local)..=(label, RouteSource::Neighbor);
+        let (key, known) = self.entries.range(all).next()?;
+        Some((key.1, known.entry))
+    }
+
+    /// Begins a new generation of a source: what it does not set again is stale.
+    pub(crate) fn begin_generation(&mut self, source: RouteSource) {
+        let generation = &mut self.generations[source as usize];
+        *generation = generation.wrapping_add(1);
+    }
+
+    /// The stale labels of a source, with their protocols.
+    pub(crate) fn stale(&self, source: RouteSource) -> Vec<(u32, u8)> {
+        let current = self.generations[source as usize];
+        let is_stale = |(key, known): &(&(u32, RouteSource), &Known)| {
+            key.1 == source && known.generation != current
+        };
+        let stale = self.entries.iter().filter(is_stale);
+        stale.map(|(key, known)| (key.0, known.protocol)).collect()
+    }
 }
 
 impl Control {
@@ -58,13 +122,15 @@ impl Control {
         let mode = ttl_mode(entry.ttl_mode);
         self.waiting_labels.push(WaitingLabel {
             label,
-            entry: Entry::new(group, mode, Payload::Either),
+            source: RouteSource::Static,
+            protocol: 0,
+            entry: Some(Entry::new(group, mode, Payload::Either)),
         });
         Ok(())
     }
 
     /// The adjacency that looks packets up in a table; one a table, made when it is first wanted.
-    fn lookup_end(&mut self, table: u32) -> u32 {
+    pub(crate) fn lookup_end(&mut self, table: u32) -> u32 {
         if let Some(&number) = self.lookup_ends.get(&table) {
             return number;
         }
@@ -75,27 +141,43 @@ impl Control {
 
     /// Puts the labels that waited into the table. Workers know their groups.
     pub(crate) fn settle_labels(&mut self) {
-        for WaitingLabel { label, entry } in std::mem::take(&mut self.waiting_labels) {
-            match self.tables.lfib.set(label, entry) {
-                Some(old) if old.is_set() => self.release_group(old.group()),
-                Some(_) => {}
-                None => self.release_group(entry.group()),
-            }
+        for change in std::mem::take(&mut self.waiting_labels) {
+            self.change_label(&change);
         }
     }
 
-    /// Forgets a label.
+    fn change_label(&mut self, change: &WaitingLabel) {
+        let old = self.labels.change(change);
+        let best = self.labels.best(change.label);
+        let entry = best.map_or(Entry::NONE, |(_, entry)| entry);
+        // Labels beyond 20 bits are refused before; such a one would not be in the table.
+        let _ = self.tables.lfib.set(change.label, entry);
+        if let Some(old) = old {
+            self.release_group(old.group());
+        }
+    }
+
+    /// Forgets a label of the configuration.
     pub(crate) fn remove_label(&mut self, label: u32) {
         if !self.waiting_labels.is_empty() {
             self.settle_or_log();
         }
-        if let Some(old) = self
-            .tables
-            .lfib
-            .set(label, Entry::NONE)
-            .filter(|old| old.is_set())
-        {
-            self.release_group(old.group());
+        self.remove_label_of(label, RouteSource::Static);
+    }
+
+    /// Forgets a label of a source; the entry of the next source takes its place.
+    pub(crate) fn remove_label_of(&mut self, label: u32, source: RouteSource) {
+        let change = WaitingLabel {
+            label,
+            source,
+            protocol: 0,
+            entry: None,
+        };
+        // Another source's entry may wait for its group; so changes stay in order.
+        if self.waiting_labels.is_empty() {
+            self.change_label(&change);
+        } else {
+            self.waiting_labels.push(change);
         }
     }
 
@@ -177,10 +259,11 @@ impl Control {
             .filter(|(path, _)| end(path).is_none());
         LabelReply {
             label,
-            source: if paths.iter().any(comes_out) {
-                LabelSource::Pseudowire
-            } else {
-                LabelSource::Static
+            source: match self.labels.best(label) {
+                _ if paths.iter().any(comes_out) => LabelSource::Pseudowire,
+                Some((RouteSource::Kernel, _)) => LabelSource::Kernel,
+                Some((RouteSource::Fpm, _)) => LabelSource::Fpm,
+                _ => LabelSource::Static,
             },
             meaning: None,
             ttl_mode: if entry.is_pipe() {

@@ -35,6 +35,7 @@ impl Control {
                 audits: counters.audits,
                 healed: counters.healed,
                 stale: counters.stale,
+                set_back: counters.set_back,
                 routes: routes.sum(),
             },
             refused: self
@@ -42,7 +43,7 @@ impl Control {
                 .refused
                 .iter()
                 .map(|it| LinuxRefused {
-                    prefix: it.prefix.to_string(),
+                    object: it.object.clone(),
                     error: it.error.to_string(),
                 })
                 .collect(),
@@ -69,6 +70,14 @@ impl Control {
             name: self.config.linux.name_of(name).unwrap_or(name).to_owned(),
             index,
             trouble: self.linux.trouble_of(name),
+            followed_table: self.linux.followed.tables.get(name).copied(),
+            followed_addresses: self
+                .linux
+                .followed
+                .addresses_of(name)
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             punt: punt.unwrap_or_default(),
         }
     }

@@ -111,6 +111,19 @@ impl Control {
         }
     }
 
+    /// The group of an object that the source has sent, with one user more.
+    pub(crate) fn group_of_known_object(&mut self, object: u32) -> Result<u32, UpdateError> {
+        match self.linux.objects.states.get(&object) {
+            Some(State::Group { number, .. }) => {
+                let number = *number;
+                self.nexthops.acquire_again(number);
+                Ok(number)
+            }
+            Some(State::Refused(error)) => Err(*error),
+            None => Err(UpdateError::NoObject(object)),
+        }
+    }
+
     /// Carries out changes of objects.
     pub(crate) fn update_objects(&mut self, changes: &[(u32, Option<Arc<Target>>)]) {
         for (id, target) in changes {

@@ -66,6 +66,7 @@ pub(crate) fn open(
             let config = weir_tap::TapConfig {
                 mtu: u32::from(interface.mtu),
                 mac: Some(own),
+                persistent: tap.persistent,
                 ..weir_tap::TapConfig::new(&tap.name)
             };
             Box::new(match &tap.namespace {

@@ -9,6 +9,7 @@ use weir_fib::{Adjacency, LabelEntry as Entry, Payload, TtlMode};
 
 use crate::control::Control;
 use crate::labels::WaitingLabel;
+use weir_control::RouteSource;
 
 /// A pseudowire that has its labels.
 pub(crate) struct LivePseudowire {
@@ -43,7 +44,9 @@ impl Control {
         let entry = Entry::new(incoming, TtlMode::Pipe, Payload::Either);
         self.waiting_labels.push(WaitingLabel {
             label: wanted.local_label,
-            entry,
+            source: RouteSource::Static,
+            protocol: 0,
+            entry: Some(entry),
         });
         self.pseudowires
             .insert(name.to_owned(), LivePseudowire { group, end });

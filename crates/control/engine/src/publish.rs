@@ -290,7 +290,7 @@ impl Control {
         group: u32,
         protocol: u8,
     ) -> Result<(), weir_control::UpdateError> {
-        if !self.publication.is_waiting() && !self.nexthops.is_changed() {
+        if self.may_set_at_once() {
             return self.set_route(table, prefix, id, group, protocol);
         }
         self.publication.queue(Waiting::Set {
@@ -301,6 +301,11 @@ impl Control {
             protocol,
         });
         Ok(())
+    }
+
+    /// Whether a route whose group there was before may be set at once.
+    pub(crate) fn may_set_at_once(&self) -> bool {
+        !self.publication.is_waiting() && !self.nexthops.is_changed()
     }
 
     /// Removes the route of a source; the next best one takes its place.

@@ -59,6 +59,11 @@ pub(crate) struct Recursion {
 }
 
 impl Recursion {
+    /// Whether next hops depend on routes.
+    pub(crate) fn is_watching(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
     /// A route to a prefix came, changed or went.
     pub(crate) fn route_changed(&mut self, table: u32, prefix: &IpNet) {
         if self.watched.is_empty() {

@@ -680,6 +680,7 @@ fn make_control(
         unshared: std::collections::BTreeSet::new(),
         publication: Default::default(),
         waiting_labels: Vec::new(),
+        labels: Default::default(),
         lookup_ends: BTreeMap::new(),
         pseudowires: BTreeMap::new(),
         arriving: Vec::new(),
@@ -769,6 +770,7 @@ impl Control {
                 self.sync_linux();
                 self.settle_or_log();
             }
+            self.follow_linux();
         }
     }
 

@@ -44,6 +44,7 @@ impl Control {
             *slot = Some(table);
         }
         self.vrf_places.insert(name.to_owned(), place as u32);
+        self.linux.is_table_new = true;
         self.show_tables();
         Ok(())
     }
@@ -54,6 +55,7 @@ impl Control {
             return;
         };
         self.displace_api_routes(name, place);
+        self.remove_linux_routes(place);
         self.delete_table_when_settled(place);
     }
 
@@ -157,6 +159,41 @@ impl Control {
         }
         self.recursion.route_changed(table, &prefix);
         Ok(())
+    }
+
+    /// Adds many routes of a table, whose groups workers know; takes effect at once. Those that are refused are returned.
+    pub(crate) fn set_routes(
+        &mut self,
+        table: u32,
+        routes: &[(IpNet, Candidate)],
+    ) -> Vec<(IpNet, UpdateError)> {
+        let Some(of) = self
+            .routing
+            .get_mut(table as usize)
+            .and_then(Option::as_mut)
+        else {
+            let refused = |(prefix, route): &(IpNet, Candidate)| {
+                self.release_group(route.group);
+                (*prefix, UpdateError::NoTable(table))
+            };
+            return routes.iter().map(refused).collect();
+        };
+        let replaced = of.set_routes(routes);
+        for group in replaced.groups {
+            self.release_group(group);
+        }
+        if self.recursion.is_watching() {
+            for (prefix, _) in routes {
+                self.recursion.route_changed(table, prefix);
+            }
+        }
+        let refused = replaced.refused.into_iter();
+        refused
+            .map(|(prefix, route, error)| {
+                self.release_group(route.group);
+                (prefix, error.into())
+            })
+            .collect()
     }
 
     /// Removes a route; takes effect at once.

@@ -556,7 +556,7 @@ impl weir_api::Router for Router {
     }
 
     fn config(&self) -> Reply<serde_json::Value> {
-        let config = weir_config::without_credentials(self.control().config.clone());
+        let config = weir_config::without_credentials(self.control().configured());
         let config = serde_json::to_value(&config);
         config.map_err(|error| ApiError::new(weir_api::ErrorCode::Internal, error.to_string(), ""))
     }

@@ -1,8 +1,8 @@
 //! Messages of rtnetlink as updates (`include/uapi/linux/rtnetlink.h` of Linux).
 //!
 //! Reads links, addresses, and IPv4 and IPv6 routes: gateways of either version (`RTA_GATEWAY`, `RTA_VIA`), several paths
-//! with weights, labels to push, special types, tables and metrics. Next-hop objects are read by the attributes that the
-//! kernel adds for listeners that do not know them.
+//! with weights, labels to push, special types, tables and metrics. MPLS routes (incoming labels) are in `mpls`. Next-hop
+//! objects of the kernel are read by the attributes that it adds for listeners that do not know them.
 //!
 //! Some messages are not for the RIB: routes of addresses and connected subnets (their own addresses make these here),
 //! multicast and broadcast routes, and cached ones. What is for the RIB and cannot be expressed is refused
@@ -13,10 +13,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use weir_control::{NextHop, Route, RouteSource, RouteUpdate, Target};
+use weir_control::{LabelUpdate, NextHop, Route, RouteSource, RouteUpdate, Target};
 use weir_netlink::{Attributes, Frame, MacAddress};
 
 use crate::fpm::objects::Object;
+
+mod mpls;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
@@ -45,6 +47,7 @@ const IFF_RUNNING: u32 = 0x40;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_MASTER: u16 = 10;
 
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
@@ -58,8 +61,10 @@ const RTA_PRIORITY: u16 = 6;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
+const RTA_NEWDST: u16 = 19;
 const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
+const RTA_TTL_PROPAGATE: u16 = 26;
 const RTA_NH_ID: u16 = 30;
 
 const NHA_ID: u16 = 1;
@@ -95,6 +100,8 @@ const MOST_TARGETS: usize = 1 << 16;
 pub enum Message {
     /// A route came, changed or went.
     Route(RouteUpdate),
+    /// An incoming label came, changed or went.
+    Label(LabelUpdate),
     /// A link came or changed.
     Link(LinkInfo),
     /// A next-hop object came or changed, or is gone.
@@ -136,6 +143,8 @@ pub struct LinkInfo {
     pub mtu: u32,
     /// Its Ethernet address, if it has one.
     pub mac: Option<MacAddress>,
+    /// The index of the bridge, bond or VRF that it belongs to; 0 for none.
+    pub controller: u32,
 }
 
 /// Reads messages; remembers targets, so that routes to the same place share one.
@@ -144,6 +153,8 @@ pub struct Decoder {
     /// Who sends the messages.
     source: RouteSource,
     targets: HashMap<Target, Arc<Target>>,
+    /// The last path of a route with a single one. A daemon that writes a full table names few.
+    last: Option<(u32, Option<IpAddr>, Arc<Target>)>,
 }
 
 impl Decoder {
@@ -153,6 +164,7 @@ impl Decoder {
         Decoder {
             source,
             targets: HashMap::new(),
+            last: None,
         }
     }
 
@@ -174,6 +186,24 @@ impl Decoder {
             _ => Some(Message::Ignored),
         };
         read.unwrap_or(Message::Refused("malformed"))
+    }
+
+    /// The target of a single path without labels.
+    fn share_path(&mut self, interface: u32, gateway: Option<IpAddr>) -> Arc<Target> {
+        if let Some((link, hop, target)) = &self.last
+            && (*link, *hop) == (interface, gateway)
+        {
+            return target.clone();
+        }
+        let hop = NextHop {
+            interface,
+            gateway,
+            weight: 1,
+            labels: [].into(),
+        };
+        let target = self.share(Target::Paths([hop].into()));
+        self.last = Some((interface, gateway, target.clone()));
+        target
     }
 
     fn share(&mut self, target: Target) -> Arc<Target> {
@@ -208,7 +238,7 @@ impl Decoder {
             return Some(Message::Ignored);
         }
         if family == AF_MPLS {
-            return Some(Message::Refused("mpls-route"));
+            return self.label(payload, protocol, kind, gone);
         }
         let mut read = Written::default();
         for (kind, value) in Attributes::new(attributes) {
@@ -216,7 +246,8 @@ impl Decoder {
         }
         let table = match read.table.unwrap_or(u32::from(table)) {
             0 | MAIN_TABLE => 0,
-            LOCAL_TABLE if kind != RTN_LOCAL => return Some(Message::Ignored),
+            LOCAL_TABLE if kind == RTN_LOCAL => 0,
+            LOCAL_TABLE => return Some(Message::Ignored),
             other => other,
         };
         let prefix = prefix(family, length, read.destination)?;
@@ -244,12 +275,25 @@ impl Decoder {
         let target = match kind {
             RTN_UNICAST if !is_kernel && read.object != 0 => Target::Object(read.object),
             RTN_UNICAST if !read.paths.is_empty() => Target::Paths(read.paths.into()),
-            RTN_UNICAST if read.interface != 0 => Target::Paths([read.hop()].into()),
+            RTN_UNICAST if read.interface != 0 && !read.labels.is_empty() => {
+                Target::Paths([read.hop()].into())
+            }
+            RTN_UNICAST if read.interface != 0 => {
+                let target = self.share_path(read.interface, read.gateway);
+                return Some(Message::Route(RouteUpdate::Set(Route {
+                    table,
+                    prefix,
+                    source,
+                    metric,
+                    protocol,
+                    target,
+                })));
+            }
             RTN_UNICAST => return Some(Message::Refused("no-next-hop")),
             RTN_BLACKHOLE => Target::Blackhole,
             RTN_UNREACHABLE => Target::Unreachable,
             RTN_PROHIBIT => Target::Prohibit,
-            RTN_LOCAL => return Some(Message::Refused("local-route")),
+            RTN_LOCAL => Target::Local,
             _ => return Some(Message::Ignored),
         };
         Some(Message::Route(RouteUpdate::Set(Route {
@@ -273,6 +317,8 @@ struct Written<'a> {
     table: Option<u32>,
     encapsulation: u16,
     labels: Vec<u32>,
+    /// `RTA_TTL_PROPAGATE` is there and says no.
+    is_pipe: bool,
     paths: Vec<NextHop>,
     /// The number of a next-hop object; 0 for none.
     object: u32,
@@ -296,6 +342,8 @@ impl<'a> Written<'a> {
                 }
             }
             RTA_ENCAP => self.labels = labels(value)?,
+            RTA_NEWDST => self.labels = stack(value)?,
+            RTA_TTL_PROPAGATE => self.is_pipe = value.first() == Some(&0),
             RTA_NH_ID => self.object = word(value, 0)?,
             RTA_MULTIPATH => self.multipath(value)?,
             _ => {}
@@ -314,7 +362,10 @@ impl<'a> Written<'a> {
             };
             for (kind, value) in Attributes::new(attributes) {
                 // A path has no paths, table or destination of its own.
-                if matches!(kind, RTA_GATEWAY | RTA_VIA | RTA_ENCAP | RTA_ENCAP_TYPE) {
+                if matches!(
+                    kind,
+                    RTA_GATEWAY | RTA_VIA | RTA_ENCAP | RTA_ENCAP_TYPE | RTA_NEWDST
+                ) {
                     path.take(kind, value)?;
                 }
             }
@@ -408,7 +459,12 @@ fn labels(bytes: &[u8]) -> Option<Vec<u32>> {
     else {
         return Some(Vec::new());
     };
-    let entries = stack.chunks(4).take(MOST_LABELS + 1);
+    self::stack(stack)
+}
+
+/// Entries of a label stack, outermost first.
+fn stack(bytes: &[u8]) -> Option<Vec<u32>> {
+    let entries = bytes.chunks(4).take(MOST_LABELS + 1);
     let labels: Option<Vec<u32>> = entries
         .map(|entry| Some(u32::from_be_bytes(entry.try_into().ok()?) >> 12))
         .collect();
@@ -436,6 +492,7 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
         running: flags & IFF_RUNNING != 0,
         mtu: 0,
         mac: None,
+        controller: 0,
     };
     for (kind, value) in Attributes::new(payload.get(LINK_HEADER..)?) {
         match kind {
@@ -445,6 +502,7 @@ fn link(payload: &[u8]) -> Option<LinkInfo> {
                 info.name = String::from_utf8_lossy(name).into_owned();
             }
             IFLA_MTU => info.mtu = word(value, 0)?,
+            IFLA_MASTER => info.controller = word(value, 0)?,
             _ => {}
         }
     }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_control::{RouteSource, RouteUpdate, Target};
+use weir_control::{LabelUpdate, RouteSource, RouteUpdate, Target};
 use weir_netlink::listen::{Heard, Listener, group};
 use weir_netlink::netns::NetNs;
 use weir_netlink::route::Route;
@@ -60,6 +60,9 @@ const RTM_GETADDR: u16 = 22;
 const RTM_GETROUTE: u16 = 26;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
+const AF_MPLS: u8 = 28;
+/// There while the kernel's MPLS is loaded.
+const MPLS_PARAMETERS: &str = "/proc/sys/net/mpls";
 
 /// What the feed hands over, in order.
 #[derive(Debug)]
@@ -69,6 +72,8 @@ pub enum FeedMessage {
     /// Routes that came, changed or went, and when the first message of them was read; without a time when they were found
     /// by reading a whole table.
     Routes(Vec<RouteUpdate>, Option<Instant>),
+    /// Incoming labels that came, changed or went.
+    Labels(Vec<LabelUpdate>),
     /// Links and addresses, as they came.
     Others(Vec<Message>),
     /// Next-hop objects that changed, with where they lead; nowhere when they are gone.
@@ -136,8 +141,12 @@ impl Feed {
         buffer_bytes: usize,
         wake: impl Fn() + Send + 'static,
     ) -> Result<Feed, Error> {
-        let open = move || Ok((Listener::open(&GROUPS, buffer_bytes)?, Route::open()?));
-        let (listener, mut route) = match namespace {
+        let open = move || {
+            let has_mpls = std::path::Path::new(MPLS_PARAMETERS).exists();
+            let listener = Listener::open(&GROUPS, buffer_bytes)?;
+            Ok((listener, Route::open()?, has_mpls))
+        };
+        let (listener, mut route, has_mpls) = match namespace {
             None => open(),
             Some(namespace) => namespace.run(open)?,
         }?;
@@ -152,9 +161,9 @@ impl Feed {
             decoder: Decoder::new(RouteSource::Kernel),
             writer,
             shared: shared.clone(),
-            routes: Vec::with_capacity(BATCH),
+            has_mpls,
+            gathered: Gathered::default(),
             received: None,
-            others: Vec::new(),
         };
         let thread = std::thread::Builder::new()
             .name("weir-netlink".into())
@@ -212,9 +221,18 @@ struct Follower {
     decoder: Decoder,
     writer: Writer,
     shared: Arc<Shared>,
-    routes: Vec<RouteUpdate>,
-    /// When the first of `routes` was read, if it was not in a table that was asked for.
+    /// A dump of MPLS routes from a kernel without them would be one of all routes.
+    has_mpls: bool,
+    gathered: Gathered,
+    /// When the first of the gathered routes was read, if it was not found by reading a table.
     received: Option<Instant>,
+}
+
+/// What waits to be handed over.
+#[derive(Default)]
+struct Gathered {
+    routes: Vec<RouteUpdate>,
+    labels: Vec<LabelUpdate>,
     others: Vec<Message>,
 }
 
@@ -274,19 +292,22 @@ impl Follower {
                 }
                 Heard::Datagram(datagram) => {
                     let (decoder, shared) = (&mut self.decoder, &*self.shared);
-                    let (routes, others) = (&mut self.routes, &mut self.others);
                     for frame in Frames::new(datagram) {
                         match frame {
-                            Ok(frame) => take(decoder.read(&frame), shared, routes, others),
+                            Ok(frame) => take(decoder.read(&frame), shared, &mut self.gathered),
                             Err(()) => shared.counters.refuse("malformed"),
                         }
                     }
                 }
             }
-            if self.received.is_none() && !self.routes.is_empty() {
+            let gathered = &self.gathered;
+            if self.received.is_none() && !gathered.routes.is_empty() {
                 self.received = Some(Instant::now());
             }
-            if self.routes.len() >= BATCH || !self.others.is_empty() {
+            if gathered.routes.len() >= BATCH
+                || gathered.labels.len() >= BATCH
+                || !gathered.others.is_empty()
+            {
                 self.hand_over()?;
             }
         }
@@ -301,7 +322,8 @@ impl Follower {
         self.dump(RTM_GETADDR, &[0; 8])?;
         self.send(FeedMessage::Begin)?;
         let mut whole = true;
-        for family in [AF_INET, AF_INET6] {
+        let families = [AF_INET, AF_INET6, AF_MPLS];
+        for family in families.into_iter().take(2 + usize::from(self.has_mpls)) {
             let mut header = [0; 12];
             header[0] = family;
             whole &= self.dump(RTM_GETROUTE, &header)?;
@@ -321,16 +343,19 @@ impl Follower {
             route,
             decoder,
             shared,
-            routes,
-            others,
+            gathered,
             writer,
             ..
         } = self;
         let result = route.dump_each(kind, header, &mut |frame| {
-            take(decoder.read(frame), shared, routes, others);
-            if routes.len() >= BATCH && !ended {
-                let batch = std::mem::replace(routes, Vec::with_capacity(BATCH));
+            take(decoder.read(frame), shared, gathered);
+            if gathered.routes.len() >= BATCH && !ended {
+                let batch = std::mem::take(&mut gathered.routes);
                 ended = send(writer, shared, FeedMessage::Routes(batch, None)).is_err();
+            }
+            if gathered.labels.len() >= BATCH && !ended {
+                let batch = std::mem::take(&mut gathered.labels);
+                ended = send(writer, shared, FeedMessage::Labels(batch)).is_err();
             }
         });
         if ended {
@@ -348,14 +373,17 @@ impl Follower {
 
     /// Hands over what has been gathered. Links come before routes: these need them.
     fn hand_over(&mut self) -> Result<(), End> {
-        if !self.others.is_empty() {
-            let others = std::mem::take(&mut self.others);
-            self.send(FeedMessage::Others(others))?;
+        let gathered = std::mem::take(&mut self.gathered);
+        if !gathered.others.is_empty() {
+            self.send(FeedMessage::Others(gathered.others))?;
         }
-        if !self.routes.is_empty() {
-            let routes = std::mem::replace(&mut self.routes, Vec::with_capacity(BATCH));
+        if !gathered.routes.is_empty() {
             let received = self.received.take();
-            self.send(FeedMessage::Routes(routes, received))?;
+            self.send(FeedMessage::Routes(gathered.routes, received))?;
+        }
+        if !gathered.labels.is_empty() {
+            self.has_mpls = true;
+            self.send(FeedMessage::Labels(gathered.labels))?;
         }
         Ok(())
     }
@@ -365,18 +393,14 @@ impl Follower {
     }
 }
 
-fn take(
-    message: Message,
-    shared: &Shared,
-    routes: &mut Vec<RouteUpdate>,
-    others: &mut Vec<Message>,
-) {
+fn take(message: Message, shared: &Shared, gathered: &mut Gathered) {
     shared.counters.messages.fetch_add(1, Ordering::Relaxed);
     match message {
-        Message::Route(update) => routes.push(update),
+        Message::Route(update) => gathered.routes.push(update),
+        Message::Label(update) => gathered.labels.push(update),
         Message::Ignored => {}
         Message::Refused(reason) => shared.counters.refuse(reason),
-        other => others.push(other),
+        other => gathered.others.push(other),
     }
 }
 

@@ -45,7 +45,7 @@ impl Kept {
                 self.routes.retain(|_, set_in| *set_in == reading);
                 self.ended += 1;
             }
-            FeedMessage::Objects(_) | FeedMessage::Others(_) => {}
+            FeedMessage::Objects(_) | FeedMessage::Labels(_) | FeedMessage::Others(_) => {}
         }
     }
 }

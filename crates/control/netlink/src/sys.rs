@@ -206,6 +206,63 @@ pub(crate) fn send_segments(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
+/// A datagram that [`receive_many`] has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Datagram {
+    /// Its length; more than there was room for when the rest is lost.
+    pub(crate) length: usize,
+    /// The port of the netlink socket that sent it; 0 is the kernel.
+    pub(crate) port: u32,
+}
+
+/// `recvmmsg` without waiting: datagrams of a netlink socket, one for each `room` bytes of `buffer`. Returns their number.
+pub(crate) fn receive_many(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    room: usize,
+    datagrams: &mut [Datagram],
+) -> io::Result<usize> {
+    /// Datagrams of one call.
+    const MOST: usize = 64;
+    // SAFETY: all zeros is an address, a piece and a message without anything.
+    let (mut senders, mut pieces, mut headers): (
+        [libc::sockaddr_nl; MOST],
+        [libc::iovec; MOST],
+        [libc::mmsghdr; MOST],
+    ) = unsafe { std::mem::zeroed() };
+    let rooms = buffer.chunks_exact_mut(room.max(1));
+    let count = rooms.len().min(MOST).min(datagrams.len());
+    let parts = pieces.iter_mut().zip(&mut senders).zip(&mut headers);
+    for (((piece, sender), header), room) in parts.zip(rooms).take(count) {
+        piece.iov_base = room.as_mut_ptr().cast::<c_void>();
+        piece.iov_len = room.len();
+        let message = &mut header.msg_hdr;
+        message.msg_name = (&raw mut *sender).cast::<c_void>();
+        message.msg_namelen = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        (message.msg_iov, message.msg_iovlen) = (&raw mut *piece, 1);
+    }
+    // SAFETY: the first `count` headers point to as many addresses, pieces and disjoint parts of `buffer`, all of which live
+    // for the length of the call; the kernel writes within the lengths that they give.
+    let read = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+            null_mut(),
+        )
+    };
+    let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
+    for ((datagram, header), sender) in datagrams.iter_mut().zip(&headers).zip(&senders).take(read)
+    {
+        *datagram = Datagram {
+            length: header.msg_len as usize,
+            port: sender.nl_pid,
+        };
+    }
+    Ok(read)
+}
+
 /// `SIOCOUTQ`: octets of a TCP socket that the other side has not acknowledged (tcp(7)).
 pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<usize> {
     let mut octets: libc::c_int = 0;

@@ -72,7 +72,11 @@ fn local(tables: &Tables, packet: &mut Pkt) -> Verdict {
         return Verdict::to(VXLAN_INPUT);
     }
     if !tables.owns(packet, destination) {
-        // A directed broadcast of a connected subnet: delivered here, answered by nobody.
+        // An address that only Linux has (`ip route add local`), or a directed broadcast of a connected subnet: Linux
+        // tells them apart. Here nobody answers it.
+        if linux_punt::host(tables, packet).is_some() {
+            return Verdict::to(LINUX_PUNT);
+        }
         return Verdict::drop(DropReason::Ip4Broadcast);
     }
     // Linux puts fragments together, and has all services but the answer to echo requests.

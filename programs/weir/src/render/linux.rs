@@ -1,6 +1,6 @@
 //! Linux as the control plane: TAPs, the kernel's routes, packets for services of Linux.
 
-use weir_api::{Linux, LinuxBmp, LinuxFpm};
+use weir_api::{Linux, LinuxBmp, LinuxFpm, LinuxInterface};
 
 use super::{Cell, Column, Screen, Table, harmless};
 
@@ -24,6 +24,7 @@ pub(crate) fn interfaces(reply: &Linux, screen: &Screen) -> String {
         Column::text("TAP"),
         Column::number("Index"),
         Column::text("Namespace"),
+        Column::text("Followed"),
         Column::number("To Linux"),
         Column::number("Policed"),
         Column::text("Trouble"),
@@ -37,6 +38,7 @@ pub(crate) fn interfaces(reply: &Linux, screen: &Screen) -> String {
             harmless(&it.name).into(),
             index.into(),
             harmless(reply.namespace.as_deref().unwrap_or("own")).into(),
+            followed(it).into(),
             it.punt
                 .iter()
                 .map(|class| class.passed)
@@ -53,6 +55,19 @@ pub(crate) fn interfaces(reply: &Linux, screen: &Screen) -> String {
         ]);
     }
     table.draw(screen)
+}
+
+/// What an interface has from Linux alone.
+fn followed(it: &LinuxInterface) -> String {
+    let table = it.followed_table.map(|table| format!("table {table}"));
+    let addresses = it.followed_addresses.iter();
+    let addresses = addresses.map(|address| harmless(address));
+    let all: Vec<String> = table.into_iter().chain(addresses).collect();
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join(", ")
+    }
 }
 
 /// `show linux punt`.
@@ -187,7 +202,7 @@ fn kernel(reply: &Linux) -> String {
     for refused in reply.refused.iter().rev().take(10) {
         text += &format!(
             "  {}: {}\n",
-            harmless(&refused.prefix),
+            harmless(&refused.object),
             harmless(&refused.error)
         );
     }
@@ -198,7 +213,8 @@ fn kernel(reply: &Linux) -> String {
 pub(crate) fn audit(reply: &Linux, _: &Screen) -> String {
     let audit = &reply.audit;
     format!(
-        "routes of the kernel {}, compared {} times, missing or different {}, stale {}\n",
-        audit.routes, audit.audits, audit.healed, audit.stale
+        "routes of the kernel {}, compared {} times, missing or different {}, stale {}\n\
+         settings of TAPs that were set back {}\n",
+        audit.routes, audit.audits, audit.healed, audit.stale, audit.set_back
     )
 }

@@ -10,6 +10,7 @@ mod first;
 mod bonds;
 mod hsflowd;
 mod labels;
+mod linux;
 mod netem;
 mod pktgen;
 mod sampling;

@@ -1345,6 +1345,23 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     // The process, with the names that all programs have.
+    gauge(
+        "weir_linux_interface_info",
+        "",
+        &["interface", "namespace", "device", "ifindex"],
+        "The TAP of an interface in Linux, by which its counters are joined with those of Linux and SNMP; always 1.",
+        |all, out| {
+            if let Some(linux) = &all.linux {
+                let namespace = linux.namespace.as_deref().unwrap_or_default();
+                for it in &linux.interfaces {
+                    if let Some(index) = it.index {
+                        let index = index.to_string();
+                        out.put([&it.interface, &namespace, &it.name, &index], 1u64);
+                    }
+                }
+            }
+        },
+    ),
     counter(
         "weir_linux_punted_packets",
         "packets",

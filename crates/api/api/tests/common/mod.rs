@@ -115,6 +115,8 @@ impl Router for TestRouter {
                 name: "wan0".to_owned(),
                 index: Some(3),
                 trouble: None,
+                followed_table: None,
+                followed_addresses: Vec::new(),
                 punt: vec![weir_api::LinuxPunt {
                     punt_class: "bgp".to_owned(),
                     limit: 50_000,
@@ -163,6 +165,7 @@ impl Router for TestRouter {
                 healed: 82,
                 stale: 83,
                 routes: 84,
+                set_back: 96,
             },
             convergence: vec![weir_api::LinuxConvergence {
                 source: weir_api::RouteSource::Kernel,

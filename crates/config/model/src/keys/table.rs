@@ -8,10 +8,7 @@ use crate::section::Section;
 
 /// Keys that vppcfg has and this version does not support.
 const UNSUPPORTED: &[&str] = &[
-    "interfaces.*.lcp",
     "interfaces.*.device-type",
-    "interfaces.*.sub-interfaces.*.lcp",
-    "loopbacks.*.lcp",
     "taps.*.host.bridge",
     "taps.*.host.bridge-create",
     "taps.*.host.namespace",

@@ -70,6 +70,9 @@ fn around(row: &Key) -> String {
             let action = if row.name() == "action" { "" } else { "action: permit, " };
             format!("acls: {{web: {{terms: [{{{action}{protocol}KEY}}]}}}}\nprefixlists: {{customers: {{members: [192.0.2.0/24]}}}}")
         }
+        "interfaces.*.sub-interfaces.*" if row.name() == "lcp" => {
+            "interfaces: {xe0: {lcp: xe0, sub-interfaces: {100: {KEY}}}}".to_owned()
+        }
         "interfaces.*.sub-interfaces.*" => "interfaces: {xe0: {sub-interfaces: {100: {KEY}}}, xe1: {}}\nvrfs: {red: {table: 10}}\n\
                                             acls: {web: {terms: [{action: permit}]}}"
             .to_owned(),

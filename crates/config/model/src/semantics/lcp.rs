@@ -1,5 +1,5 @@
-//! vppcfg's `lcp`: the Linux name of an interface's TAP. This version has `linux.interfaces` in its place, so the key is left
-//! out; what is wrong with its value is reported all the same, because the file is used with VPP, too.
+//! vppcfg's `lcp`: the Linux name of an interface's TAP, as in `linux.interfaces`. Its own rules are those of VPP, because
+//! the file is used with VPP, too.
 
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Rules;
-use crate::findings::at;
+use crate::findings::{Segment, at};
 
 /// The most bytes of a Linux interface's name (`IFNAMSIZ` less the end).
 const LONGEST_NAME: usize = 15;
@@ -45,9 +45,10 @@ impl Rules<'_, '_> {
                 );
             }
         }
-        let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut names: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
         for interface in config.linux.interfaces.keys() {
-            let at = at!["linux", "interfaces", interface.as_str()];
+            let (at, is_lcp) = self.place_of_tap(interface);
+            let at = &at[..];
             let Some(paired) = config.interfaces.get(interface) else {
                 self.error(
                     at,
@@ -66,7 +67,8 @@ impl Rules<'_, '_> {
                 );
             }
             let name = config.linux.name_of(interface).unwrap_or_default();
-            if name.len() > LONGEST_NAME || name.contains('/') {
+            // The rules of `lcp` report its names.
+            if !is_lcp && (name.len() > LONGEST_NAME || name.contains('/')) {
                 self.error(
                     at,
                     format!("`{name}` cannot be the name of a Linux interface"),
@@ -74,7 +76,9 @@ impl Rules<'_, '_> {
                     format!("give it a `name` of at most {LONGEST_NAME} bytes without `/`"),
                 );
             }
-            if let Some(other) = names.insert(name, interface) {
+            if let Some((other, of_lcp)) = names.insert(name, (interface, is_lcp))
+                && !(is_lcp && of_lcp)
+            {
                 self.error(
                     at,
                     format!("`{other}` and `{interface}` have one name in Linux, `{name}`"),
@@ -83,5 +87,25 @@ impl Rules<'_, '_> {
                 );
             }
         }
+    }
+
+    /// Where the file names the TAP of an interface, and whether by `lcp`.
+    fn place_of_tap<'n>(&self, interface: &'n str) -> (Vec<Segment<'n>>, bool) {
+        let linux = self.root.value("linux");
+        let all = linux.and_then(|linux| linux.value("interfaces"));
+        if all.is_some_and(|all| all.value(interface).is_some()) {
+            return (at!["linux", "interfaces", interface].to_vec(), false);
+        }
+        let has = |section: &str| {
+            let entries = self.root.value(section);
+            entries.is_some_and(|all| all.value(interface).is_some())
+        };
+        let place = match interface.rsplit_once('.') {
+            _ if has("interfaces") => at!["interfaces", interface, "lcp"].to_vec(),
+            _ if has("loopbacks") => at!["loopbacks", interface, "lcp"].to_vec(),
+            Some((parent, id)) => at!["interfaces", parent, "sub-interfaces", id, "lcp"].to_vec(),
+            None => at!["interfaces"].to_vec(),
+        };
+        (place, true)
     }
 }

@@ -24,14 +24,14 @@ impl Router {
 
     /// What runs.
     pub(crate) fn running_config(&self) -> Config {
-        self.control().config.clone()
+        self.control().configured()
     }
 
     /// What this machine says about a good file.
     fn remarks(&self, checked: &Checked) -> Vec<Diagnostic> {
         let (running, memory) = {
             let control = self.control();
-            (control.config.clone(), control.memory.clone())
+            (control.configured(), control.memory.clone())
         };
         system::remarks(checked, &running, &memory)
     }

@@ -41,6 +41,13 @@ impl Named {
     fn open(&self) -> NetNs {
         NetNs::open_named(&self.0).unwrap()
     }
+
+    /// Deletes the namespace and makes another one of its name.
+    pub(crate) fn make_anew(&self) -> bool {
+        ip(&["netns", "del", &self.0])
+            && ip(&["netns", "add", &self.0])
+            && ip(&["-n", &self.0, "link", "set", "lo", "up"])
+    }
 }
 
 impl Drop for Named {
@@ -89,6 +96,44 @@ impl Daemon {
         Daemon::start(command, folder)
     }
 
+    pub(crate) fn keepalived(namespace: &NetNs, name: &str, config: &str) -> Daemon {
+        let folder = folder(name);
+        let file = write(&folder, "keepalived.conf", config);
+        let path = |file: &str| folder.join(file).display().to_string();
+        let mut command = namespace.command("keepalived");
+        command.args(["--dont-fork", "--vrrp", "--log-console", "--use-file"]);
+        command.arg(file);
+        command.args(["--pid", &path("pid"), "--vrrp_pid", &path("vrrp.pid")]);
+        Daemon::start(command, folder)
+    }
+
+    /// Ends it as an administrator does, and waits.
+    pub(crate) fn terminate(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Stops it without ending it.
+    pub(crate) fn pause(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    }
+
+    /// What a command of birdc shows.
+    pub(crate) fn birdc(&self, command: &str) -> String {
+        let Some(folder) = &self.folder else {
+            return String::new();
+        };
+        let mut birdc = Command::new("birdc");
+        birdc.arg("-s").arg(folder.join("ctl")).arg(command);
+        let output = birdc.output();
+        output.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    }
+
     fn start(mut command: Command, folder: PathBuf) -> Daemon {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = weir_netlink::netns::spawn_lasting(command).unwrap();
@@ -114,8 +159,10 @@ fn write(folder: &Path, file: &str, text: &str) -> PathBuf {
     file
 }
 
-/// Where Debian has FRR's daemons.
-const FRR: &str = "/usr/lib/frr";
+/// Where FRR's daemons are: where `WEIR_FRR` says (`scripts/newer-daemons`), or where Debian has them.
+fn frr() -> PathBuf {
+    std::env::var_os("WEIR_FRR").map_or_else(|| PathBuf::from("/usr/lib/frr"), PathBuf::from)
+}
 
 /// Daemons of FRR in one namespace. Those that still run end with it.
 pub(crate) struct Frr {
@@ -126,7 +173,7 @@ pub(crate) struct Frr {
 impl Frr {
     /// `None` where FRR is not installed.
     pub(crate) fn new(namespace: &NetNs, name: &str) -> Option<Frr> {
-        if !Path::new(FRR).join("zebra").exists() {
+        if !frr().join("zebra").exists() {
             eprintln!("skipped: FRR is not installed (package frr)");
             return None;
         }
@@ -140,7 +187,7 @@ impl Frr {
     pub(crate) fn start(&self, daemon: &str, config: &str, more: &[&str]) -> Daemon {
         let path = |file: &str| self.folder.join(file).display().to_string();
         let file = write(&self.folder, &format!("{daemon}.conf"), config);
-        let mut command = self.namespace.command(Path::new(FRR).join(daemon));
+        let mut command = self.namespace.command(frr().join(daemon));
         command.args(["-u", "frr", "-g", "frr", "-A", "127.0.0.1"]);
         command.args(["-z", &path("zserv.api"), "--vty_socket", &path("")]);
         command.args(["-i", &path(&format!("{daemon}.pid")), "-f"]);
@@ -262,12 +309,31 @@ pub(crate) fn start() -> Option<Trial> {
 
 /// The same with more keys of `linux`.
 pub(crate) fn start_with(linux: &str) -> Option<Trial> {
+    start_as(|name| config_with(name, linux, ""))
+}
+
+/// The router of an example, whose devices are TAPs here: `eth1` is `wan`'s, `eth2` is `lan`'s.
+pub(crate) fn start_example(text: &str) -> Option<Trial> {
+    start_as(|name| {
+        let text = text
+            .replace("driver: af-xdp, name: eth1", "driver: tap, name: w0")
+            .replace("driver: af-xdp, name: eth2", "driver: tap, name: l0")
+            .replace("namespace: dataplane", &format!("namespace: {name}"));
+        let text = format!("{text}buffers: {{ per-numa: 4096 }}\n");
+        let checked = check("example", &text);
+        checked
+            .unwrap_or_else(|errors| panic!("{text}\n{}", errors[0]))
+            .0
+    })
+}
+
+fn start_as(config: impl FnOnce(&str) -> weir_config::Config) -> Option<Trial> {
     let Some(name) = Named::new("dp") else {
         eprintln!("skipped: named network namespaces need root and iproute2");
         return None;
     };
     let (far, near) = (NetNs::new().unwrap(), NetNs::new().unwrap());
-    let config = config_with(&name.0, linux, "");
+    let config = config(&name.0);
     let router = far
         .run(|| Router::start(&config, &Options::default()).unwrap())
         .unwrap();

@@ -147,7 +147,8 @@ fn special_routes_lead_nowhere_and_others_are_ignored_or_refused() {
         );
     }
     assert_eq!(of_type(5), Message::Ignored, "multicast");
-    assert_eq!(of_type(RTN_LOCAL), Message::Refused("local-route"));
+    let local = set(of_type(RTN_LOCAL));
+    assert_eq!((local.table, &*local.target), (0, &Target::Local));
     let encapsulated = route(
         RTM_NEWROUTE,
         AF_INET,
@@ -220,6 +221,7 @@ fn links_and_addresses_are_read() {
         running: true,
         mtu: 9000,
         mac: Some([2, 0, 0, 0, 0, 1]),
+        controller: 0,
     };
     assert_eq!(message(RTM_NEWLINK, &payload), Message::Link(link));
     assert_eq!(message(RTM_DELLINK, &payload), Message::LinkGone(7));
@@ -401,4 +403,86 @@ fn a_route_of_zebra_names_its_object() {
     };
     assert_eq!((route.source, route.metric), (RouteSource::Fpm, 0));
     assert_eq!(*route.target, Target::Object(9));
+}
+
+/// An MPLS route of protocol 193 (LDP).
+fn label_route(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = route(kind, AF_MPLS, 20, RTN_UNICAST, attributes);
+    bytes[16 + 5] = 193;
+    bytes
+}
+
+fn entry(label: u32) -> [u8; 4] {
+    (label << 12 | 1 << 8).to_be_bytes()
+}
+
+#[test]
+fn incoming_labels_are_read() {
+    let via = attribute(
+        RTA_VIA,
+        &[&2u16.to_ne_bytes()[..], &[192, 0, 2, 9]].concat(),
+    );
+    let stack = [&[0x00, 0x0c, 0x80, 0x00][..], &entry(201)].concat();
+    let bytes = label_route(
+        RTM_NEWROUTE,
+        &[
+            attribute(RTA_DST, &entry(100)),
+            attribute(RTA_NEWDST, &stack),
+            via.clone(),
+            word_of(RTA_OIF, 7),
+            attribute(RTA_TTL_PROPAGATE, &[0]),
+        ],
+    );
+    let Message::Label(LabelUpdate::Set(read_one)) = read(&bytes) else {
+        panic!("{:?}", read(&bytes));
+    };
+    assert_eq!(
+        (read_one.label, read_one.protocol, read_one.is_pipe),
+        (100, 193, true)
+    );
+    let swapped = NextHop {
+        labels: [200, 201].into(),
+        ..hop(7, "192.0.2.9", 1)
+    };
+    assert_eq!(*read_one.target, Target::Paths([swapped].into()));
+    // The implicit null is not pushed.
+    let implicit = label_route(
+        RTM_NEWROUTE,
+        &[
+            attribute(RTA_DST, &entry(100)),
+            attribute(RTA_NEWDST, &entry(3)),
+            via,
+            word_of(RTA_OIF, 7),
+        ],
+    );
+    let Message::Label(LabelUpdate::Set(popped)) = read(&implicit) else {
+        panic!("{:?}", read(&implicit));
+    };
+    assert_eq!(
+        *popped.target,
+        Target::Paths([hop(7, "192.0.2.9", 1)].into())
+    );
+    let gone = label_route(RTM_DELROUTE, &[attribute(RTA_DST, &entry(100))]);
+    assert_eq!(
+        read(&gone),
+        Message::Label(LabelUpdate::Remove {
+            label: 100,
+            source: RouteSource::Kernel
+        })
+    );
+    // A label of another length than 20 bits, a stack in its place, and none.
+    let mut short = bytes.clone();
+    short[17] = 19;
+    assert_eq!(read(&short), Message::Refused("malformed"));
+    let none = label_route(RTM_NEWROUTE, &[word_of(RTA_OIF, 7)]);
+    assert_eq!(read(&none), Message::Refused("malformed"));
+    let several = label_route(RTM_NEWROUTE, &[attribute(RTA_DST, &stack)]);
+    assert_eq!(read(&several), Message::Refused("malformed"));
+    // Each truncation is refused or read, and none panics.
+    for length in 16..bytes.len() {
+        let mut cut = bytes[..length].to_vec();
+        cut[..4].copy_from_slice(&(length as u32).to_ne_bytes());
+        let frame = Frames::new(&cut).next().unwrap().unwrap();
+        let _ = Decoder::new(RouteSource::Kernel).read(&frame);
+    }
 }

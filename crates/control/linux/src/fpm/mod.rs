@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_control::{RouteSource, RouteUpdate, Target};
+use weir_control::{LabelUpdate, RouteSource, RouteUpdate, Target};
 use weir_netlink::netns::{NetNs, listen};
 use weir_netlink::{Error, Frames};
 
@@ -125,6 +125,7 @@ impl Fpm {
             session: None,
             ended: None,
             routes: Vec::new(),
+            labels: Vec::new(),
             received: None,
             changed: Changed::new(),
         };
@@ -207,6 +208,7 @@ struct Server {
     /// When the last session ended, if its routes still wait for the next.
     ended: Option<Instant>,
     routes: Vec<RouteUpdate>,
+    labels: Vec<LabelUpdate>,
     /// When the first of `routes` was read.
     received: Option<Instant>,
     changed: Changed,
@@ -327,6 +329,12 @@ impl Server {
                         self.received.get_or_insert(session.heard);
                         self.routes.push(update);
                     }
+                    Message::Label(update) => {
+                        if let LabelUpdate::Set(route) = &update {
+                            session.is_new_seen |= session.seen.add(route.protocol);
+                        }
+                        self.labels.push(update);
+                    }
                     Message::Object { id, object } => {
                         // Routes that came before it mean the objects as they were.
                         if !self.routes.is_empty() {
@@ -363,7 +371,7 @@ impl Server {
                     break;
                 }
             }
-            if self.routes.len() + self.changed.len() >= BATCH {
+            if self.routes.len() + self.labels.len() + self.changed.len() >= BATCH {
                 self.hand_over()?;
             }
         }
@@ -376,7 +384,12 @@ impl Server {
             &mut self.changed,
             &mut self.routes,
             &mut self.received,
-        )
+        )?;
+        if !self.labels.is_empty() {
+            let labels = std::mem::take(&mut self.labels);
+            self.writer.send(FeedMessage::Labels(labels))?;
+        }
+        Ok(())
     }
 
     /// The end of a replay, and routes that nobody sent again.

@@ -7,7 +7,9 @@
 use std::net::IpAddr;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, AddressScope,
+};
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -22,6 +24,7 @@ use crate::message::{Attributes, Frame, u32_at};
 const RTM_NEWADDR: u16 = 20;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const IFA_PROTO: u16 = 11;
 /// `struct ifaddrmsg`: family, prefix length, flags, scope, index.
 const ADDRESS_HEADER: usize = 8;
 /// `IFA_F_DADFAILED` and `IFA_F_TENTATIVE`: addresses that are not used.
@@ -34,6 +37,10 @@ pub struct LinkAddress {
     pub index: u32,
     /// The address.
     pub address: IpAddr,
+    /// The length of its subnet's prefix in bits.
+    pub prefix_length: u8,
+    /// Who added it (`IFA_PROTO`, Linux 5.18); 0 where nobody said so.
+    pub protocol: u8,
 }
 
 fn decode_address(frame: &Frame<'_>) -> Option<LinkAddress> {
@@ -53,7 +60,14 @@ fn decode_address(frame: &Frame<'_>) -> Option<LinkAddress> {
     let address = four
         .or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from))
         .ok()?;
-    Some(LinkAddress { index, address })
+    Some(LinkAddress {
+        index,
+        address,
+        prefix_length: *payload.get(1)?,
+        protocol: of_kind(IFA_PROTO)
+            .and_then(|value| value.first().copied())
+            .unwrap_or(0),
+    })
 }
 
 /// One static route of the main table.
@@ -115,8 +129,23 @@ impl Route {
 
     /// Adds an address with its network to a link.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix_length: u8) -> Result<()> {
+        self.add_address_of(index, address, prefix_length, 0)
+    }
+
+    /// The same with a mark of who added it (`IFA_PROTO`), which kernels before 5.18 do not keep; 0 for nobody.
+    pub fn add_address_of(
+        &mut self,
+        index: u32,
+        address: IpAddr,
+        prefix_length: u8,
+        protocol: u8,
+    ) -> Result<()> {
         let asked = format!("add address {address}/{prefix_length} to link {index}");
-        let message = address_message(&asked, index, address, prefix_length)?;
+        let mut message = address_message(&asked, index, address, prefix_length)?;
+        if protocol != 0 {
+            let mark = AddressProtocol::from(protocol);
+            message.attributes.push(AddressAttribute::Protocol(mark));
+        }
         self.change(
             &asked,
             RouteNetlinkMessage::NewAddress(message),

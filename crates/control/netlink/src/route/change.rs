@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 
 use super::Route;
@@ -92,6 +92,28 @@ impl Route {
         Ok(self.link_by_name(name)?.index)
     }
 
+    /// Makes a VRF device for a routing table and returns its index; it is up.
+    pub fn create_vrf(&mut self, name: &str, table: u32) -> Result<u32> {
+        let asked = format!("create VRF {name} of table {table}");
+        let mut vrf = LinkMessage::default();
+        let name = valid_name(&asked, name)?;
+        vrf.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        vrf.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Vrf),
+            LinkInfo::Data(InfoData::Vrf(vec![InfoVrf::TableId(table)])),
+        ]));
+        self.create(&asked, vrf)?;
+        let index = self.link_by_name(name)?.index;
+        self.set_up(index, true)?;
+        Ok(index)
+    }
+
+    /// Sets the administrator's text of a link.
+    pub fn set_alias(&mut self, index: u32, text: &str) -> Result<()> {
+        let attribute = LinkAttribute::IfAlias(text.to_owned());
+        self.alter(format!("set alias of link {index}"), index, attribute)
+    }
+
     fn create(&mut self, asked: &str, link: LinkMessage) -> Result<()> {
         self.change(
             asked,
@@ -168,7 +190,7 @@ impl Route {
         self.alter(asked, index, LinkAttribute::TxQueueLen(packets))
     }
 
-    /// Makes a link a port of a bridge or bond, or takes it out with `None`.
+    /// Makes a link a port of a bridge, bond or VRF, or takes it out with `None`.
     pub fn set_controller(&mut self, index: u32, controller: Option<u32>) -> Result<()> {
         let asked = match controller {
             Some(controller) => format!("make link {index} a port of link {controller}"),

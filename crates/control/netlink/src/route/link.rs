@@ -28,11 +28,14 @@ const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 const IFLA_PROMISCUITY: u16 = 30;
+const IFLA_IFALIAS: u16 = 20;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VRF_TABLE: u16 = 1;
 /// `linux/if.h`; the libc crate has neither.
 const IFF_LOWER_UP: i32 = 1 << 16;
 const IFF_DORMANT: i32 = 1 << 17;
@@ -171,8 +174,12 @@ pub struct Link {
     pub peer_index: Option<u32>,
     /// The number which this namespace gives to the namespace of `peer_index`.
     pub link_netnsid: Option<i32>,
-    /// The index of the bridge or bond to which it belongs.
+    /// The index of the bridge, bond or VRF to which it belongs.
     pub controller: Option<u32>,
+    /// The routing table of a VRF device.
+    pub vrf_table: Option<u32>,
+    /// The text that the administrator gave it (`ip link set alias`).
+    pub alias: Option<String>,
     /// How often it has lost its carrier (Linux 4.16).
     pub carrier_losses: u32,
     /// The kernel's counters.
@@ -221,6 +228,7 @@ impl Link {
             IFLA_LINK => self.peer_index = number(),
             IFLA_MASTER => self.controller = number(),
             IFLA_TXQLEN => self.tx_queue_length = number().unwrap_or(0),
+            IFLA_IFALIAS => self.alias = Some(text(value)),
             IFLA_OPERSTATE => self.oper_state = value.first().copied().unwrap_or(0).into(),
             IFLA_STATS64 => self.statistics = LinkStatistics::decode(value),
             IFLA_PROMISCUITY => self.promiscuity = number().unwrap_or(0),
@@ -229,8 +237,17 @@ impl Link {
             IFLA_LINK_NETNSID => self.link_netnsid = number().map(u32::cast_signed),
             IFLA_CARRIER_DOWN_COUNT => self.carrier_losses = number().unwrap_or(0),
             IFLA_LINKINFO => {
-                let found = Attributes::new(value).find(|(kind, _)| *kind == IFLA_INFO_KIND);
-                self.kind = found.map(|(_, name)| text(name));
+                let of_kind = |wanted: u16| {
+                    let mut all = Attributes::new(value);
+                    all.find(|(kind, _)| *kind == wanted)
+                        .map(|(_, value)| value)
+                };
+                self.kind = of_kind(IFLA_INFO_KIND).map(text);
+                if let (Some("vrf"), Some(data)) = (self.kind.as_deref(), of_kind(IFLA_INFO_DATA)) {
+                    let mut all = Attributes::new(data);
+                    let table = all.find(|(kind, _)| *kind == IFLA_VRF_TABLE);
+                    self.vrf_table = table.and_then(|(_, value)| u32_at(value, 0));
+                }
             }
             _ => (),
         }

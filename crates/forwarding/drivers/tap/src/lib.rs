@@ -3,7 +3,7 @@
 //! What Linux sends out of the device arrives here, what is sent here Linux receives. The device is
 //! made when the port is opened, in the network namespace of the calling thread, and is gone with the
 //! last descriptor: when the port closes or the process ends, however it ends. A persistent TAP of
-//! that name (`ip tuntap add`) is taken over and stays.
+//! that name (`ip tuntap add`) is taken over and stays, as one does that is made persistent here.
 //!
 //! The device's MAC address is that of the *far* end, Linux: [`weir_port::Port::mac`] is `None`, and
 //! the router's interface needs an address of its own.

@@ -22,6 +22,8 @@ pub struct TapConfig {
     pub mtu: u32,
     /// Queues, each with a descriptor of its own.
     pub queues: usize,
+    /// It stays when the port closes, without a carrier, until somebody deletes it.
+    pub persistent: bool,
 }
 
 impl TapConfig {
@@ -33,6 +35,7 @@ impl TapConfig {
             mac: None,
             mtu: 1500,
             queues: 1,
+            persistent: false,
         }
     }
 }
@@ -84,6 +87,9 @@ fn queue(config: &TapConfig, several: bool) -> Result<OwnedFd, OpenError> {
         .map_err(|errno| no_tun(&config.name, errno.into()))?;
     sys::attach(tun.as_fd(), &config.name, several)
         .map_err(|error| not_attached(&config.name, &error))?;
+    if config.persistent {
+        sys::persist(tun.as_fd()).map_err(|error| not_attached(&config.name, &error))?;
+    }
     Ok(tun)
 }
 

@@ -8,6 +8,18 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// Lets the device outlive its descriptors.
+pub(crate) fn persist(tun: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_ulong = 1;
+    // SAFETY: TUNSETPERSIST takes a number and no pointer.
+    let answer = unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETPERSIST, on) };
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
 /// Makes the TAP `name`, or attaches to it, as one more queue when `several`.
 ///
 /// IFF_NO_PI: frames come without the kernel's four bytes in front
