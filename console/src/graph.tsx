@@ -10,7 +10,7 @@ export interface Series { name: string; color: string; points: number[]; half: n
 /** Something that happened at a time. */
 export interface Mark { time: number; kind: string; text: string }
 
-/** Colours that are told apart in both themes. */
+/** Colours that are distinguished in both themes. */
 export const COLORS = ["#3f7fd4", "#d9822b", "#2e9e5b", "#c2417c", "#8a63d2", "#1f9aa8", "#b8901c", "#d05a4e", "#5f8f2f", "#7a7fa8", "#a0693c", "#4aa3df"];
 
 interface Props { times: number[]; step: number; series: Series[]; stacked: boolean; metric: string; dark: boolean; onZoom: (from: number, to: number) => void; marks: Mark[] }

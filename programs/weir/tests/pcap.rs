@@ -239,7 +239,7 @@ fn who_vanishes_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_does_not_exist_is_told_with_what_does() {
+fn what_does_not_exist_is_reported_with_what_does() {
     let router = Router::start(Folder::new("pcap-names"), "");
     let unknown = text(&run(&router, "pcap capture drop --reason no-rout -w /dev/null").stderr);
     assert!(

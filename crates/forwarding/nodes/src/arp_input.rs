@@ -14,13 +14,13 @@ use crate::recent::Recent;
 use crate::{Event, Tables, ip4_input};
 
 pub(crate) struct ArpInput {
-    told: Recent,
+    recent: Recent,
 }
 
 impl Default for ArpInput {
     fn default() -> ArpInput {
         ArpInput {
-            told: Recent::new(1_000_000_000),
+            recent: Recent::new(1_000_000_000),
         }
     }
 }
@@ -113,7 +113,7 @@ impl ArpInput {
         let key = (u64::from(said.sender) << 32 | u64::from(interface.index))
             ^ mac.rotate_left(20)
             ^ u64::from(ours);
-        if self.told.is_new(key, cx.now) {
+        if self.recent.is_new(key, cx.now) {
             cx.event(Event::Heard {
                 interface: interface.index,
                 address: Ipv4Addr::from(said.sender).into(),

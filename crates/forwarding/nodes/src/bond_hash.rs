@@ -1,7 +1,7 @@
 //! The hash that keeps a flow on one member of a bond.
 //!
 //! Up to two VLAN tags are looked through. What lies deeper than the layers that are asked for, or is not what can
-//! be read, is told apart by its MAC addresses; MPLS by its labels, since what is below them is a guess.
+//! be read, is distinguished by its MAC addresses; MPLS by its labels, since what is below them is a guess.
 
 use weir_port::bond::Layers;
 use weir_wire::mpls::read_stack;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_looked_through_and_labels_told_apart() {
+    fn tags_are_looked_through_and_labels_distinguished() {
         let frame = build::udp4(&ends(1), &[0; 20]);
         let tagged = build::tagged(&build::tagged(&frame, 7, 0), 8, 3);
         for layers in [Layers::L2, Layers::L23, Layers::L34] {

@@ -1,8 +1,8 @@
-//! What a tunnel's packets met on their way, told to what was inside of them (RFC 6040 section 4.2, figure 4).
+//! Congestion marks of a tunnel's outer header, copied to the packet inside (RFC 6040 section 4.2, figure 4).
 //!
 //! Outside, a congested router has marked a packet instead of dropping it. When it comes out of the tunnel the mark goes to the
 //! header inside; where that says its ends do not know such marks, the packet is dropped in the router's stead. What is no IP passes as it
-//! is: nobody slows down for it, whatever it is told.
+//! is: no sender slows down for such a mark.
 
 use weir_graph::DropReason;
 use weir_wire::checksum::changed;
@@ -33,8 +33,8 @@ pub(crate) fn hand_in(outer: u8, frame: &mut [u8]) -> Result<(), DropReason> {
     };
     match packet {
         [version, service, rest @ ..] if *version >> 4 == 4 => {
-            let told = both(*service & ECN, outer & ECN).ok_or(DropReason::TunnelCongested)?;
-            let (old, new) = (*service, *service & !ECN | told);
+            let merged = both(*service & ECN, outer & ECN).ok_or(DropReason::TunnelCongested)?;
+            let (old, new) = (*service, *service & !ECN | merged);
             // The checksum's place, behind version and type of service.
             if let Some(Ok(place)) = rest
                 .get_mut(8..10)
@@ -48,8 +48,9 @@ pub(crate) fn hand_in(outer: u8, frame: &mut [u8]) -> Result<(), DropReason> {
         }
         // The traffic class lies across two octets; ECN's bits are in the upper half of the second (RFC 8200 section 3).
         [version, second, ..] if *version >> 4 == 6 => {
-            let told = both(*second >> 4 & ECN, outer & ECN).ok_or(DropReason::TunnelCongested)?;
-            *second = *second & !(ECN << 4) | told << 4;
+            let merged =
+                both(*second >> 4 & ECN, outer & ECN).ok_or(DropReason::TunnelCongested)?;
+            *second = *second & !(ECN << 4) | merged << 4;
         }
         _ => {}
     }

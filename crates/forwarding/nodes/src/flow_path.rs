@@ -1,12 +1,12 @@
-//! Where a flow went, told afterwards of what is left of it: addresses, protocol, ports.
+//! Reconstructs a flow's path from the current tables and its addresses, protocol and ports.
 //!
 //! The flow meter's records leave the workers with interfaces only. Whoever exports them asks here for the rest, from the
 //! tables of that moment: the table that routed the flow, the prefixes that cover its ends, and the next hop, found with the
-//! same hash as its packets. A next hop is told only if it lies behind the interface by which the flow left: when routes
+//! same hash as its packets. A next hop is reported only if it lies behind the interface by which the flow left: when routes
 //! have changed since, and when what the hash needs is not known, it is not. A labelled packet goes by its label: where that
 //! leads to a table, by its destination in that one.
 //!
-//! Of several next hops of a label, the one is told that packets of the flow took: all that their hash is of is in the record
+//! Of several next hops of a label, the one that packets of the flow took is reported: all inputs of their hash are in the record
 //! when they are IPv4 under their last label. Else it is not: the labels below the first one are those of the flow's first packet
 //! only, and so is an entropy label among them; an IPv6 flow label has no place beside a stack. (A packet that lies about its
 //! length is hashed as no IP is; in a record it is like the others of its flow.)
@@ -196,7 +196,7 @@ impl Tables {
         else {
             return parent;
         };
-        // By which ethertype the outer tag was announced is not told.
+        // The EtherType of the outer tag is not recorded.
         let of = |announced: EtherType| {
             let mut frame = [0; 22];
             frame[12..16].copy_from_slice(&tag_bytes(announced, flow.vlans.0));

@@ -1,4 +1,4 @@
-//! Where a packet went, told afterwards.
+//! Reconstructs a sampled packet's path from the current tables.
 //!
 //! Whoever reports single packets (the sFlow agent) has the first bytes of a packet as it came in and, when it left,
 //! as it went out. This tells the rest from the tables of the moment: which sub-interfaces took it, the tags on
@@ -6,12 +6,12 @@
 //!
 //! Output, tags and labels are what was seen on the wire. The next hop is found by going the way again, with the
 //! same hash over the same bytes; when the tables have changed since, so that it would now leave elsewhere or for
-//! another station, it is not told. Nor is it when one of several has to be chosen and what the hash needs lies behind the
+//! another station, it is not reported. Nor is it when one of several has to be chosen and what the hash needs lies behind the
 //! first bytes: the end of a deep label stack, ports behind long headers.
 //!
 //! What is switched into a pseudowire goes to the neighbour where one of its paths begins: the one whose labels it has.
 //!
-//! Of a packet that was seen only as it left, no more is told of the other side than what its interface says: the VLAN
+//! Of a packet that was seen only as it left, no more is reported of the other side than what its interface determines: the VLAN
 //! of a sub-interface, no labels.
 
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ pub type OuterTag = (Option<u16>, Option<u8>);
 /// A tag of which nothing is known.
 const UNKNOWN: OuterTag = (None, None);
 
-/// Entries of a stack that are told: as many as can be pushed.
+/// Entries of a stack that are reported: as many as can be pushed.
 const MOST_LABELS: usize = 16;
 /// Bytes of both ports.
 const PORTS: usize = 4;
@@ -141,7 +141,7 @@ impl<'a> Side<'a> {
 /// Where a packet is led.
 struct Path<'a> {
     adjacency: &'a Adjacency,
-    /// Its destination, if it has one that can be told.
+    /// Its destination, if it has one that can be reported.
     destination: Option<IpAddr>,
     /// Bits of the prefixes that cover its source and its destination.
     prefixes: Option<(u8, u8)>,
@@ -520,7 +520,7 @@ fn pushes(path: &Adjacency, labels: &LabelStack) -> bool {
             .all(|(&left, &pushed)| pushed == 0 || left >> 12 == pushed >> 12)
 }
 
-/// Whether the first bytes of an IPv4 packet have all that its flow is told by.
+/// Whether the first bytes of an IPv4 packet have all that identifies its flow.
 fn shows_flow4(packet: &[u8]) -> bool {
     Ipv4Header::read(packet).is_some_and(|(header, _)| packet.len() >= header.header_len() + PORTS)
 }

@@ -38,7 +38,7 @@ const MESSAGES: [Message; 10] = [
     Message(3, 4, DropReason::FragmentationNeeded),
     Message(3, 3, DropReason::LocalPort),
     Message(3, 2, DropReason::LocalProtocol),
-    // As Linux and VPP answer for such routes, so that it can be told from there being none; and RFC 1812
+    // As Linux and VPP answer for such routes, so that it can be distinguished from there being none; and RFC 1812
     // section 5.2.7.1, code 13.
     Message(3, 1, DropReason::RouteUnreachable),
     Message(3, 13, DropReason::RouteProhibited),

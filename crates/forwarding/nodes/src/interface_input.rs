@@ -1,7 +1,7 @@
 //! interface-input: frames that came in by an interface which no driver feeds.
 //!
 //! A sub-interface, the end of a tunnel or a pseudowire, the routed side of a bridge: another node found
-//! out which one it is, has set it on the packet and has taken off what told. What is left is a frame,
+//! out which one it is, has set it on the packet and has removed the header that selects it. What is left is a frame,
 //! from its MAC addresses on. It is counted on that interface and goes where the interface's input says;
 //! where the interface has sub-interfaces (a tunnel may), to the one that its tags say. Vectors may be mixed; they are sorted by
 //! interfaces first. Frames are taken in as in eth-input, by the same [`Intake`]; so the two nodes have the same next nodes.

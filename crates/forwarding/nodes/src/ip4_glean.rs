@@ -1,7 +1,7 @@
 //! ip4-glean: the next hop's MAC address is not known yet.
 //!
 //! The packet is held; the neighbour is asked at once, at most once a second, and the control side
-//! is told, which asks again, creates the neighbour when it answers, and lets the packets go on.
+//! is reported, which asks again, creates the neighbour when it answers, and lets the packets go on.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -161,21 +161,23 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP4_REWRITE),
         AdjacencyKind::Local => Verdict::to(IP4_LOCAL),
         // Nobody is asked for on behalf of a packet that may not go on.
-        AdjacencyKind::Glean if ip4_rewrite::is_expired(packet) => told(packet, TTL_EXPIRED),
+        AdjacencyKind::Glean if ip4_rewrite::is_expired(packet) => {
+            answer_error(packet, TTL_EXPIRED)
+        }
         AdjacencyKind::Glean => Verdict::to(IP4_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
-        AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
+        AdjacencyKind::Unreachable => answer_error(packet, ROUTE_UNREACHABLE),
+        AdjacencyKind::Prohibit => answer_error(packet, ROUTE_PROHIBITED),
         // A route, but no path of it is usable.
-        AdjacencyKind::Drop if group != DROP => told(packet, NO_NEXT_HOP),
+        AdjacencyKind::Drop if group != DROP => answer_error(packet, NO_NEXT_HOP),
         AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
-            told(packet, NET_UNREACHABLE)
+            answer_error(packet, NET_UNREACHABLE)
         }
     }
 }
 
 /// Its sender hears why it goes no further.
-fn told(packet: &mut Pkt, message: u16) -> Verdict {
+fn answer_error(packet: &mut Pkt, message: u16) -> Verdict {
     complain(packet, message, 0);
     Verdict::to(ICMP4_ERROR)
 }

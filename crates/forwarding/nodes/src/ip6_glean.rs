@@ -1,7 +1,7 @@
 //! ip6-glean: the next hop's MAC address is not known yet (RFC 4861 section 7.2.2).
 //!
 //! The packet is held; the neighbour is asked at once, at most once a second, and the control side is
-//! told, which asks again, creates the neighbour when it answers, and lets the packets go on. ip4-glean
+//! reported, which asks again, creates the neighbour when it answers, and lets the packets go on. ip4-glean
 //! asks from here too where IPv4 has an IPv6 next hop.
 
 use std::net::{IpAddr, Ipv6Addr};

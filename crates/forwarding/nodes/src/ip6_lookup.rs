@@ -154,25 +154,25 @@ fn settle(nexthops: NexthopView<'_>, packet: &mut Pkt, group: u32) -> Verdict {
         AdjacencyKind::Neighbor | AdjacencyKind::Labelled | AdjacencyKind::Glean
             if stays_on_link(packet) =>
         {
-            told(packet, BEYOND_SCOPE)
+            answer_error(packet, BEYOND_SCOPE)
         }
         AdjacencyKind::Neighbor | AdjacencyKind::Labelled => Verdict::to(IP6_REWRITE),
         // Nobody is asked for on behalf of a packet that may not go on.
-        AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => told(packet, HOP_LIMIT),
+        AdjacencyKind::Glean if ip6_rewrite::is_expired(packet) => answer_error(packet, HOP_LIMIT),
         AdjacencyKind::Glean => Verdict::to(IP6_GLEAN),
         AdjacencyKind::Blackhole => Verdict::drop(DropReason::Blackhole),
-        AdjacencyKind::Unreachable => told(packet, ROUTE_UNREACHABLE),
-        AdjacencyKind::Prohibit => told(packet, ROUTE_PROHIBITED),
+        AdjacencyKind::Unreachable => answer_error(packet, ROUTE_UNREACHABLE),
+        AdjacencyKind::Prohibit => answer_error(packet, ROUTE_PROHIBITED),
         // A route, but no path of it is usable.
-        AdjacencyKind::Drop if group != DROP => told(packet, NO_NEXT_HOP),
+        AdjacencyKind::Drop if group != DROP => answer_error(packet, NO_NEXT_HOP),
         AdjacencyKind::Drop | AdjacencyKind::Lookup | AdjacencyKind::Pseudowire => {
-            told(packet, NO_ROUTE)
+            answer_error(packet, NO_ROUTE)
         }
     }
 }
 
 /// Its sender hears why it goes no further.
-fn told(packet: &mut Pkt, message: u16) -> Verdict {
+fn answer_error(packet: &mut Pkt, message: u16) -> Verdict {
     complain(packet, message, 0);
     Verdict::to(ICMP6_ERROR)
 }

@@ -17,7 +17,7 @@ use crate::icmp6_error::{
 pub(crate) enum Rejection {
     /// It is dropped without a word.
     Silent(DropReason),
-    /// Its sender is told: the message, and the octet to blame.
+    /// Its sender is notified: the message, and the octet to blame.
     Answered(u16, u32),
 }
 

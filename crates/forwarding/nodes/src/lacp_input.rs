@@ -1,6 +1,6 @@
 //! lacp-input: LACP and its marker protocol, as they come in by members of bonds.
 //!
-//! What the far end says of itself and of us is told to the control side, which runs the state machines. A
+//! LACPDUs of the partner are handed to the control side, which runs the state machines. A
 //! marker is answered here (IEEE 802.1AX-2020 section 6.5.4.2: behind all frames that came before it, which
 //! holds as a worker takes a link's frames in order). What can only be wrong is dropped: a frame of our own that came
 //! back, one that is not in form, one for a bond that does not speak LACP. No protocol here sends more

@@ -45,7 +45,7 @@
 //! Mostly it even leaves from eth-input, all in one pass (`ip4_steps.rs`). So does plain IPv6, but for that.
 //!
 //! What leaves by a sub-interface, from whichever node, passes sub-interface-output, which puts the tags
-//! on, and leaves by the parent. What comes in by one is told apart by its tags and taken in at
+//! on, and leaves by the parent. What comes in by one is distinguished by its tags and taken in at
 //! eth-input; interface-input does the same for the frames that other nodes find inside of packets.
 //!
 //! The routed side of a bridge domain, a BVI, is the same: bvi-output puts what is routed out of it into the

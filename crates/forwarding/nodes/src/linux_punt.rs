@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_told_by_protocol_and_port() {
+    fn classes_are_reported_by_protocol_and_port() {
         let tcp = |from: u16, to: u16| [from.to_be_bytes(), to.to_be_bytes()].concat();
         let class = |protocol, group, rest: &[u8]| of_protocol(IpProtocol(protocol), group, rest);
         assert_eq!(class(6, false, &tcp(40_000, 179)), HostClass::Bgp);

@@ -2,7 +2,7 @@
 //!
 //! The control side decides what to believe; this node refuses what can never be true and keeps a storm of
 //! the same news to one event a second, of hosts that ask for routers to ten. A neighbour is believed about
-//! addresses of the interface's subnets only, but answered whoever it is. Somebody else with an address of ours, tentative ones included, is told
+//! addresses of the interface's subnets only, but answered whoever it is. Somebody else with an address of ours, tentative ones included, is reported
 //! to the control side (RFC 4862 section 5.4). Redirects and other routers' advertisements are not for a
 //! router.
 
@@ -25,13 +25,13 @@ use crate::{Event, Tables};
 const LINUX_PUNT: Next = Next(0);
 
 pub(crate) struct NdInput {
-    told: Recent,
+    recent: Recent,
 }
 
 impl Default for NdInput {
     fn default() -> NdInput {
         NdInput {
-            told: Recent::new(1_000_000_000),
+            recent: Recent::new(1_000_000_000),
         }
     }
 }
@@ -74,9 +74,9 @@ struct Sender {
     mac: MacAddr,
 }
 
-/// What an event is about, so that a storm of it is told once.
+/// The kind of an event, so that a storm of it is reported once.
 #[derive(Clone, Copy)]
-enum Told {
+enum News {
     Heard,
     Duplicate,
     RouterWanted,
@@ -162,10 +162,10 @@ impl NdInput {
         if says_mac {
             self.believe(cx, interface, sender.address, sender.mac, true, true);
         }
-        // The answer to one is to all who asked before it, and may have been given when the next one asks: told ten times a
+        // The answer to one is to all who asked before it, and may have been given when the next one asks: reported ten times a
         // second.
         let tenth = u128::from(cx.now / 100_000_000);
-        if self.is_news(cx, interface, Told::RouterWanted, tenth, MacAddr::ZERO, 0) {
+        if self.is_news(cx, interface, News::RouterWanted, tenth, MacAddr::ZERO, 0) {
             cx.event(Event::RouterWanted {
                 interface: interface.index,
             });
@@ -253,7 +253,7 @@ impl NdInput {
         if self.is_news(
             cx,
             interface,
-            Told::Duplicate,
+            News::Duplicate,
             u128::from_be_bytes(address),
             mac,
             0,
@@ -280,7 +280,7 @@ impl NdInput {
         let flags = u64::from(to_us) | u64::from(replaces) << 1;
         if !address.is_unspecified()
             && interface.is_near(address.into())
-            && self.is_news(cx, interface, Told::Heard, address.into(), mac, flags)
+            && self.is_news(cx, interface, News::Heard, address.into(), mac, flags)
         {
             let to_us = to_us && interface.covers(address.into());
             cx.event(Event::Heard {
@@ -297,13 +297,13 @@ impl NdInput {
         &mut self,
         cx: &Cx<'_, Tables>,
         interface: &Interface,
-        told: Told,
+        news: News,
         address: u128,
         mac: MacAddr,
         flags: u64,
     ) -> bool {
-        let beside = u64::from(interface.index) << 8 | (told as u64) << 2 | flags;
-        self.told.is_new(
+        let beside = u64::from(interface.index) << 8 | (news as u64) << 2 | flags;
+        self.recent.is_new(
             recent::mix(address, beside) ^ recent::mix(mac.to_u64().into(), 0),
             cx.now,
         )
@@ -333,7 +333,7 @@ fn refusal(error: NdError) -> DropReason {
 }
 
 /// Turns a question into its answer, in place (RFC 4861 section 7.2.4); who asks whether the address is free is
-/// told together with all others.
+/// reported together with all others.
 fn answer(interface: &Interface, packet: &mut Pkt, asker: &Sender, target: [u8; 16]) {
     let everybody = asker.address == UNSPECIFIED;
     let mac = if everybody {

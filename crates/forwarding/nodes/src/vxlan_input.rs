@@ -3,7 +3,7 @@
 //! ip4-local and ip6-local send here what is whole, with the place of the UDP header in the packet's `aux` word. The
 //! addresses and the segment tell the tunnel; the frame then comes in by its interface. A checksum that is there must be
 //! right; one that is not there is no fault, over IPv6 neither (RFC 7348 section 5, RFC 6935). Flags but the one that says
-//! there is a segment are not looked at, nor are reserved bits. Congestion that the packet met is told to what is in the frame (`ecn.rs`).
+//! there is a segment are not looked at, nor are reserved bits. Congestion that the packet met is copied to the packet in the frame (`ecn.rs`).
 
 use weir_buf::Pkt;
 use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};

@@ -1,5 +1,5 @@
 //! A test device of known behaviour: forwards between two ports, and drops, delays, duplicates and
-//! reorders exactly as it is told. Measurements are checked against it.
+//! reorders exactly as instructed. Measurements are checked against it.
 //!
 //! Runs on one thread. Its capacity is that of a server with a short queue, in packets or bytes per
 //! second. Packets received in one poll are taken as spread over the time since the poll before,

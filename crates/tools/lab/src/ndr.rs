@@ -30,7 +30,7 @@ pub struct TrafficMeasurer<'a> {
     pub sources: Vec<Box<dyn CounterSource + 'a>>,
     /// The share of time that may be stolen from a trial that counts in spite of loss.
     pub noise_limit: f64,
-    /// Told after each trial.
+    /// Reported after each trial.
     pub progress: &'a mut dyn FnMut(&Trial),
     /// The run of the newest trial.
     pub last: Option<RunResult>,

@@ -21,7 +21,7 @@ pub struct StreamResult {
     pub duplicated: u64,
     /// Packets received after one with a higher number.
     pub reordered: u64,
-    /// Packets so late that they cannot be told from duplicates.
+    /// Packets so late that they cannot be distinguished from duplicates.
     pub late: u64,
     /// Packets sent per second.
     pub sent_pps: f64,

@@ -3,7 +3,7 @@
 //! A packet is a duplicate when its number was seen before, reordered when a higher number was
 //! received before it (RFC 4737). Lost are those sent and never received. The window of numbers
 //! that is remembered has 65,536 entries: what comes later than that counts as `late` and as
-//! received, since it can no longer be told from a duplicate.
+//! received, since it can no longer be distinguished from a duplicate.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! The stream is read on a thread of its own, since reading waits; this one writes, and waits for
 //! Ctrl-C. Ctrl-C asks the router to end the capture, whose last block then says how many packets were
-//! lost; a second one ends at once. The summary is told on standard error when the capture itself goes
+//! lost; a second one ends at once. The summary is written to standard error when the capture itself goes
 //! to standard output.
 
 use std::fs::File;
@@ -35,7 +35,7 @@ pub(crate) struct Summary {
     pub(crate) bytes: u64,
     /// Packets lost, since they were not read fast enough.
     pub(crate) lost: u64,
-    /// Whether the router ended it, and so told all of it.
+    /// Whether the router ended it, and so sent all of it.
     pub(crate) complete: bool,
 }
 
@@ -174,12 +174,12 @@ fn follow<'a>(
         .map_err(Failure::said)?;
     let pieces = client.capture(request)?;
     let number = pieces.number;
-    let (told, mut heard) = mpsc::channel(WAITING);
+    let (sender, mut heard) = mpsc::channel(WAITING);
     let read = move || {
         // Nobody listens any more: enough was read.
         let _ = pieces
             .into_iter()
-            .try_for_each(|piece| told.blocking_send(piece));
+            .try_for_each(|piece| sender.blocking_send(piece));
     };
     std::thread::Builder::new()
         .name("pcap".to_owned())

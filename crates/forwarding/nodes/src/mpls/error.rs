@@ -196,7 +196,7 @@ fn answer4(
     cx.originate(made, if along { MPLS_LOOKUP } else { IP4_LOOKUP });
 }
 
-/// The message over IPv6. What is too big is told without an extension: RFC 4884 section 4.6 has none for it.
+/// The message over IPv6. "Packet too big" has no extension: RFC 4884 section 4.6 has none for it.
 fn answer6(cx: &mut Cx<'_, Tables>, packet: &Pkt, message: usize) {
     let Some(stack) = stack_of(packet) else {
         return;

@@ -1,7 +1,7 @@
 //! mpls-glean: labelled packets whose next hop's MAC address is not known yet.
 //!
 //! As ip4-glean does: the packet is held as it came, the neighbour is asked for at most once a second, the control side
-//! is told, and lets the packets go on to where they came from.
+//! is reported, and lets the packets go on to where they came from.
 
 use std::net::IpAddr;
 

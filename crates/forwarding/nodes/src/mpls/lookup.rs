@@ -494,7 +494,7 @@ fn deaggregate(tables: &Tables, packet: &mut Pkt, top: Top, end: Ending) -> Verd
             .interface(packet.interface())
             .is_none_or(|interface| interface.table != 0);
     if elsewhere || !ready {
-        // What is looked at once more is told from what came without a label: lists and the way back are not asked.
+        // What is looked at once more is distinguished from what came without a label: lists and the way back are not asked.
         packet.meta_mut().table = end.table;
         packet.set_flags(Flags::TABLED);
     }
@@ -526,7 +526,7 @@ fn out_of_pseudowire(packet: &mut Pkt, top: Top, interface: u32) -> Verdict {
     let Some(top) = last(packet, top) else {
         return Verdict::drop(DropReason::MplsNotBottom);
     };
-    // RFC 3032 section 2.4.1: nor may the stack be taken off and what is under it forwarded. Nobody is told: a frame
+    // RFC 3032 section 2.4.1: nor may the stack be taken off and what is under it forwarded. Nobody is notified: a frame
     // has no sender that could be.
     if top.ttl() <= 1 {
         return Verdict::drop(DropReason::TtlExpired);

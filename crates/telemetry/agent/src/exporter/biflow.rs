@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(run(&mut pairing, &records, None), [(1, Some(2))]);
     }
 
-    /// A set tells types where its flows are told apart by them.
+    /// A set tells types where its flows are distinguished by them.
     #[test]
     fn sets_that_tell_types_are_those_whose_keys_have_them() {
         let mut frame = [0; 64];

@@ -231,7 +231,7 @@ impl RecordSet {
         &self.0
     }
 
-    /// Whether flows of ICMP are told apart by their type: where ports are, also for the sake of a next hop.
+    /// Whether flows of ICMP are distinguished by their type: where ports are, also for the sake of a next hop.
     pub(super) fn tells_types(&self) -> bool {
         let has = |wanted: &[u16]| self.0.iter().any(|element| wanted.contains(element));
         has(&[15, 18, 62, 63]) || has(&[4]) && has(&[11, 32, 139])
@@ -279,7 +279,7 @@ impl From<RecordSet> for RecordSets {
 }
 
 impl RecordSets {
-    /// Whether any field of any set is told of where flows were routed.
+    /// Whether any field of any set depends on where flows were routed.
     #[must_use]
     pub fn need_completion(&self) -> bool {
         self.0.iter().any(|(_, set)| {
@@ -435,7 +435,7 @@ impl Plan {
     ) -> Option<u16> {
         let (parts, back) = (forward.key.parts(), reverse.key.parts());
         let of = |shape: Shape| self.template_of_both(shape);
-        // What is told of where it was routed is of the forward direction.
+        // What is reported of its path is of the forward direction.
         let shape = Shape::of(forward, &parts);
         let template = of(shape).or_else(|| of(Shape::Ip4).filter(|_| shape == Shape::Ip4ByIp6))?;
         octets.clear();
@@ -659,7 +659,7 @@ mod tests {
 
     /// RFC 8950: IPv4 whose next hop, or BGP's, is one of IPv6. What is of the other family is zero.
     #[test]
-    fn next_hops_of_either_family_are_told() {
+    fn next_hops_of_either_family_are_reported() {
         let set = RecordSet::new([
             "ipNextHopIPv4Address",
             "ipNextHopIPv6Address",
@@ -712,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told() {
+    fn keys_are_reported() {
         let template = Template::data(
             256,
             vec![Field::iana(8, 4), Field::iana(1, 8), Field::iana(7, 2)],

@@ -14,7 +14,7 @@
 //! counted goes on in the new one. When no collector is left, the old ones still get what is in tables that are given up.
 //!
 //! * `run`: the thread.  * `session`: one collector.  * `stream`: queue and thread.  * `wire`: its connection.
-//! * `biflow`: both directions in one record.  * `options`: what is told besides flows.  * [`fields`]: from a record to octets.
+//! * `biflow`: both directions in one record.  * `options`: what is reported besides flows.  * [`fields`]: from a record to octets.
 //!
 //! This file is what others see of it: configuration, numbers, and the handle.
 
@@ -297,7 +297,7 @@ pub struct ExporterHandle {
 }
 
 impl ExporterHandle {
-    /// Takes another configuration. Collectors that stay as they are keep their sessions, and are told at once what is new.
+    /// Takes another configuration. Collectors that stay as they are keep their sessions, and receive at once what is new.
     pub fn reconfigure(&self, config: ExporterConfig) {
         lock(&self.shared.wishes).config = Some(config);
         self.wake();

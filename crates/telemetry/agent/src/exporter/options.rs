@@ -1,4 +1,4 @@
-//! What is told besides flows (RFC 7011 section 4, RFC 5477): how the meter and the exporter did, how packets were
+//! What is reported besides flows (RFC 7011 section 4, RFC 5477): how the meter and the exporter did, how packets were
 //! sampled (also that they were not: collectors drop flows of exporters whose rate they do not know), which fields are
 //! keys, and the names of interfaces and tables. Names have fixed lengths: nfdump 1.7 refuses options of variable ones.
 

@@ -47,7 +47,7 @@ pub(super) struct Session {
     pub(super) config: CollectorConfig,
     /// By the number of the record set.
     plans: Vec<Option<Plan>>,
-    /// Whether templates of both directions are told.
+    /// Whether templates of both directions are sent.
     biflow: bool,
     builder: MessageBuilder,
     connection: Connection,
@@ -460,7 +460,7 @@ impl Datagrams {
             None => self.target.open().map_err(|error| self.later(now, error))?,
         };
         let mut outcome = opened.send(&self.target, octets, octets.len());
-        // The echo of an earlier datagram, told instead of sending this one.
+        // The error of an earlier datagram, returned instead of sending this one.
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
         {

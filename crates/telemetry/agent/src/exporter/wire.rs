@@ -73,7 +73,7 @@ impl Wire {
         tls: Option<&TlsSettings>,
         is_over: impl Fn() -> bool,
     ) -> Result<Wire, Error> {
-        // What is wrong with the router's own files is told whether the collector is there or not.
+        // What is wrong with the router's own files is reported whether the collector is there or not.
         let tls = tls.map(client).transpose()?;
         let socket = dial((address, target), &is_over)?;
         socket.set_nodelay(true)?;

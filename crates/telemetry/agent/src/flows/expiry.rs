@@ -46,7 +46,7 @@ const LONG: u64 = 1 << (TICK + 14);
 /// Where the walk over all buckets is.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// The last moment that was told.
+    /// The last moment that was passed in.
     pub(super) now: u64,
     hand: usize,
     /// Up to when buckets were looked through.

@@ -1,6 +1,6 @@
 //! From a hash to the place where the flow's record is, and when each record has to be looked at.
 //!
-//! A bucket is one cache line: fourteen tags of 15 bits, and as many ticks. A record's place is told by its bucket and its way
+//! A bucket is one cache line: fourteen tags of 15 bits, and as many ticks. A record's index follows from its bucket and its slot in it
 //! in it, so that a packet of a known flow touches two lines only, this one and the record. The records lie behind their bucket, mostly
 //! on the same page. A bucket that is full goes on in a spare one, which has places of its own.
 //!

@@ -22,7 +22,7 @@ use crate::random::Random;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Neither of the following: told apart by MAC addresses and type.
+    /// Neither of the following: distinguished by MAC addresses and type.
     #[default]
     L2 = 0,
     /// IPv4.
@@ -31,7 +31,7 @@ pub enum Kind {
     Ip6 = 6,
 }
 
-/// Record sets that are told apart.
+/// Record sets that are distinguished.
 pub const MOST_SETS: usize = 16;
 /// Bits of the octet with the kind: whether the packet was seen leaving, and from where on the record set is.
 const EGRESS: u64 = 1 << 3;
@@ -241,7 +241,7 @@ const OUTPUT: u64 = 0xffff_ffff;
 pub(crate) struct ForwardingOutcome(u64);
 
 impl ForwardingOutcome {
-    /// Out of an interface, and nothing else is told.
+    /// Out of an interface, and nothing else is known.
     #[inline(always)]
     pub(crate) fn out(interface: u32) -> ForwardingOutcome {
         ForwardingOutcome(interface.into())
@@ -253,7 +253,7 @@ impl ForwardingOutcome {
         ForwardingOutcome(self.0 & OUTPUT | u64::from(status) << (STATUS_AT + 32))
     }
 
-    /// Whether it is told that it was not forwarded, or why.
+    /// Whether it has a status, or a drop reason.
     #[inline(always)]
     pub(crate) fn has_status(self) -> bool {
         self.0 & !OUTPUT != 0
@@ -312,7 +312,7 @@ impl Short {
         ])
     }
 
-    /// Tells where a packet went; nothing was told before.
+    /// Sets where a packet went; nothing was set before.
     #[inline(always)]
     pub(crate) fn tell(&mut self, ForwardingOutcome(outcome): ForwardingOutcome) {
         self.0[0] = self.0[0] & !STATUS | outcome >> 32;

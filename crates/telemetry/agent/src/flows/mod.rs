@@ -5,7 +5,7 @@
 //! takes them. Plain packets of IPv4 come as slips, half a line each. Nothing here reads a clock, allocates after the start, or waits.
 //!
 //! * [`key`]: what tells one flow from another, and the keyed hash over it.
-//! * [`observe`]: from a frame to what the table is told; [`selection`]: as a record set wants it, and fast for plain frames.
+//! * [`observe`]: from a frame to the input of the table; [`selection`]: as a record set wants it, and fast for plain frames.
 //! * [`record`]: what is known of a flow.
 //! * `index`: from a hash to the place where the flow's record is, and when it has to be looked at.
 //! * `store`: the records by place, and what lies beside them.

@@ -1,6 +1,6 @@
-//! From a frame as it came to what the table is told of it: key, numbers, and the facts of a first packet.
+//! From a received frame to the input of the table: key, numbers, and the facts of a first packet.
 //!
-//! Looks at Ethernet, up to four VLAN tags (the outer two are told), a label stack (the top entry is part of the key,
+//! Looks at Ethernet, up to four VLAN tags (the outer two are reported), a label stack (the top entry is part of the key,
 //! the four below it are facts), and the IPv4 or IPv6 packet behind them. Later fragments have no ports, whatever stands where
 //! ports would be; options of IPv4 and extension headers of IPv6 are stepped over. A frame that is nothing of this, or ends too
 //! early to be it, is an L2 flow by its addresses and type: nothing that comes goes unmetered.

@@ -1,5 +1,5 @@
 //! What a packet tells ([`Reading`], one cache line) and what is known of a flow: as a packet changes it (`Hot`, one cache
-//! line), what only its first packet told ([`Facts`], another), and both as they leave the table and reach the cold side
+//! line), what only its first packet determines ([`Facts`], another), and both as they leave the table and reach the cold side
 //! (`Departed`, [`FlowRecord`]).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -184,7 +184,7 @@ pub(crate) fn marks_of(tcp_flags: u16, fragment: u8) -> u32 {
 }
 
 impl Reading {
-    /// What is told of a packet, for those who are not in a hurry.
+    /// The observation of a packet, on the slow path.
     #[must_use]
     pub fn new(observation: &Observation, secret: &Secret) -> (Reading, Addresses) {
         let Observation {
@@ -312,7 +312,7 @@ fn last_six(octets: [u8; 16]) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// What all packets of a flow told.
+/// The sums over all packets of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Packets.
@@ -374,13 +374,13 @@ pub struct AsNumbers {
 pub struct FlowRecord {
     /// Which flow.
     pub key: Key,
-    /// What all of its packets told.
+    /// The sums over all of its packets.
     pub sums: Sums,
     /// Number of the table of arrival: nobody knows before it is looked up.
     pub vrf: u32,
     /// AS numbers of its routes, likewise.
     pub numbers: AsNumbers,
-    /// What the first one told.
+    /// The facts of the first one.
     pub facts: Facts,
 }
 
@@ -508,7 +508,7 @@ impl Hot {
 
     #[inline(always)]
     pub(super) fn add(&mut self, packet: &Reading, moment: u32) {
-        // What it has beside its line was told by its first packet.
+        // What it has beside its line is of its first packet.
         let marks = u64::from(packet.marks & !(WIDE | FACTS)) << 32;
         sum_up(
             &mut self.sums,
@@ -565,7 +565,7 @@ impl Hot {
         self.marks() & (WIDE | FACTS) != 0
     }
 
-    /// Whether what its first packet told does.
+    /// Whether the facts of its first packet do.
     #[inline(always)]
     pub(super) fn has_facts(&self) -> bool {
         self.marks() & FACTS != 0

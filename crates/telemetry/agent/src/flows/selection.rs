@@ -159,7 +159,7 @@ impl Selection {
         }
     }
 
-    /// What is told of any frame, by the long way.
+    /// The observation of any frame, on the slow path.
     pub(crate) fn read_any(
         &self,
         secret: &Secret,
@@ -173,7 +173,7 @@ impl Selection {
         (reading, addresses, facts)
     }
 
-    /// The bits of a key in which its interface of departure, and its status, are told: of all kinds the same.
+    /// The bits of a key in which its interface of departure, and its status, are reported: of all kinds the same.
     #[must_use]
     pub fn masks_of_fate(&self) -> (u32, u8) {
         (self.l2[5] as u32, (self.l2[4] >> 8) as u8)
@@ -190,7 +190,7 @@ impl Selection {
         .parts()
     }
 
-    /// The bits of the interfaces of arrival and departure that are told.
+    /// The bits of the interfaces of arrival and departure that are reported.
     #[must_use]
     pub fn interface_masks(&self) -> (u32, u32) {
         ((self.l2[5] >> 32) as u32, self.l2[5] as u32)

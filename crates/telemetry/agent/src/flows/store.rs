@@ -138,7 +138,7 @@ impl Pool {
         self.addresses.get(attached as usize) == Some(addresses)
     }
 
-    /// What was another flow's stays where nothing is told instead: nobody looks at it.
+    /// Where nothing is written, another flow's value stays: it is not read.
     fn attach(&mut self, place: u32, addresses: &Addresses, facts: Option<Facts>) {
         let attached = self.free.pop().unwrap_or(self.fresh);
         self.fresh = self.fresh.max(attached.saturating_add(1));

@@ -31,7 +31,7 @@ const STRANGE: usize = 8;
 /// So many packets before they are counted, the records of far ones are asked for once more.
 const SOON: usize = 16;
 
-/// The most packets that are told at once.
+/// The largest number of packets that are passed at once.
 pub const VECTOR: usize = 256;
 
 /// How a table works.
@@ -85,7 +85,7 @@ pub struct Counts {
     pub waited: Counter,
     /// Spare buckets in use.
     pub spare_buckets: Counter,
-    /// The router's clock as the table was last told, in nanoseconds.
+    /// The router's clock at the last call, in nanoseconds.
     pub now: Counter,
 }
 
@@ -285,7 +285,7 @@ impl Table {
     }
 
     /// Counts packets of whom nothing is known but what was observed; at most [`VECTOR`], the rest is not looked at.
-    /// `facts` is asked for those of packet so-and-so when it begins a flow.
+    /// `facts` is asked for those of the given packet when it begins a flow.
     pub fn meter(&mut self, now: u64, packets: &[Observation], facts: impl FnMut(usize) -> Facts) {
         let (mut readings, addresses): (Vec<_>, Vec<_>) = packets
             .iter()

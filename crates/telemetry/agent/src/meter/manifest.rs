@@ -2,7 +2,7 @@
 //!
 //! A packet's reading is made where it is seen, and completed where it goes; in between it lies here, and the packet
 //! carries nothing. The two find each other by the packet's identity, the address of its metadata, which nobody else has
-//! while the packet lives. Packets mostly leave in the order in which they came, so whoever is told of a vector that
+//! while the packet lives. Packets mostly leave in the order in which they came, so the receiver of a vector that
 //! leaves compares it with what comes next in the manifest, and is done. Where others are in between, or the order
 //! changed, a directory by identity is made, which lasts for the turn.
 //!
@@ -43,7 +43,7 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lens {
     share: Share,
-    /// Where they are told of their packets' outcomes, by the record set of the interface.
+    /// Which interfaces get their packets' outcomes, by the record set of the interface.
     output: u32,
     status: u8,
     /// Whether it was looked for their flows as they were read.
@@ -58,7 +58,7 @@ struct Run {
     lens: Lens,
 }
 
-/// Packets in the order in which they were read. Plain ones of IPv4 are told by half a cache line each; of others that has
+/// Packets in the order in which they were read. Fast-path eligible ones of IPv4 take half a cache line each; of others that has
 /// the identity only, and what they tell lies beside.
 #[derive(Debug)]
 pub(super) struct Manifest {
@@ -366,7 +366,7 @@ impl Manifest {
         let identity = &mut self.packets[place];
         self.gone -= usize::from(*identity & GONE != 0);
         *identity = *identity & !STATES | HELD;
-        // Whoever had this identity before is gone, and nobody told.
+        // The packet that had this identity before is gone without an outcome.
         if let Some(mut late) = waiting.take_by(packet.identity()) {
             late.tell(0, FOR_US);
             self.add(late);
@@ -390,7 +390,7 @@ impl Manifest {
         self.forget(place);
     }
 
-    /// Nothing more will be told of it: its packet's identity may be another one's soon.
+    /// It gets no outcome any more: its packet's identity may be another one's soon.
     fn forget(&mut self, place: usize) {
         self.set_gone(place);
         self.packets[place] = GONE;
@@ -428,7 +428,7 @@ impl Manifest {
         self.outcomes[place] = self.outcomes[place].with_status(status & mask);
     }
 
-    /// Takes in what waited, its outcome told.
+    /// Counts what waited, with its outcome.
     fn add(&mut self, late: Late) {
         self.make_room(1);
         let place = self.count;
@@ -642,7 +642,7 @@ impl Manifest {
         }
     }
 
-    /// What else the packet at a place told.
+    /// The other facts of the packet at an index.
     #[inline]
     fn facts(&self, place: usize) -> Facts {
         let facts = &self.others.facts;
@@ -837,7 +837,7 @@ impl<'a> Taking<'a> {
                 &mut hashes[first..],
                 &mut identities[first..],
             );
-            // A function of its own has all registers for what each packet is held against, and that is worth a call a group.
+            // A function of its own has all registers for what each packet is compared with, and that is worth a call a group.
             if weir_cpu::apart(ReadPlain {
                 glass,
                 packets,

@@ -216,7 +216,7 @@ impl GroupSums {
     }
 }
 
-/// Groups that are told apart by a worker; the flows of all others are summed up together.
+/// Groups that are distinguished by a worker; the flows of all others are summed up together.
 pub const MOST_GROUPS: usize = 1 << 16;
 
 /// A query, and the answer as far as it is found.
