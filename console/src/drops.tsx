@@ -17,6 +17,7 @@ function Top({ title, dimensions, metric, state, set, fail }: Omit<Props, "dark"
   useEffect(() => { call<Answer>(`/api/v1/query?${line}`).then((found) => { setAnswer(found); setError(""); }, (e) => setError(fail(e))); }, [line]);
   const rows = answer?.rows.filter((row) => row.role !== "total" && row.total > 0) ?? [];
   return <section class="card"><h2>{title}</h2><p class="error" role="alert">{error}</p>
+    {answer === null && error === "" && <p class="dim">Loading…</p>}
     {answer !== null && rows.length === 0 && <p class="good">None.</p>}
     {rows.length > 0 && <table><tbody>{rows.map((row) => <tr><td>{row.key.map((part) => part === "" ? "(none)" : part).join(" · ")}</td><td class="n">{total(row.total, metric)}</td></tr>)}</tbody></table>}
     {rows.length > 0 && <button class="tiny" onClick={() => set({ page: "explorer", dimensions, filter: FILTER, metric })}>explore</button>}

@@ -29,6 +29,8 @@ async function open(theme, path) {
 }
 
 async function look(page, name) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+  if (wide) problems.push(`${name}: the page is wider than the window`);
   await page.waitForTimeout(600);
   await page.screenshot({ path: `${folder}/${name}.png` });
   // The policy of the page allows no scripts but its own: axe is evaluated by the browser's protocol.
@@ -47,7 +49,8 @@ const pages = [
 for (const theme of ["light", "dark"]) {
   for (const [name, path] of pages) {
     const page = await open(theme, path);
-    await page.waitForSelector("main table, main .card");
+    await page.waitForSelector("main table:not(.u-legend), main .card");
+    if (name === "drops") await page.waitForFunction(() => !document.body.textContent.includes("Loading"));
     if (name === "sankey") await page.waitForSelector(".sankey path");
     await look(page, `${name}-${theme}`);
     await page.close();
