@@ -260,13 +260,18 @@ impl Row {
         self.l2_bytes = l2_bytes.saturating_mul(n);
         let (count, scale) = (packets as f64, n as f64);
         let spread = scale * scale * (1.0 - 1.0 / scale);
-        self.packets_var = count * spread;
+        self.packets_var = coarse(count * spread);
         self.bytes_var = if packets == 0 {
             0.0
         } else {
-            (bytes as f64) * (bytes as f64) / count * spread
+            coarse((bytes as f64) * (bytes as f64) / count * spread)
         };
     }
+}
+
+/// A variance with 16 bits of mantissa, 0.002 % at most too low: the rest would be noise that no file can compress.
+fn coarse(variance: f64) -> f64 {
+    f64::from_bits(variance.to_bits() & !((1 << 36) - 1))
 }
 
 /// An address as the table holds it.
@@ -575,6 +580,18 @@ pub fn rows(batch: &RecordBatch) -> Result<Vec<Row>, ArrowError> {
 mod tests {
     use super::*;
     use crate::bench::dataset;
+
+    #[test]
+    fn variances_are_hardly_rounded() {
+        let mut row = Row::new(0, Arc::default(), Text::default(), &Unknown::default());
+        row.measure(3, 1234, 1300, 1000);
+        let exact = 1234.0 * 1234.0 / 3.0 * (1e6 - 1e3);
+        assert!(row.bytes_var <= exact && row.bytes_var > exact * 0.999_98);
+        row.measure(u64::MAX, u64::MAX, u64::MAX, u32::MAX);
+        assert!(row.bytes_var.is_finite() && row.packets_var.is_finite());
+        row.measure(3, 1234, 1300, 1);
+        assert_eq!((row.bytes_var, row.packets_var), (0.0, 0.0));
+    }
 
     #[test]
     fn rows_come_back_out_of_a_batch() {
