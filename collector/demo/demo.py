@@ -235,11 +235,14 @@ def screenshots(stage, folder):
     errors, pictures = 0, []
     end = int(time.time())
     period = f"from={end - 90}&to={end}"
+    # Not live: its stream never ends, and virtual time would wait for it. console/test/check.mjs opens it.
     pages = [
         ("explorer", f"/?v=1&q=ExporterName,DstAddr&m=packets&{period}", []),
         ("bands", f"/?v=1&q=ExporterName&m=packets&g=line&f=Format%20%3D%20sflow&{period}", []),
         ("dark", f"/?v=1&q=SrcAddr&{period}", ["--blink-settings=preferredColorScheme=0"]),
-        ("live", "/?v=1&q=Format&m=packets&live=1", []),
+        ("heatmap", f"/?v=1&q=DstAddr&m=packets&g=heatmap&{period}", []),
+        ("sankey", f"/?v=1&q=ExporterName,DstNet,DstAddr&m=packets&g=sankey&{period}", []),
+        ("drops", f"/?v=1&p=drops&{period}", []),
         ("exporters", "/?v=1&p=exporters", []),
         ("health", "/?v=1&p=health", []),
         ("alerts", "/?v=1&p=alerts", []),
