@@ -320,6 +320,12 @@ pub(crate) enum BenchOther {
     /// AF_XDP on veth pairs, beside the Linux bridge (needs root)
     #[command(after_help = BENCH_AFXDP_STORY)]
     Afxdp(AfxdpArgs),
+    /// `weir xdp` from a card to a guest, beside the Linux bridge (needs root)
+    Xdp {
+        /// Rounds of each side
+        #[arg(long, value_name = "ROUNDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+        rounds: u32,
+    },
     /// How many completed samples a second the sFlow agent exports on one core
     SflowExport {
         /// Seconds that each step takes

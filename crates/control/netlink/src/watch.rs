@@ -25,7 +25,7 @@ use crate::MacAddress;
 use crate::conversation::{DATAGRAM_BYTES, Received, open_socket, receive, wait_readable};
 use crate::error::{Error, Result};
 use crate::message::Frames;
-use crate::route::{Link, RTM_DELLINK, RTM_NEWLINK, Route};
+use crate::route::{Link, RTM_DELLINK, RTM_NEWLINK, Route, VlanTag};
 
 /// `RTNLGRP_LINK` of `linux/rtnetlink.h`.
 const LINK_GROUP: u32 = 1;
@@ -57,6 +57,10 @@ pub struct LinkState {
     pub mtu: u32,
     /// The Ethernet address, when it has one.
     pub mac: Option<MacAddress>,
+    /// Of a VLAN device: the index of the link below, and the tag.
+    pub vlan: Option<(u32, VlanTag)>,
+    /// Of a member of the kernel's bond: whether the bond sends by it.
+    pub bond_active: Option<bool>,
 }
 
 impl From<Link> for LinkState {
@@ -71,6 +75,8 @@ impl From<Link> for LinkState {
             carrier_losses: link.carrier_losses,
             mtu: link.mtu,
             mac: link.mac,
+            vlan: link.peer_index.zip(link.vlan),
+            bond_active: link.bond_active,
         }
     }
 }

@@ -130,6 +130,57 @@ impl DiscardTap {
     }
 }
 
+/// A packet that was dropped elsewhere, by programs in the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct FedDiscard {
+    /// The interface that it came in on.
+    pub interface: u32,
+    /// Number of the node that stands for those programs.
+    pub node: u16,
+    /// The reason of the router's table that says the same.
+    pub reason: DropReason,
+    /// Bytes of the whole frame, without FCS.
+    pub frame: u32,
+    /// Nanoseconds of any clock that goes on.
+    pub time: u64,
+}
+
+impl DiscardTap {
+    /// Takes a packet that was dropped elsewhere, within the limit.
+    pub fn feed(&mut self, fed: &FedDiscard, header: &[u8]) {
+        let (limit, keep) = (
+            self.settings.limit(),
+            self.settings.header.load(Ordering::Relaxed) as usize,
+        );
+        let taken = limit != 0
+            && self
+                .shares
+                .takes(fed.reason, fed.interface, limit, fed.time)
+            && self.ring.push_with(|discard| {
+                *discard = Discard {
+                    interface: fed.interface,
+                    node: fed.node,
+                    reason: fed.reason,
+                    frame: fed.frame,
+                    time: fed.time,
+                    kept: header.len().min(keep) as u16,
+                    ..Discard::default()
+                };
+                for (to, from) in discard.header.iter_mut().zip(header.iter().take(keep)) {
+                    *to = *from;
+                }
+            });
+        if !taken {
+            self.suppressed.add(1);
+        }
+    }
+
+    /// Packets that were dropped elsewhere, and are not reported.
+    pub fn not_reported(&mut self, packets: u64) {
+        self.suppressed.add(packets);
+    }
+}
+
 impl<W: World> Tap<W> for DiscardTap {
     fn name(&self) -> &'static str {
         "sflow-discards"

@@ -18,6 +18,7 @@
 //! A packet that is taken as it goes out is one that a driver is about to be asked to take. The sample says that it went, unless the graph
 //! tells afterwards that the driver refused it.
 
+mod feed;
 mod losses;
 mod open;
 mod sample;
@@ -34,6 +35,7 @@ use weir_ring::counter::Counter;
 use weir_ring::spsc::slots::{self, Reader};
 use weir_ring::spsc::{self, Consumer, Producer};
 
+pub use self::feed::{Fed, Feed};
 pub use self::losses::PerInterface;
 use self::open::OpenSamples;
 use self::sample::next_ticket;

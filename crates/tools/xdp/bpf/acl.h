@@ -88,37 +88,51 @@ INLINE u64 and_rows(const struct scan *scan, u32 index)
 	return all;
 }
 
-// One step of the search: tries a rule, or else reads a word, or else a summary.
-static long step(u32 number, struct scan *scan)
+// Whether the lowest candidate matches: only TCP flags are still to be compared.
+INLINE int try_rule(struct scan *scan)
 {
-	if (scan->candidates) {
-		u32 bit = lowest_bit(scan->candidates);
-		u32 rule = scan->current * 64 + bit;
-		u64 *definition = word(scan->rules + rule);
-		if (!definition)
-			return 1;
-		u8 mask = *definition >> 8, value = *definition >> 16;
-		if (mask && (!scan->is_tcp || (scan->tcp_flags & mask) != value)) {
-			scan->candidates &= scan->candidates - 1;
-			return 0;
-		}
-		scan->found = rule + 1;
-		scan->rule = *definition;
+	u32 rule = scan->current * 64 + lowest_bit(scan->candidates);
+	u64 *definition = word(scan->rules + rule);
+	if (!definition)
 		return 1;
-	}
-	if (scan->pending) {
-		u32 bit = lowest_bit(scan->pending);
-		scan->pending &= scan->pending - 1;
-		scan->current = scan->base + bit;
-		scan->candidates = and_rows(scan, scan->summaries + scan->current);
+	u8 mask = *definition >> 8, value = *definition >> 16;
+	if (mask && (!scan->is_tcp || (scan->tcp_flags & mask) != value)) {
+		scan->candidates &= scan->candidates - 1;
 		return 0;
 	}
+	scan->found = rule + 1;
+	scan->rule = *definition;
+	return 1;
+}
+
+INLINE void next_word(struct scan *scan)
+{
+	u32 bit = lowest_bit(scan->pending);
+	scan->pending &= scan->pending - 1;
+	scan->current = scan->base + bit;
+	scan->candidates = and_rows(scan, scan->summaries + scan->current);
+}
+
+INLINE int next_summary(struct scan *scan)
+{
 	if (scan->next_summary >= scan->summaries)
 		return 1;
 	scan->base = scan->next_summary * 64;
 	scan->pending = and_rows(scan, scan->next_summary);
 	scan->next_summary++;
 	return 0;
+}
+
+// One step of the search: tries a rule, or else reads a word, or else a summary.
+static long step(u32 number, struct scan *scan)
+{
+	if (scan->candidates)
+		return try_rule(scan);
+	if (scan->pending) {
+		next_word(scan);
+		return 0;
+	}
+	return next_summary(scan);
 }
 
 INLINE void connection_key(const struct packet *packet, u16 vlan, struct connection_key *key)
@@ -148,10 +162,10 @@ ordered:
 }
 
 // Whether the packet belongs to a connection that a stateful rule permitted.
-INLINE int is_known_connection(const struct packet *packet, u16 vlan)
+FUNCTION int is_known_connection(const struct packet *packet, u32 vlan)
 {
 	struct connection_key key = {};
-	if (packet->fragment)
+	if (!packet || packet->fragment)
 		return 0;
 	connection_key(packet, vlan, &key);
 	struct connection *known = map_lookup(&connections, &key);
@@ -166,6 +180,17 @@ INLINE int is_known_connection(const struct packet *packet, u16 vlan)
 	if (idle > 1000000000ULL)
 		known->seen = now;
 	return 1;
+}
+
+// A stateful rule permitted the packet: the connection's other packets are permitted, too.
+FUNCTION int remember_connection(const struct packet *packet, u32 vlan)
+{
+	struct connection_key key = {};
+	if (!packet || packet->fragment)
+		return 0;
+	struct connection value = { .seen = ktime_get_coarse_ns() };
+	connection_key(packet, vlan, &key);
+	return map_update(&connections, &key, &value, ANY);
 }
 
 // Whether the ACL permits the packet; `*rule` is the number of the rule + 1, 0 = known connection.
@@ -200,8 +225,18 @@ FUNCTION int acl_permits(u32 id, struct packet *packet, u32 length, u32 vlan, u3
 	scan.row[3] = find(side->destination_port, side->destination_ports, packet->destination_port);
 	u64 *row = word(side->protocol + packet->protocol);
 	scan.row[4] = row ? (u32)*row : 0;
+	// The first summary, word and rule are enough for most packets: without a summary where one word has all rules.
+	if (scan.words == 1) {
+		scan.candidates = and_rows(&scan, scan.summaries);
+		scan.next_summary = scan.summaries;
+	} else {
+		next_summary(&scan);
+		if (scan.pending)
+			next_word(&scan);
+	}
 	// Each summary, word and rule is a step; rules with TCP flags may need several in a word.
-	loop(16384, step, &scan, 0);
+	if (!scan.candidates || !try_rule(&scan))
+		loop(16384, step, &scan, 0);
 	*rule = scan.found;
 	if (!scan.found)
 		return 0;
@@ -211,11 +246,7 @@ FUNCTION int acl_permits(u32 id, struct packet *packet, u32 length, u32 vlan, u3
 		hits->packets++;
 		hits->bytes += length;
 	}
-	if (scan.rule & RULE_STATEFUL && !packet->fragment) {
-		struct connection_key key = {};
-		struct connection value = { .seen = ktime_get_coarse_ns() };
-		connection_key(packet, vlan, &key);
-		map_update(&connections, &key, &value, ANY);
-	}
+	if (scan.rule & RULE_STATEFUL)
+		remember_connection(packet, vlan);
 	return scan.rule & RULE_PERMIT;
 }

@@ -11,18 +11,31 @@ struct arp {
 	u8 sender[4];
 	u8 target_mac[6];
 	u8 target[4];
-} __attribute__((packed));
+};
+
+INLINE int is_same_mac(const u8 *one, const u8 *other)
+{
+	return *(const u32 *)one == *(const u32 *)other && *(const u16 *)(one + 4) == *(const u16 *)(other + 4);
+}
 
 INLINE int mac_allowed(const struct port *port, const u8 *mac)
 {
+	if (LIKELY(is_same_mac(port->guest_mac, mac)))
+		return 1;
 	struct mac_key key = { .slot = port->slot };
 	__builtin_memcpy(key.mac, mac, 6);
 	return map_lookup(&guard_mac, &key) != 0;
 }
 
-INLINE int address_allowed(u32 slot, u32 family, const u32 *address)
+INLINE int address_allowed(const struct port *port, u32 family, const u32 *address)
 {
-	struct address_key key = { .prefix_length = family == 4 ? 64 : 160, .slot = slot, .family = family };
+	if (family == 4) {
+		if (LIKELY(port->guest_ip4 && port->guest_ip4 == address[0]))
+			return 1;
+	} else if (port->guest_ip6[0] == address[0] && port->guest_ip6[1] == address[1] &&
+		   port->guest_ip6[2] == address[2] && port->guest_ip6[3] == address[3] && address[0])
+		return 1;
+	struct address_key key = { .prefix_length = family == 4 ? 64 : 160, .slot = port->slot, .family = family };
 	__builtin_memcpy(key.address, address, 16); // of IPv4 the rest is 0
 	return map_lookup(&guard_ip, &key) != 0;
 }
@@ -42,7 +55,7 @@ FUNCTION int guard_addresses(struct xdp_md *ctx, const struct port *port, const 
 		u32 sender[4] = {};
 		__builtin_memcpy(sender, arp->sender, 4);
 		// 0.0.0.0 is the sender of a probe (RFC 5227).
-		if (port->flags & GUARD_IP && sender[0] && !address_allowed(port->slot, 4, sender))
+		if (port->flags & GUARD_IP && sender[0] && !address_allowed(port, 4, sender))
 			return SPOOFED_IP;
 		return NONE;
 	}
@@ -51,13 +64,13 @@ FUNCTION int guard_addresses(struct xdp_md *ctx, const struct port *port, const 
 	if (packet->family == 4) {
 		if (!packet->source[0] && packet->protocol == IP_UDP && packet->destination_port == 67)
 			return NONE;
-		return address_allowed(port->slot, 4, packet->source) ? NONE : SPOOFED_IP;
+		return address_allowed(port, 4, packet->source) ? NONE : SPOOFED_IP;
 	}
 	if (packet->family == 6) {
 		// The unspecified address is the source of duplicate address detection and of MLD.
 		if (!(packet->source[0] | packet->source[1] | packet->source[2] | packet->source[3]))
 			return packet->protocol == IP_ICMP6 ? NONE : SPOOFED_IP;
-		if (!address_allowed(port->slot, 6, packet->source))
+		if (!address_allowed(port, 6, packet->source))
 			return SPOOFED_IP;
 		// A neighbour advertisement (136) must be for an address of the port.
 		if (packet->protocol == IP_ICMP6 && !packet->fragment && packet->source_port >> 8 == 136) {
@@ -66,7 +79,7 @@ FUNCTION int guard_addresses(struct xdp_md *ctx, const struct port *port, const 
 				return MALFORMED;
 			u32 target[4];
 			__builtin_memcpy(target, advertisement + 8, 16);
-			if (!address_allowed(port->slot, 6, target))
+			if (!address_allowed(port, 6, target))
 				return SPOOFED_IP;
 		}
 		return NONE;

@@ -4,7 +4,7 @@
 #pragma once
 #include "kernel.h"
 
-enum { SLOTS = 2048, MEMBERS = 8, GAPS = 16384, REASONS = 32 };
+enum { SLOTS = 2048, MEMBERS = 8, GAPS = 16384, REASONS = 32, NEAR_PORTS = 65536 };
 
 // Why a packet was dropped. `src/reason.rs` has the names; numbers are never reused.
 enum reason {
@@ -36,6 +36,7 @@ enum reason {
 	TRANSMIT_FULL,
 	PORT_REMOVED,
 	INTERNAL,
+	NOT_A_MEMBER,
 };
 
 enum port_flags {
@@ -60,8 +61,11 @@ enum port_flags {
 	ISOLATE = 1 << 18,
 };
 
+// A port has two entries of `ports`. A change is written to the one that is not in use, and the number of the entry in
+// `near_ports` or `far_ports` is what a packet reads, so that no packet sees half of a change.
 struct port {
 	u32 slot;       // index of counters, policers and guards
+	u32 ifindex;
 	u32 logical;    // index in `logicals`: the port itself, or the bond it is a member of
 	u32 flags;
 	u16 vlan;       // VLAN of untagged frames; 0 on a trunk without one
@@ -70,7 +74,10 @@ struct port {
 	u32 acl_out;
 	u32 mtu;
 	u16 priority;   // PCP of tags that are pushed for untagged frames
-	u16 pad;
+	u8 guest_mac[6]; // one address of the guest, which is compared before `guard_mac` is searched
+	u32 guest_ip4;  // the same of `guard_ip`; 0 = none
+	u32 guest_ip6[4];
+	u32 pad;
 	u64 vlans[64];  // VLANs of a trunk
 	u8 name[16];    // for the daemon only
 	u64 bond;       // for the daemon only: hash of the bond's name
@@ -105,12 +112,21 @@ struct counters {
 	u64 learned;
 	u64 moved;
 	u64 learn_full;
+	u64 drops_unreported; // drops that no event was made of, because of the limit or the full ring
+	u64 drop_window;      // in units of DROP_WINDOW
+	u64 drop_events;      // made in this window
 	u64 sample_pool;
 	u64 sampled;
 	u64 events_lost;
 	u64 transmit_lost; // as the kernel reports it: drops of the egress program included
 	u64 redirect_lost;
 	u64 egress_drops;  // drops and filtered copies of the egress program
+	u64 source_key;    // the source address that was learned last on this CPU, as of `source_epoch`
+	u64 source_epoch;
+	u64 target_key;    // the destination that was found last on this CPU, as of `target_epoch`
+	u64 target_epoch;
+	u32 target_logical;
+	u32 target_flags;
 	u32 sample_skip;
 	u32 pad;
 	u64 drops[REASONS];
@@ -125,8 +141,10 @@ struct control {
 	u32 trace_slot;    // of the port; ~0 = any
 	u32 conn_tcp;      // idle seconds
 	u32 conn_other;
-	u32 drop_events;   // whether drops are reported as events
+	u32 drop_events;   // events that are made of a port's drops, by CPU and DROP_WINDOW
 };
+// Nanoseconds, as a power of two: about a tenth of a second.
+enum { DROP_WINDOW = 27 };
 
 // Generic cell rate algorithm: `tat` is the theoretical arrival time. Times are nanoseconds << 8.
 struct policer {
@@ -179,7 +197,9 @@ struct event {
 	u32 in;         // ifindex
 	u32 out;        // ifindex; 0 = none, ~0 = flooded
 	u32 length;     // of the frame
-	u32 rule;       // ACL rule + 1; 0 = none
+	u32 rule;       // rule of the ACL of arrival + 1; 0 = none
+	u32 rule_out;   // the same of departure
+	u32 pad;
 	u16 vlan;
 	u16 captured;
 	u8 reason;
@@ -191,7 +211,11 @@ struct event {
 };
 enum found { NOT_LOOKED_UP, FOUND, UNKNOWN, GROUP, ANSWERED, CONTROL, ROUTE };
 
-MAP(HASH, ports, u32, struct port, 4096);
+MAP(ARRAY, ports, u32, struct port, SLOTS * 2);
+MAP(ARRAY, near_ports, u32, u32, NEAR_PORTS); // entry of `ports` by ifindex; 0 = none
+MAP(HASH, far_ports, u32, u32, 4096);         // the same for larger numbers
+// Changes when addresses moved or were forgotten, and once a second: what a CPU remembers of `fdb` is void then.
+MAP(ARRAY, epoch, u32, u64, 1);
 MAP(ARRAY, logicals, u32, struct logical, SLOTS);
 MAP(HASH, fdb, struct fdb_key, struct fdb_entry, 65536);
 MAP(PERCPU_ARRAY, counters, u32, struct counters, SLOTS);
@@ -200,6 +224,10 @@ MAP(ARRAY, policers, u32, struct policer, SLOTS * POLICERS);
 MAP(HASH, guard_mac, struct mac_key, u32, 16384);
 MAP_FLAGS(LPM_TRIE, guard_ip, struct address_key, u32, 65536, 1);
 MAP(HASH, neighbors, struct neighbor_key, struct neighbor, 65536);
+// VLAN devices of routed ports, both ways.
+struct vlan_key { u32 ifindex; u16 vlan; u16 tpid; };
+MAP(HASH, vlan_devices, struct vlan_key, u32, 4096);
+MAP(HASH, vlan_parents, u32, struct vlan_key, 4096);
 MAP(ARRAY, acls, u32, struct acl, 1024);
 MAP(ARRAY, acl_words, u32, u64, 1048576);
 MAP(PERCPU_ARRAY, acl_hits, u32, struct rule_hits, 65536);
@@ -218,6 +246,29 @@ struct {
 	int (*max_entries)[1 << 20];
 	int (*pinning)[1];
 } traces SECTION(".maps"); // read by `weir xdp trace`: a ring has one reader
+
+INLINE struct port *port_of(u32 ifindex)
+{
+	u32 number = 0;
+	if (LIKELY(ifindex < NEAR_PORTS)) {
+		u32 *entry = map_lookup(&near_ports, &ifindex);
+		if (entry)
+			number = *entry;
+		// Two calls, not one of two maps: the kernel replaces a lookup in an array by a few instructions.
+		asm volatile("" : "+r"(number));
+	} else {
+		u32 *entry = map_lookup(&far_ports, &ifindex);
+		if (entry)
+			number = *entry;
+	}
+	return number ? map_lookup(&ports, &number) : 0;
+}
+
+INLINE u64 *epoch_of(void)
+{
+	u32 zero = 0;
+	return map_lookup(&epoch, &zero);
+}
 
 INLINE struct counters *counters_of(u32 slot) { return map_lookup(&counters, &slot); }
 INLINE struct control *control_of(void)

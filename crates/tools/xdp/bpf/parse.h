@@ -7,12 +7,14 @@ enum { ETH_IP4 = 0x0800, ETH_ARP = 0x0806, ETH_IP6 = 0x86dd, ETH_VLAN = 0x8100, 
 enum { IP_ICMP = 1, IP_TCP = 6, IP_UDP = 17, IP_ICMP6 = 58, IP_SCTP = 132 };
 enum { NO_PORTS = 0x10000 };
 
-struct ethernet { u8 destination[6]; u8 source[6]; u16 type; } __attribute__((packed));
-struct tag { u16 tci; u16 type; } __attribute__((packed));
+struct ethernet { u8 destination[6]; u8 source[6]; u16 type; };
+struct tag { u16 tci; u16 type; };
 
 // Where a frame belongs by its port and outer tag.
 struct place {
 	u16 vlan;
+	u16 vid;       // of the outer tag, whatever it means; 0 = none
+	u16 tpid;
 	u8 carried;    // the outer tag carries the VLAN
 	u8 priority;   // the outer tag is of VLAN 0
 };
@@ -41,14 +43,16 @@ INLINE enum reason locate(void *data, void *end, const struct port *port, struct
 	struct ethernet *eth = data;
 	struct tag *tag = data + sizeof(*eth);
 	place->carried = place->priority = 0;
+	place->vid = 0;
 	if ((void *)(eth + 1) > end)
 		return SHORT_FRAME;
 	u16 type = swap16(eth->type), vid = 0;
+	place->tpid = type;
 	int tagged = is_tag(type);
 	if (tagged) {
 		if ((void *)(tag + 1) > end)
 			return SHORT_FRAME;
-		vid = swap16(tag->tci) & 0xfff;
+		place->vid = vid = swap16(tag->tci) & 0xfff;
 	}
 	place->vlan = port->vlan;
 	if (port->flags & ACCESS) {

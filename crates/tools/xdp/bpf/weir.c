@@ -2,103 +2,21 @@
 // and two tracepoints that count what the kernel drops between the two.
 //
 // A port's frame is located in a VLAN, checked (guard, ACL, policer), its source learned, its destination
-// looked up, and redirected as it is. Tags are changed by the egress program alone, which knows both ports:
-// a flooded frame may leave one port tagged and another untagged. The egress program also has the ACL and the
-// policer towards the port, and counts what really leaves. The kernel keeps one egress program for all
-// frames that it sends to a device in one turn, so every entry of both devmaps has the same program.
+// looked up. A frame with one destination is then made what the port of departure wants, and redirected; that costs
+// one parse and one program. A flooded frame is redirected as it is, because its copies may leave one port tagged and
+// another untagged: the egress program makes each what its port wants.
+//
+// The kernel keeps one egress program for all frames that it sends to a device in one turn, so every entry of both
+// devmaps has the same program. A frame that is finished carries a mark, which the egress program takes off: the group
+// bit of its source address, with which no frame is ever forwarded.
 //
 // For every packet exactly one of these is counted: out (by copy), drop with a reason, kernel, filtered copy:
 //   in + replicated = out + drops + kernel + filtered
 //
 // Built by `build`; the object is committed.
-#include "acl.h"
 #include "answer.h"
-
-// In 64 bits, because the verifier follows packet pointers in whole registers only.
-INLINE u32 frame_length(struct xdp_md *ctx)
-{
-	u64 data = ctx->data, end = ctx->data_end;
-	asm volatile("" : "+r"(data), "+r"(end));
-	u64 length = end - data;
-	asm volatile("" : "+r"(length));
-	return length;
-}
-
-struct decision {
-	u16 vlan;
-	u8 found;
-	u8 reason;
-	u32 out;
-	u32 rule;
-};
-
-// `what`: WHAT(kind, stage, verdict).
-#define WHAT(kind, stage, verdict) ((kind) | (stage) << 8 | (verdict) << 16)
-FUNCTION int report(struct xdp_md *ctx, struct counters *counters, u32 what, u32 in, const struct decision *decision)
-{
-	if (!ctx || !counters || !decision)
-		return 0;
-	struct event *event;
-	if ((what & 0xff) == EVENT_TRACE)
-		event = ringbuf_reserve(&traces, sizeof(*event), 0);
-	else
-		event = ringbuf_reserve(&events, sizeof(*event), 0);
-	if (!event) {
-		counters->events_lost++;
-		return 0;
-	}
-	u32 length = frame_length(ctx);
-	u32 captured = length < HEADER ? length : HEADER;
-	event->time = ktime_get_ns();
-	event->pool = counters->sample_pool;
-	event->kind = what & 0xff;
-	event->in = in;
-	event->out = decision->out;
-	event->length = length;
-	event->rule = decision->rule;
-	event->vlan = decision->vlan;
-	event->reason = decision->reason;
-	event->verdict = what >> 16;
-	event->stage = what >> 8;
-	event->found = decision->found;
-	event->cpu = smp_processor_id();
-	if (captured < 1 || captured > HEADER || xdp_load_bytes(ctx, 0, event->header, captured))
-		captured = 0;
-	event->captured = captured;
-	ringbuf_submit(event, 0);
-	return 0;
-}
-
-INLINE int is_traced(struct control *control, u32 slot)
-{
-	if (LIKELY(control->trace <= 0))
-		return 0;
-	if (control->trace_slot != ~0U && control->trace_slot != slot)
-		return 0;
-	return (s64)__sync_fetch_and_add(&control->trace, -1) > 0;
-}
-
-// Whether this packet is sampled. The gap to the next one is drawn from quantiles of the geometric
-// distribution, which the daemon fills in.
-INLINE int is_sampled(struct counters *counters)
-{
-	counters->sample_pool++;
-	if (LIKELY(counters->sample_skip > 1)) {
-		counters->sample_skip--;
-		return 0;
-	}
-	int first = counters->sample_skip == 0;
-	u32 at = get_prandom_u32() & (GAPS - 1);
-	u32 *gap = map_lookup(&gaps, &at);
-	counters->sample_skip = gap && *gap ? *gap : 1;
-	if (first && counters->sample_skip > 1) {
-		// Nothing was drawn yet for this CPU: this packet is the first of the gap.
-		counters->sample_skip--;
-		return 0;
-	}
-	counters->sampled++;
-	return 1;
-}
+#include "depart.h"
+#include "route.h"
 
 // A hash of addresses and ports: frames of a flow have the same.
 FUNCTION u32 spread(struct xdp_md *ctx)
@@ -143,8 +61,17 @@ FUNCTION u32 spread(struct xdp_md *ctx)
 	return hash ^ hash >> 16;
 }
 
-INLINE enum reason learn(const u8 *mac, const struct port *port, u16 vlan, struct counters *counters)
+INLINE u64 key_of(const u8 *mac, u16 vlan)
 {
+	return *(const u32 *)mac | (u64)*(const u16 *)(mac + 4) << 32 | (u64)vlan << 48;
+}
+
+// What becomes of the source address. A CPU remembers the last one of each port until the epoch ends.
+INLINE enum reason learn(const u8 *mac, const struct port *port, u16 vlan, struct counters *counters, u64 *epoch)
+{
+	u64 wanted = key_of(mac, vlan);
+	if (LIKELY(counters->source_key == wanted && counters->source_epoch == *epoch))
+		return NONE;
 	struct fdb_key key = { .vlan = vlan };
 	__builtin_memcpy(key.mac, mac, 6);
 	struct fdb_entry *known = map_lookup(&fdb, &key);
@@ -156,99 +83,53 @@ INLINE enum reason learn(const u8 *mac, const struct port *port, u16 vlan, struc
 			known->logical = port->logical;
 			known->moves++;
 			counters->moved++;
+			__sync_fetch_and_add(epoch, 1);
 		}
 		// Written once a second, so that CPUs do not fight for the cache line.
 		if (now - known->seen > 1000000000ULL)
 			known->seen = now;
-		return NONE;
-	}
-	struct fdb_entry entry = { .logical = port->logical, .seen = now };
-	if (map_update(&fdb, &key, &entry, NOEXIST))
-		counters->learn_full++;
-	else
+	} else {
+		struct fdb_entry entry = { .logical = port->logical, .seen = now };
+		if (map_update(&fdb, &key, &entry, NOEXIST)) {
+			counters->learn_full++;
+			return NONE;
+		}
 		counters->learned++;
+	}
+	counters->source_key = wanted;
+	counters->source_epoch = *epoch;
 	return NONE;
 }
 
-struct fib_params {
-	u8 family, protocol;
-	u16 source_port, destination_port, total_length;
-	u32 ifindex;
-	u32 tos;
-	u32 source[4], destination[4];
-	u16 vlan_protocol, vlan_tci;
-	u8 source_mac[6], destination_mac[6];
-};
-
-// L3 mode: what the kernel's tables say. Exceptions (TTL, neighbours, fragments, own addresses) are the kernel's.
-FUNCTION int route(struct xdp_md *ctx, const struct packet *packet, struct decision *decision)
+// Where the destination address is; 0: not known. A CPU remembers the last one of each port until the epoch ends.
+INLINE int find_target(const u8 *mac, u16 vlan, struct counters *counters, const u64 *epoch, u32 *logical, u32 *flags)
 {
-	if (!packet || !decision)
-		return XDP_PASS;
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct fib_params params = {};
-	struct ethernet *eth = data;
-	params.ifindex = ctx->ingress_ifindex;
-	u32 at = packet->l3 & 31;
-	if ((void *)(eth + 1) > end)
-		return XDP_PASS;
-	if (packet->family == 4) {
-		struct ip4 *ip = data + at;
-		if ((void *)(ip + 1) > end || ip->ttl <= 1 || ip->version_length != 0x45)
-			return XDP_PASS;
-		params.family = 2;
-		params.tos = ip->tos;
-		params.protocol = ip->protocol;
-		params.total_length = swap16(ip->total);
-		params.source[0] = ip->source;
-		params.destination[0] = ip->destination;
-	} else if (packet->family == 6) {
-		struct ip6 *ip = data + at;
-		if ((void *)(ip + 1) > end || ip->hops <= 1)
-			return XDP_PASS;
-		params.family = 10;
-		params.tos = ip->flow & swap32(0x0fffffff);
-		params.protocol = ip->next;
-		params.total_length = swap16(ip->length) + 40;
-		__builtin_memcpy(params.source, ip->source, 16);
-		__builtin_memcpy(params.destination, ip->destination, 16);
-	} else
-		return XDP_PASS;
-	decision->found = ROUTE;
-	long answer = fib_lookup(ctx, &params, sizeof(params), 0);
-	if (answer == 1 || answer == 2 || answer == 3) { // blackhole, unreachable, prohibit
-		decision->reason = NO_ROUTE;
-		return XDP_DROP;
+	u64 wanted = key_of(mac, vlan);
+	if (LIKELY(counters->target_key == wanted && counters->target_epoch == *epoch)) {
+		*logical = counters->target_logical;
+		*flags = counters->target_flags;
+		return 1;
 	}
-	if (answer != 0)
-		return XDP_PASS;
-	struct port *to = map_lookup(&ports, &params.ifindex);
-	if (!to || !(to->flags & ROUTED))
-		return XDP_PASS;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	eth = data;
-	if ((void *)(eth + 1) > end)
-		return XDP_PASS;
-	if (packet->family == 4) {
-		struct ip4 *ip = data + at;
-		if ((void *)(ip + 1) > end)
-			return XDP_PASS;
-		// RFC 1624: the checksum of a header whose TTL is one less.
-		u32 sum = ip->checksum + swap16(0x0100);
-		ip->checksum = sum + (sum >= 0xffff);
-		ip->ttl--;
-	} else {
-		struct ip6 *ip = data + at;
-		if ((void *)(ip + 1) > end)
-			return XDP_PASS;
-		ip->hops--;
-	}
-	__builtin_memcpy(eth->destination, params.destination_mac, 6);
-	__builtin_memcpy(eth->source, params.source_mac, 6);
-	decision->out = params.ifindex;
-	return XDP_REDIRECT;
+	u64 now = *epoch;
+	struct fdb_key key = { .vlan = vlan };
+	__builtin_memcpy(key.mac, mac, 6);
+	struct fdb_entry *entry = map_lookup(&fdb, &key);
+	if (!entry)
+		return 0;
+	*logical = counters->target_logical = entry->logical;
+	*flags = counters->target_flags = entry->flags;
+	counters->target_key = wanted;
+	counters->target_epoch = now;
+	return 1;
 }
+
+// What the stages of the program of arrival know of a frame.
+struct frame {
+	struct packet packet;
+	struct place place;
+	struct hop hop;
+	u32 parsed;
+};
 
 INLINE int drop(struct decision *decision, enum reason reason)
 {
@@ -258,19 +139,33 @@ INLINE int drop(struct decision *decision, enum reason reason)
 
 // What becomes of a frame. XDP_REDIRECT with `out` 0 is never returned; ~0 is flooding.
 INLINE int decide(struct xdp_md *ctx, struct port *port, struct counters *counters, struct control *control,
-		  struct decision *decision)
+		  struct frame *frame, struct decision *decision)
 {
+	struct place *place = &frame->place;
+	struct packet *packet = &frame->packet;
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct ethernet *eth = data;
 	u32 length = end - data;
-	struct place place;
-	enum reason reason = locate(data, end, port, &place);
-	decision->vlan = reason == SHORT_FRAME ? 0 : place.vlan;
+	enum reason reason = locate(data, end, port, place);
+	u64 *epoch = epoch_of();
+	if (!epoch)
+		return drop(decision, INTERNAL);
+	decision->vlan = reason == SHORT_FRAME ? 0 : place->vlan;
+	u32 by = port->ifindex;
 	if (port->flags & ROUTED) {
 		if (reason == SHORT_FRAME)
 			return drop(decision, reason);
-		if (reason || place.carried)
+		if (place->vid) {
+			struct vlan_key key = { .ifindex = by, .vlan = place->vid, .tpid = place->tpid };
+			u32 *device = map_lookup(&vlan_devices, &key);
+			if (!device)
+				return XDP_PASS;
+			by = *device;
+			place->carried = 1;
+			decision->vlan = place->vid;
+		} else if (reason)
 			return XDP_PASS;
+		reason = NONE;
 	}
 	if (reason == VLAN_NOT_ALLOWED && port->flags & KERNEL_OTHER)
 		return XDP_PASS;
@@ -291,53 +186,50 @@ INLINE int decide(struct xdp_md *ctx, struct port *port, struct counters *counte
 	if (port->flags & GUARD_MAC && !mac_allowed(port, eth->source))
 		return drop(decision, SPOOFED_MAC);
 	int group = eth->destination[0] & 1;
-	struct packet packet = {};
 	u32 need = GUARD_IP | GUARD_MAC | GUARD_SERVER | ROUTED | (group ? ANSWER : 0);
 	if (port->flags & need || port->acl_in) {
-		parse(ctx, &packet);
-		reason = guard_addresses(ctx, port, &packet);
+		parse(ctx, packet);
+		frame->parsed = 1;
+		reason = guard_addresses(ctx, port, packet);
 		if (!reason && port->flags & GUARD_SERVER)
-			reason = guard_servers(&packet);
+			reason = guard_servers(packet);
 		if (reason)
 			return drop(decision, reason);
-		if (port->acl_in && (packet.type == ETH_IP4 || packet.type == ETH_IP6)) {
-			if (packet.bad)
+		if (port->acl_in && (packet->type == ETH_IP4 || packet->type == ETH_IP6)) {
+			if (packet->bad)
 				return drop(decision, MALFORMED);
-			if (!acl_permits(port->acl_in, &packet, length, decision->vlan, &decision->rule))
+			if (!acl_permits(port->acl_in, packet, length, decision->vlan, &decision->rule))
 				return drop(decision, ACL_IN);
 		}
 	}
 	if (port->flags & POLICE_IN && !conforms(port->slot, POLICER_IN, length))
 		return drop(decision, POLICED_IN);
 	if (port->flags & ROUTED)
-		return packet.bad ? XDP_PASS : route(ctx, &packet, decision);
+		return packet->bad ? XDP_PASS : route(ctx, packet, by, decision, &frame->hop);
 	if (port->flags & LEARN) {
-		reason = learn(eth->source, port, decision->vlan, counters);
+		reason = learn(eth->source, port, decision->vlan, counters, epoch);
 		if (reason)
 			return drop(decision, reason);
 	}
 	if (group && port->flags & ANSWER) {
 		int answered = 0;
-		if (packet.type == ETH_ARP)
-			answered = answer_arp(ctx, port, decision->vlan, &packet);
-		else if (packet.family == 6 && packet.protocol == IP_ICMP6 && !packet.bad)
-			answered = answer_nd(ctx, port, decision->vlan, &packet);
+		if (packet->type == ETH_ARP)
+			answered = answer_arp(ctx, port, decision->vlan, packet);
+		else if (packet->family == 6 && packet->protocol == IP_ICMP6 && !packet->bad)
+			answered = answer_nd(ctx, port, decision->vlan, packet);
 		if (answered) {
 			counters->answered++;
 			decision->found = ANSWERED;
-			decision->out = ctx->ingress_ifindex;
+			decision->out = port->ifindex;
 			return XDP_REDIRECT;
 		}
 	}
 	if (!group) {
-		struct fdb_key key = { .vlan = decision->vlan };
-		__builtin_memcpy(key.mac, eth->destination, 6);
-		struct fdb_entry *entry = map_lookup(&fdb, &key);
-		if (LIKELY(entry != 0)) {
+		u32 target, flags;
+		if (LIKELY(find_target(eth->destination, decision->vlan, counters, epoch, &target, &flags))) {
 			decision->found = FOUND;
-			if (entry->flags & TO_KERNEL)
+			if (flags & TO_KERNEL)
 				return XDP_PASS;
-			u32 target = entry->logical;
 			if (target == port->logical)
 				return drop(decision, HAIRPIN);
 			struct logical *logical = map_lookup(&logicals, &target);
@@ -368,19 +260,58 @@ INLINE int decide(struct xdp_md *ctx, struct port *port, struct counters *counte
 	return XDP_REDIRECT;
 }
 
+// Makes the frame what the port of departure wants, and marks it as finished. -1: no room for a tag.
+INLINE int finish(struct xdp_md *ctx, const struct tagging *tagging, const struct frame *frame, int is_routed)
+{
+	if (is_routed)
+		rewrite(ctx, &frame->packet, &frame->hop);
+	if (retag(ctx, tagging))
+		return -1;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethernet *eth = data;
+	if ((void *)(eth + 1) > end)
+		return -1;
+	eth->source[0] |= 1;
+	return 0;
+}
+
+// A frame with one destination: everything up to the device. Returns the verdict; drops are counted at the port of
+// departure, and reported.
+INLINE int unicast(struct xdp_md *ctx, const struct port *port, u32 length, struct control *control, struct frame *frame,
+		   struct decision *decision, u32 *is_departure, struct counters **departed, struct tagging *tagging)
+{
+	struct port *to = port_of(decision->out);
+	struct counters *out = to ? counters_of(to->slot) : 0;
+	if (!out || redirect_map(&transmit, decision->out, XDP_ABORTED) != XDP_REDIRECT)
+		return drop(decision, PORT_DOWN);
+	*is_departure = 1;
+	*departed = out;
+	*tagging = tagging_of(port, to, &frame->place);
+	if (port->flags & ROUTED) {
+		tagging->vlan = frame->hop.vlan;
+		tagging->tpid = frame->hop.tpid;
+	} else if (!is_for(port, to, decision->vlan, decision->found == ANSWERED))
+		return drop(decision, NOT_A_MEMBER);
+	enum reason reason = depart(ctx, to, length, decision->vlan, tagging, &frame->packet, frame->parsed, decision);
+	return reason ? drop(decision, reason) : XDP_REDIRECT;
+}
+
 INLINE int ingress(struct xdp_md *ctx, u32 in)
 {
-	struct port *port = map_lookup(&ports, &in);
+	struct port *port = port_of(in);
 	struct control *control = control_of();
 	if (!port || !control)
 		return XDP_PASS;
-	struct counters *counters = counters_of(port->slot);
+	struct counters *counters = counters_of(port->slot), *departed = 0;
 	if (!counters)
 		return XDP_PASS;
 	struct decision decision = {};
+	struct frame frame = {};
+	struct tagging tagging = {};
+	u32 length = frame_length(ctx), is_departure = 0;
 	counters->in_packets++;
-	counters->in_bytes += frame_length(ctx);
-	int verdict = decide(ctx, port, counters, control, &decision);
+	counters->in_bytes += length;
+	int verdict = decide(ctx, port, counters, control, &frame, &decision);
 	if (verdict == XDP_REDIRECT) {
 		if (decision.out == ~0U) {
 			u32 copies = control->flood_ports - (port->flags & IN_FLOOD ? 1 : 0);
@@ -388,150 +319,81 @@ INLINE int ingress(struct xdp_md *ctx, u32 in)
 				verdict = redirect_map(&flood, 0, BROADCAST | EXCLUDE_INGRESS);
 				counters->flooded++;
 				counters->replicated += copies - 1;
-			} else {
-				verdict = XDP_DROP;
-				decision.reason = NO_FLOOD_PORT;
-			}
-		} else {
-			verdict = redirect_map(&transmit, decision.out, XDP_ABORTED);
-			if (verdict != XDP_REDIRECT) {
-				verdict = XDP_DROP;
-				decision.reason = PORT_DOWN;
-			}
-		}
+			} else
+				verdict = drop(&decision, NO_FLOOD_PORT);
+		} else
+			verdict = unicast(ctx, port, length, control, &frame, &decision, &is_departure, &departed, &tagging);
 	} else if (verdict == XDP_PASS)
 		counters->kernel++;
-	if (decision.reason) {
-		counters->drops[decision.reason & (REASONS - 1)]++;
-		if (control->drop_events)
-			report(ctx, counters, WHAT(EVENT_DROP, 0, verdict), in, &decision);
-	}
+	if (decision.reason)
+		report_drop(ctx, is_departure && departed ? departed : counters, is_departure, in, control, &decision);
 	if (port->flags & SAMPLE && is_sampled(counters))
 		report(ctx, counters, WHAT(EVENT_SAMPLE, 0, verdict), in, &decision);
 	if (is_traced(control, port->slot))
 		report(ctx, counters, WHAT(EVENT_TRACE, 0, verdict), in, &decision);
-	return verdict;
-}
-
-// Makes the outer tag what `to` wants. -1: the driver has no room for a tag.
-FUNCTION int retag(struct xdp_md *ctx, const struct port *from, const struct port *to, const struct place *place)
-{
-	if (!from || !to || !place)
-		return -1;
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ethernet *eth = data;
-	struct tag *tag = data + sizeof(*eth);
-	int wants = !(to->flags & ACCESS) && place->vlan != to->vlan;
-	if (place->carried || place->priority) {
-		if ((void *)(tag + 1) > end)
-			return -1;
-		if (wants) {
-			eth->type = swap16(to->tpid);
-			tag->tci = swap16((swap16(tag->tci) & 0xf000) | place->vlan);
-			return 0;
-		}
-		if (!place->carried && to->flags & ACCESS)
-			return 0;
-		if (to->flags & PRIORITY_TAGS) {
-			eth->type = swap16(ETH_VLAN);
-			tag->tci &= swap16(0xf000);
-			return 0;
-		}
-		// The addresses move over the tag, and the frame begins four bytes later.
-		u32 one = *(u32 *)data, two = *(u32 *)(data + 4), three = *(u32 *)(data + 8);
-		*(u32 *)(data + 4) = one;
-		*(u32 *)(data + 8) = two;
-		*(u32 *)(data + 12) = three;
-		return xdp_adjust_head(ctx, 4) ? -1 : 0;
+	if (verdict != XDP_REDIRECT || !departed)
+		return verdict;
+	if (finish(ctx, &tagging, &frame, port->flags & ROUTED)) {
+		drop(&decision, INTERNAL);
+		report_drop(ctx, departed, 1, in, control, &decision);
+		return XDP_DROP;
 	}
-	if (!wants)
-		return 0;
-	u16 priority = from->priority << 13, tpid = to->tpid, vlan = place->vlan;
-	if (xdp_adjust_head(ctx, -4))
-		return -1;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	if (data + 18 > end)
-		return -1;
-	u32 one = *(u32 *)(data + 4), two = *(u32 *)(data + 8), three = *(u32 *)(data + 12);
-	*(u32 *)data = one;
-	*(u32 *)(data + 4) = two;
-	*(u32 *)(data + 8) = three;
-	*(u16 *)(data + 12) = swap16(tpid);
-	*(u16 *)(data + 14) = swap16(vlan | priority);
-	return 0;
+	departed->out_packets++;
+	departed->out_bytes += frame_length(ctx);
+	return XDP_REDIRECT;
 }
 
+// Finishes copies of flooded frames.
 INLINE int egress(struct xdp_md *ctx, u32 in, u32 out)
 {
-	struct port *to = map_lookup(&ports, &out);
-	struct port *from = map_lookup(&ports, &in);
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethernet *eth = data;
+	if ((void *)(eth + 1) > end)
+		return XDP_DROP; // as below
+	if (LIKELY(eth->source[0] & 1)) {
+		eth->source[0] &= ~1;
+		return XDP_PASS;
+	}
+	struct port *to = port_of(out), *from = port_of(in);
 	struct control *control = control_of();
-	if (!to || !control)
+	struct counters *counters = to ? counters_of(to->slot) : 0;
+	if (!counters || !control)
 		return XDP_DROP; // counted by the kernel's tracepoint
-	struct counters *counters = counters_of(to->slot);
-	if (!counters)
-		return XDP_DROP;
 	struct decision decision = { .out = out };
-	u32 length = frame_length(ctx);
 	struct place place = {};
+	u32 length = frame_length(ctx);
 	if (!from) {
 		decision.reason = PORT_REMOVED;
 		goto dropped;
 	}
-	if (!(to->flags & ROUTED)) {
-		void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-		decision.reason = locate(data, end, from, &place);
-		if (decision.reason)
-			goto dropped;
-		u16 vlan = decision.vlan = place.vlan;
-		int member = vlan == to->vlan;
-		if (!(to->flags & ACCESS))
-			member |= to->vlans[(vlan >> 6) & 63] >> (vlan & 63) & 1;
-		// Copies of flooded frames reach ports of other VLANs, and other members of a bond.
-		if (!member || (from->logical == to->logical && in != out)) {
-			counters->filtered++;
-			counters->egress_drops++;
-			return XDP_DROP;
-		}
-		if (from->flags & to->flags & ISOLATE && in != out) {
-			decision.reason = ISOLATED;
-			goto dropped;
-		}
+	decision.reason = locate(data, end, from, &place);
+	if (decision.reason)
+		goto dropped;
+	u16 vlan = decision.vlan = place.vlan;
+	if (!is_for(from, to, vlan, in == out)) {
+		counters->filtered++;
+		counters->egress_drops++;
+		return XDP_DROP;
 	}
-	if (to->acl_out) {
-		struct packet packet = {};
-		parse(ctx, &packet);
-		if (packet.type == ETH_IP4 || packet.type == ETH_IP6) {
-			decision.reason = packet.bad ? MALFORMED :
-				acl_permits(to->acl_out, &packet, length, place.vlan, &decision.rule) ? NONE : ACL_OUT;
-			if (decision.reason)
-				goto dropped;
-		}
-	}
-	if (to->flags & POLICE_OUT && !conforms(to->slot, POLICER_OUT, length)) {
-		decision.reason = POLICED_OUT;
+	if (from->flags & to->flags & ISOLATE) {
+		decision.reason = ISOLATED;
 		goto dropped;
 	}
-	if (!(to->flags & ROUTED) && retag(ctx, from, to, &place)) {
+	struct tagging tagging = tagging_of(from, to, &place);
+	struct packet packet = {};
+	decision.reason = depart(ctx, to, length, vlan, &tagging, &packet, 0, &decision);
+	if (!decision.reason && retag(ctx, &tagging))
 		decision.reason = INTERNAL;
+	if (decision.reason)
 		goto dropped;
-	}
-	length = frame_length(ctx);
-	if (length > to->mtu + 14 + (to->flags & ACCESS ? 0 : 8)) {
-		decision.reason = MTU;
-		goto dropped;
-	}
 	counters->out_packets++;
-	counters->out_bytes += length;
+	counters->out_bytes += frame_length(ctx);
 	if (is_traced(control, to->slot))
 		report(ctx, counters, WHAT(EVENT_TRACE, 1, XDP_PASS), in, &decision);
 	return XDP_PASS;
 dropped:
-	counters->drops[decision.reason & (REASONS - 1)]++;
 	counters->egress_drops++;
-	if (control->drop_events)
-		report(ctx, counters, WHAT(EVENT_DROP, 1, XDP_DROP), in, &decision);
+	report_drop(ctx, counters, 1, in, control, &decision);
 	if (is_traced(control, to->slot))
 		report(ctx, counters, WHAT(EVENT_TRACE, 1, XDP_DROP), in, &decision);
 	return XDP_DROP;
@@ -566,7 +428,7 @@ INLINE struct counters *counters_of_device(const struct net_device *device)
 	if (!control || !device || device->nd_net.net->ns.inum != control->netns)
 		return 0;
 	u32 ifindex = device->ifindex;
-	struct port *port = map_lookup(&ports, &ifindex);
+	struct port *port = port_of(ifindex);
 	return port ? counters_of(port->slot) : 0;
 }
 

@@ -5,16 +5,22 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// The version of this layout. A change of any structure or map is another version.
+pub const LAYOUT: u32 = 2;
 /// Entries of `counters`: ports and bonds together.
 pub const SLOTS: u32 = 2048;
 /// Members of a bond.
 pub const MEMBERS: usize = 8;
+/// Entries of `near_ports`: larger ifindexes are in `far_ports`.
+pub const NEAR_PORTS: u32 = 65_536;
 /// Entries of `gaps`.
 pub const GAPS: u32 = 16384;
 /// Drop reasons that have room in `Counters`.
 pub const REASONS: usize = 32;
 /// Policers of a port: received, sent, flooded.
 pub const POLICERS: u32 = 3;
+/// A window of drop events in nanoseconds.
+pub const DROP_WINDOW: u64 = 1 << 27;
 /// Bytes of a frame in an event.
 pub const HEADER: usize = 128;
 
@@ -81,10 +87,12 @@ pub mod fdb_flags {
 }
 
 entry! {
-    /// A port, by its ifindex.
-    Port, 568 {
+    /// A port.
+    Port, 600 {
         /// Index of counters, policers and guards.
         slot: u32,
+        /// The interface; 0 = the entry is not in use.
+        ifindex: u32,
         /// The port itself, or its bond.
         logical: u32,
         /// [`flags`].
@@ -101,8 +109,14 @@ entry! {
         mtu: u32,
         /// PCP of pushed tags.
         priority: u16,
+        /// An address of the guest, which is compared before `guard_mac` is searched.
+        guest_mac: [u8; 6],
+        /// The same of `guard_ip`, as on the wire; 0 = none.
+        guest_ip4: [u8; 4],
+        /// The same of IPv6.
+        guest_ip6: [u8; 16],
         /// Unused.
-        pad: u16,
+        pad: u32,
         /// VLANs of a trunk, one bit each.
         vlans: [u64; 64],
         /// The interface's name, for a daemon that starts again.
@@ -152,7 +166,7 @@ entry! {
 
 entry! {
     /// A port's counters on one CPU.
-    Counters, 408 {
+    Counters, 472 {
         /// Packets received.
         in_packets: u64,
         /// Bytes received.
@@ -177,6 +191,12 @@ entry! {
         moved: u64,
         /// Addresses not learned because the table is full.
         learn_full: u64,
+        /// Drops that no event was made of.
+        drops_unreported: u64,
+        /// The window of drop events.
+        drop_window: u64,
+        /// Drop events of that window.
+        drop_events: u64,
         /// Packets that could have been sampled.
         sample_pool: u64,
         /// Packets that were sampled.
@@ -189,6 +209,18 @@ entry! {
         redirect_lost: u64,
         /// Drops and filtered copies of the egress program.
         egress_drops: u64,
+        /// The source address that was learned last, with its VLAN.
+        source_key: u64,
+        /// The epoch in which it was.
+        source_epoch: u64,
+        /// The destination address that was found last, with its VLAN.
+        target_key: u64,
+        /// The epoch in which it was.
+        target_epoch: u64,
+        /// Where it is.
+        target_logical: u32,
+        /// The flags of its entry.
+        target_flags: u32,
         /// Packets until the next sample.
         sample_skip: u32,
         /// Unused.
@@ -217,7 +249,7 @@ entry! {
         conn_tcp: u32,
         /// Seconds that another idle connection is kept.
         conn_other: u32,
-        /// Whether drops are reported as events.
+        /// Events that are made of a port's drops, by CPU and [`DROP_WINDOW`].
         drop_events: u32,
     }
 }
@@ -289,6 +321,18 @@ entry! {
 }
 
 entry! {
+    /// A VLAN of a routed port.
+    VlanKey, 8 {
+        /// The port.
+        ifindex: u32,
+        /// The VLAN.
+        vlan: u16,
+        /// The tag's EtherType.
+        tpid: u16,
+    }
+}
+
+entry! {
     /// One family's part of an ACL: indices in `acl_words`.
     AclSide, 48 {
         /// Intervals of the source address.
@@ -352,7 +396,7 @@ entry! {
 
 entry! {
     /// What the programs report of a packet.
-    Event, 176 {
+    Event, 184 {
         /// Nanoseconds since boot.
         time: u64,
         /// Packets that could have been sampled, on that CPU and port.
@@ -365,8 +409,12 @@ entry! {
         out_port: u32,
         /// Bytes of the frame.
         length: u32,
-        /// The ACL rule that decided + 1.
+        /// The rule of the ACL of arrival that decided + 1.
         rule: u32,
+        /// The same of departure.
+        rule_out: u32,
+        /// Unused.
+        pad: u32,
         /// The VLAN.
         vlan: u16,
         /// Bytes of `header` that are the frame's.

@@ -15,7 +15,7 @@ use aya::maps::{MapData, RingBuf};
 use weir_netlink::netns::NetNs;
 use weir_netlink::watch::{LinkEvent, LinkWatcher};
 
-use crate::abi::{Acl, Bytes, Event, fdb_flags};
+use crate::abi::{Acl, Bytes, Event, FdbKey, fdb_flags};
 use crate::acl::{Regions, Space, compile};
 use crate::config::{self, Config, Rule};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ use crate::maps::{Maps, events};
 use crate::programs::{self, Programs};
 use crate::requests::{Reply, Request, Requests};
 use crate::sflow::{Exporter, gaps};
-use crate::state::{Link, Slots, Tables, bond_hash, bond_key, tables};
+use crate::state::{Link, Slots, Tables, bond_hash, bond_key, logicals, tables};
 
 /// Where the daemon keeps its files.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Folders {
     pub pins: PathBuf,
     /// The running configuration and the control socket.
     pub state: PathBuf,
+    /// The version of the tables' layout: tables of another version are not used.
+    pub layout: u32,
 }
 
 impl Default for Folders {
@@ -39,11 +41,18 @@ impl Default for Folders {
         Folders {
             pins: "/sys/fs/bpf/weir-xdp".into(),
             state: "/run/weir-xdp".into(),
+            layout: crate::abi::LAYOUT,
         }
     }
 }
 
 impl Folders {
+    /// The pinned tables.
+    #[must_use]
+    pub fn tables(&self) -> PathBuf {
+        self.pins.join(format!("tables-{}", self.layout))
+    }
+
     /// The running configuration.
     #[must_use]
     pub fn running(&self) -> PathBuf {
@@ -79,7 +88,8 @@ pub struct Daemon {
     requests: Requests,
     ring: RingBuf<MapData>,
     exporter: Option<Exporter>,
-    aged_at: Instant,
+    ticked_at: Instant,
+    ageing: Ageing,
 }
 
 impl Daemon {
@@ -91,6 +101,7 @@ impl Daemon {
     /// them, they go on.
     pub fn start(text: &str, config: Config, folders: &Folders) -> Result<Daemon> {
         programs::prepare(&folders.pins)?;
+        programs::prepare(&folders.tables())?;
         std::fs::create_dir_all(&folders.state).map_err(|source| Error::File {
             action: "make",
             path: folders.state.clone(),
@@ -106,8 +117,8 @@ impl Daemon {
     }
 
     fn begin(text: &str, config: Config, folders: &Folders, requests: Requests) -> Result<Daemon> {
-        let mut programs = Programs::load(&folders.pins, config.mode)?;
-        let mut maps = Maps::open(&folders.pins)?;
+        let mut programs = Programs::load(&folders.pins, &folders.tables(), config.mode)?;
+        let mut maps = Maps::open(&folders.tables())?;
         let written = maps.tables()?;
         let mut control = maps.control()?;
         control.netns = NetNs::current()?.inode()? as u32;
@@ -130,14 +141,17 @@ impl Daemon {
             links: BTreeMap::new(),
             attached: BTreeMap::new(),
             requests,
-            ring: events(&folders.pins)?,
+            ring: events(&folders.tables())?,
             exporter: None,
-            aged_at: Instant::now(),
+            ticked_at: Instant::now(),
+            ageing: Ageing::new(Instant::now()),
         };
         daemon.follow(changes);
         daemon.sample()?;
         daemon.apply(true)?;
         daemon.keep(text)?;
+        // No program uses them any more.
+        programs::remove_other_tables(&folders.pins, &folders.tables())?;
         Ok(daemon)
     }
 
@@ -154,18 +168,21 @@ impl Daemon {
                     self.watcher.resync(&mut events)?;
                 }
                 if self.follow(events)
-                    && let Err(error) = self.apply(false)
+                    && let Err(error) = self.leave_failed_links().and_then(|()| self.apply(false))
                 {
                     tracing::error!(%error, "a change of links could not be applied");
                 }
             }
             self.serve();
             self.export()?;
-            if self.aged_at.elapsed() >= Duration::from_secs(1) {
-                self.aged_at = Instant::now();
-                self.age()?;
+            let now = Instant::now();
+            if now.duration_since(self.ticked_at) >= Duration::from_secs(1) {
+                self.ticked_at = now;
+                // CPUs look into the forwarding database again, which keeps addresses that are in use.
+                self.maps.next_epoch()?;
                 self.lost_samples()?;
             }
+            self.age(now)?;
         }
         Ok(())
     }
@@ -187,6 +204,18 @@ impl Daemon {
             .any(|(name, ..)| links.get(name) != self.links.get(name));
         self.links = links;
         matters
+    }
+
+    /// Takes links that failed out of the tables at once, before anything else is computed or written.
+    fn leave_failed_links(&mut self) -> Result<()> {
+        for (number, logical) in logicals(&self.config, &self.links, &self.slots) {
+            if self.written.logicals.get(&number) != Some(&logical) {
+                self.maps.set_logical(number, &logical)?;
+                self.written.logicals.insert(number, logical);
+                self.maps.next_epoch()?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes programs and maps what configuration and links say.
@@ -222,6 +251,10 @@ impl Daemon {
             self.maps.clear_counters(slot)?;
         }
         self.acls.free_unused(&acls, &mut self.maps)?;
+        if rewrite_devmaps {
+            // A program of arrival and an egress program of different versions never see the same frame.
+            programs::wait_for_packets();
+        }
         let mut failed = None;
         for (name, link) in &self.links {
             let configured = self.written.ports.contains_key(&link.ifindex);
@@ -282,7 +315,7 @@ impl Daemon {
         let now = Instant::now();
         while let Some(item) = self.ring.next() {
             if let (Ok(bytes), Some(exporter)) =
-                (<&[u8; 176]>::try_from(&*item), &mut self.exporter)
+                (<&[u8; 184]>::try_from(&*item), &mut self.exporter)
             {
                 let event = Event::of_bytes(bytes);
                 if event.kind == 1 {
@@ -345,16 +378,59 @@ impl Daemon {
         Ok(())
     }
 
-    /// Forgets learned addresses that were not seen for long.
-    fn age(&mut self) -> Result<()> {
+    /// Forgets learned addresses that were not seen for long: some of them a turn, so that a link that fails is
+    /// never waited for.
+    fn age(&mut self, now: Instant) -> Result<()> {
         let limit = u64::from(self.config.ageing) * 1_000_000_000;
-        let now = monotonic();
-        for (key, entry) in self.maps.fdb()? {
-            if entry.flags & fdb_flags::STATIC == 0 && now.saturating_sub(entry.seen) > limit {
+        if self.ageing.is_due(now) {
+            self.ageing.keys = self.maps.fdb_keys()?;
+        }
+        let clock = monotonic();
+        let mut forgotten = false;
+        for _ in 0..AGED_AT_ONCE {
+            let Some(key) = self.ageing.keys.pop() else {
+                break;
+            };
+            if let Some(entry) = self.maps.fdb_entry(&key)?
+                && entry.flags & fdb_flags::STATIC == 0
+                && clock.saturating_sub(entry.seen) > limit
+            {
                 self.maps.forget(&key)?;
+                forgotten = true;
             }
         }
+        if forgotten {
+            self.maps.next_epoch()?;
+        }
         Ok(())
+    }
+}
+
+/// Addresses that are inspected in one turn.
+const AGED_AT_ONCE: usize = 512;
+/// Time between two rounds, and before the first: an address in use is seen again within it.
+const AGEING_ROUND: Duration = Duration::from_secs(3);
+
+/// A round through the forwarding database.
+struct Ageing {
+    keys: Vec<FdbKey>,
+    began: Instant,
+}
+
+impl Ageing {
+    fn new(now: Instant) -> Ageing {
+        Ageing {
+            keys: Vec::new(),
+            began: now,
+        }
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.keys.is_empty() && now.duration_since(self.began) >= AGEING_ROUND;
+        if is_due {
+            self.began = now;
+        }
+        is_due
     }
 }
 

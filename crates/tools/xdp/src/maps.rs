@@ -12,17 +12,23 @@ use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
 
 use crate::abi::{
-    Acl, Bytes, Control, Counters, FdbEntry, FdbKey, Logical, Policer, Port, REASONS, RuleHits,
+    Acl, Bytes, Control, Counters, FdbEntry, FdbKey, Logical, NEAR_PORTS, Policer, Port, REASONS,
+    RuleHits,
 };
 use crate::error::{Error, Result, chain};
 use crate::state::Tables;
 
 /// The maps.
 pub struct Maps {
-    ports: HashMap<MapData, u32, [u8; 568]>,
+    ports: Array<MapData, [u8; 600]>,
+    near_ports: Array<MapData, u32>,
+    far_ports: HashMap<MapData, u32, u32>,
+    epoch: Array<MapData, u64>,
+    vlan_devices: HashMap<MapData, [u8; 8], u32>,
+    vlan_parents: HashMap<MapData, u32, [u8; 8]>,
     logicals: Array<MapData, [u8; 40]>,
     fdb: HashMap<MapData, [u8; 8], [u8; 24]>,
-    counters: PerCpuArray<MapData, [u8; 408]>,
+    counters: PerCpuArray<MapData, [u8; 472]>,
     control: Array<MapData, [u8; 40]>,
     policers: Array<MapData, [u8; 64]>,
     guard_mac: HashMap<MapData, [u8; 8], u32>,
@@ -92,6 +98,11 @@ impl Maps {
     pub fn open(folder: &Path) -> Result<Maps> {
         Ok(Maps {
             ports: open(folder, "ports")?,
+            near_ports: open(folder, "near_ports")?,
+            far_ports: open(folder, "far_ports")?,
+            epoch: open(folder, "epoch")?,
+            vlan_devices: open(folder, "vlan_devices")?,
+            vlan_parents: open(folder, "vlan_parents")?,
             logicals: open(folder, "logicals")?,
             fdb: open(folder, "fdb")?,
             counters: open(folder, "counters")?,
@@ -114,11 +125,82 @@ impl Maps {
     /// # Errors
     /// When the map cannot be read.
     pub fn ports(&self) -> Result<BTreeMap<u32, Port>> {
-        let decode = |item: std::result::Result<(u32, [u8; 568]), MapError>| {
-            item.map(|(key, value)| (key, Port::of_bytes(&value)))
-                .map_err(entry("read", "ports"))
-        };
-        self.ports.iter().map(decode).collect()
+        let mut ports = BTreeMap::new();
+        for entry in 2..self.ports.len() {
+            let port = self.port(entry)?;
+            if port.ifindex != 0 && self.entry_of(port.ifindex)? == entry {
+                ports.insert(port.ifindex, port);
+            }
+        }
+        Ok(ports)
+    }
+
+    fn port(&self, number: u32) -> Result<Port> {
+        let bytes = self.ports.get(&number, 0).map_err(entry("read", "ports"))?;
+        Ok(Port::of_bytes(&bytes))
+    }
+
+    /// The entry of an interface; 0 = none.
+    fn entry_of(&self, ifindex: u32) -> Result<u32> {
+        if ifindex < NEAR_PORTS {
+            return self
+                .near_ports
+                .get(&ifindex, 0)
+                .map_err(entry("read", "near_ports"));
+        }
+        match self.far_ports.get(&ifindex, 0) {
+            Err(MapError::KeyNotFound) => Ok(0),
+            other => other.map_err(entry("read", "far_ports")),
+        }
+    }
+
+    fn set_entry(&mut self, ifindex: u32, number: u32) -> Result<()> {
+        if ifindex < NEAR_PORTS {
+            return self
+                .near_ports
+                .set(ifindex, number, 0)
+                .map_err(entry("write", "near_ports"));
+        }
+        if number == 0 {
+            return removed("far_ports", self.far_ports.remove(&ifindex));
+        }
+        self.far_ports
+            .insert(ifindex, number, 0)
+            .map_err(entry("write", "far_ports"))
+    }
+
+    /// Writes a port to the entry of its slot that no packet reads, and then makes that its entry.
+    fn set_port(&mut self, ifindex: u32, port: &Port) -> Result<()> {
+        for number in [port.slot * 2, port.slot * 2 + 1] {
+            let there = self.port(number)?;
+            if there.ifindex != 0 && self.entry_of(there.ifindex)? == number {
+                continue;
+            }
+            self.ports
+                .set(number, port.to_bytes(), 0)
+                .map_err(entry("write", "ports"))?;
+            return self.set_entry(ifindex, number);
+        }
+        Err(Error::Full {
+            table: "ports",
+            reason: format!("port number {} has two interfaces", port.slot),
+        })
+    }
+
+    fn remove_port(&mut self, ifindex: u32) -> Result<()> {
+        // The entry itself stays as it is: a packet may be reading it.
+        self.set_entry(ifindex, 0)
+    }
+
+    /// Makes void what CPUs remember of the forwarding database. Programs count in the lower half.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn next_epoch(&mut self) -> Result<()> {
+        let now = self.epoch.get(&0, 0).map_err(entry("read", "epoch"))?;
+        self.epoch
+            .set(0, now.wrapping_add(1 << 32), 0)
+            .map_err(entry("write", "epoch"))
     }
 
     /// The addresses in the forwarding database.
@@ -131,6 +213,32 @@ impl Maps {
                 .map_err(entry("read", "fdb"))
         };
         self.fdb.iter().map(decode).collect()
+    }
+
+    /// The addresses in the forwarding database, without what is known of them.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn fdb_keys(&self) -> Result<Vec<FdbKey>> {
+        self.fdb
+            .keys()
+            .map(|key| {
+                key.map(|key| FdbKey::of_bytes(&key))
+                    .map_err(entry("read", "fdb"))
+            })
+            .collect()
+    }
+
+    /// What is known of an address.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn fdb_entry(&self, key: &FdbKey) -> Result<Option<FdbEntry>> {
+        match self.fdb.get(&key.to_bytes(), 0) {
+            Ok(value) => Ok(Some(FdbEntry::of_bytes(&value))),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(entry("read", "fdb")(error)),
+        }
     }
 
     /// Removes a learned address.
@@ -167,7 +275,7 @@ impl Maps {
             .get(&slot, 0)
             .map_err(entry("read", "counters"))?
             .len();
-        let zero = vec![[0u8; 408]; cpus];
+        let zero = vec![[0u8; 472]; cpus];
         let values = aya::maps::PerCpuValues::try_from(zero).map_err(|error| Error::Entry {
             action: "write",
             name: "counters",
@@ -316,6 +424,14 @@ impl Maps {
             let (key, value) = item.map_err(entry("read", "neighbors"))?;
             tables.neighbors.insert(key, Bytes::of_bytes(&value));
         }
+        for item in self.vlan_devices.iter() {
+            let (key, value) = item.map_err(entry("read", "vlan_devices"))?;
+            tables.vlan_devices.insert(key, value);
+        }
+        for item in self.vlan_parents.iter() {
+            let (key, value) = item.map_err(entry("read", "vlan_parents"))?;
+            tables.vlan_parents.insert(key, value);
+        }
         for (map, name, list) in [
             (&self.transmit, "transmit", &mut tables.transmit),
             (&self.flood, "flood", &mut tables.flood),
@@ -366,22 +482,36 @@ impl Maps {
                 .insert(key, value.to_bytes(), 0)
                 .map_err(entry("write", "neighbors"))?;
         }
+        for (key, value) in changed(&old.vlan_devices, &new.vlan_devices) {
+            self.vlan_devices
+                .insert(key, value, 0)
+                .map_err(entry("write", "vlan_devices"))?;
+        }
+        for (key, value) in changed(&old.vlan_parents, &new.vlan_parents) {
+            self.vlan_parents
+                .insert(key, value, 0)
+                .map_err(entry("write", "vlan_parents"))?;
+        }
         for (key, value) in changed(&old.statics, &new.statics) {
             self.fdb
                 .insert(key, value.to_bytes(), 0)
                 .map_err(entry("write", "fdb"))?;
         }
         for (key, value) in changed(&old.ports, &new.ports) {
-            self.ports
-                .insert(key, value.to_bytes(), 0)
-                .map_err(entry("write", "ports"))?;
+            self.set_port(*key, value)?;
         }
         self.devmaps(old, new, egress, rewrite_devmaps)?;
         for key in missing(&old.ports, &new.ports) {
-            removed("ports", self.ports.remove(key))?;
+            self.remove_port(*key)?;
         }
         for key in missing(&old.statics, &new.statics) {
             removed("fdb", self.fdb.remove(key))?;
+        }
+        for key in missing(&old.vlan_devices, &new.vlan_devices) {
+            removed("vlan_devices", self.vlan_devices.remove(key))?;
+        }
+        for key in missing(&old.vlan_parents, &new.vlan_parents) {
+            removed("vlan_parents", self.vlan_parents.remove(key))?;
         }
         for key in missing(&old.neighbors, &new.neighbors) {
             removed("neighbors", self.neighbors.remove(key))?;
@@ -397,7 +527,17 @@ impl Maps {
                 .set(*key, [0; 40], 0)
                 .map_err(entry("write", "logicals"))?;
         }
-        Ok(())
+        self.next_epoch()
+    }
+
+    /// Writes where frames for ports and bonds go; used when a link changes, before anything else is computed.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn set_logical(&mut self, number: u32, logical: &Logical) -> Result<()> {
+        self.logicals
+            .set(number, Logical::to_bytes(logical), 0)
+            .map_err(entry("write", "logicals"))
     }
 
     fn devmaps(
@@ -450,7 +590,7 @@ fn add(sum: &mut Counters, more: &Counters) {
     }
     fields! {
         in_packets in_bytes out_packets out_bytes kernel flooded replicated filtered answered learned moved
-        learn_full sample_pool sampled events_lost transmit_lost redirect_lost egress_drops
+        learn_full drops_unreported sample_pool sampled events_lost transmit_lost redirect_lost egress_drops
     }
     for reason in 0..REASONS {
         sum.drops[reason] = sum.drops[reason].wrapping_add(more.drops[reason]);

@@ -5,6 +5,8 @@
 //! run time the scheduler counts exactly. Used by `weir xdp demo`; not part of the service.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use aya::maps::{Array, MapData};
@@ -27,10 +29,12 @@ pub const LENGTH: usize = 64;
 const TRAFFIC: usize = 104;
 /// Runs of the program in one system call: some tenths of a second. Setting up one takes 30 ms.
 const LAPS: u32 = 1 << 20;
-/// Frames that are sent back to back, as a card with interrupt moderation hands them to the host.
+/// Frames that are sent back to back, as a card with interrupt moderation hands them to the host; a power of 2.
 pub const BURST: u32 = 32;
+/// The same of a card under load.
+pub const LONG_BURST: u32 = 128;
 /// Frames that the kernel handles between two pauses.
-const BATCH: u32 = 64;
+const BATCH: u32 = 128;
 
 fn failed(reason: impl Into<String>) -> Error {
     Error::Load {
@@ -66,6 +70,8 @@ pub struct Generator {
     ebpf: Ebpf,
     frame: [u8; LENGTH],
     flows: u32,
+    /// Frames that are sent back to back: [`BURST`] or [`LONG_BURST`].
+    pub burst: u32,
 }
 
 impl Generator {
@@ -83,6 +89,7 @@ impl Generator {
             ebpf,
             frame: *frame,
             flows,
+            burst: BURST,
         })
     }
 
@@ -93,11 +100,11 @@ impl Generator {
     /// When the kernel does not run the program.
     pub fn send(&mut self, ifindex: u32, rate: u32, packets: u64, limit: Duration) -> Result<u64> {
         let mut traffic = [0u8; TRAFFIC];
-        let gap = (1_000_000_000 * u64::from(BURST) / u64::from(rate.max(1))).max(1);
+        let gap = (1_000_000_000 * u64::from(self.burst) / u64::from(rate.max(1))).max(1);
         traffic[..8].copy_from_slice(&gap.to_ne_bytes());
         traffic[24..32].copy_from_slice(&packets.to_ne_bytes());
         traffic[32..36].copy_from_slice(&self.flows.to_ne_bytes());
-        traffic[36..40].copy_from_slice(&BURST.to_ne_bytes());
+        traffic[36..40].copy_from_slice(&self.burst.to_ne_bytes());
         traffic[40..].copy_from_slice(&self.frame);
         array::<[u8; TRAFFIC]>(&mut self.ebpf, "traffic")?
             .set(0, traffic, 0)
@@ -105,6 +112,7 @@ impl Generator {
         // `struct xdp_md`: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
         let context: [u32; 6] = [0, LENGTH as u32, 0, ifindex, 0, 0];
         let until = Instant::now() + limit;
+        pin_to_first_cpu();
         loop {
             let options = TestRunOptions {
                 data_in: Some(&self.frame),
@@ -127,6 +135,14 @@ impl Generator {
             }
         }
     }
+}
+
+/// Keeps the calling thread on the first CPU: receive processing that is measured has the last one.
+fn pin_to_first_cpu() {
+    let mut first = rustix::thread::CpuSet::new();
+    first.set(0);
+    // Without it the figures scatter more.
+    let _ = rustix::thread::sched_setaffinity(None, &first);
 }
 
 /// Counts and drops the generator's frames on a device of the calling thread's namespace, as long as it lives.
@@ -156,6 +172,76 @@ impl Sink {
         array::<u64>(&mut self.ebpf, "sink")?
             .get(&0, 0)
             .map_err(|error| failed(chain(&error)))
+    }
+}
+
+/// A guest on a TAP device: a thread that reads and counts the generator's frames, as long as it lives. The device
+/// belongs to the namespace of the thread that makes it.
+pub struct TapGuest {
+    packets: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    /// The thread's number.
+    pub thread_id: u32,
+}
+
+impl TapGuest {
+    /// Makes the device and starts to read.
+    ///
+    /// # Errors
+    /// When there is no `/dev/net/tun`, or no right to use it.
+    pub fn start(name: &str) -> Result<TapGuest> {
+        let device = weir_tap::descriptor(name).map_err(|error| failed(error.to_string()))?;
+        let packets = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (tell, told) = std::sync::mpsc::channel();
+        let (own_packets, own_stop) = (packets.clone(), stop.clone());
+        let thread = std::thread::Builder::new()
+            .name("weir-guest".into())
+            .spawn(move || {
+                let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+                read_frames(&device, &own_packets, &own_stop);
+            })
+            .map_err(|error| failed(error.to_string()))?;
+        let thread_id = told.recv().map_err(|error| failed(error.to_string()))?;
+        Ok(TapGuest {
+            packets,
+            stop,
+            thread: Some(thread),
+            thread_id,
+        })
+    }
+
+    /// Frames so far.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TapGuest {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn read_frames(device: &std::os::fd::OwnedFd, packets: &AtomicU64, stop: &AtomicBool) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut frame = [0u8; 2048];
+    let limit = Timespec {
+        tv_sec: 0,
+        tv_nsec: 50_000_000,
+    };
+    while !stop.load(Ordering::Relaxed) {
+        while let Ok(length) = rustix::io::read(device, &mut frame) {
+            if frame.get(..length).and_then(|it| it.get(59)) == Some(&0x55) {
+                packets.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let _ = poll(&mut [PollFd::new(device, PollFlags::IN)], Some(&limit));
     }
 }
 

@@ -63,17 +63,17 @@ pub fn prepare(folder: &Path) -> Result<()> {
 }
 
 impl Programs {
-    /// Loads the programs. Maps that are pinned in the folder are used as they are.
+    /// Loads the programs. Maps that are pinned in the folder `tables` are used as they are; links are pinned in `folder`.
     ///
     /// # Errors
     /// When the kernel refuses: too old, or a capability is missing.
-    pub fn load(folder: &Path, mode: Mode) -> Result<Programs> {
+    pub fn load(folder: &Path, tables: &Path, mode: Mode) -> Result<Programs> {
         let failed = |reason: String| Error::Load {
             kernel: kernel(),
             reason,
         };
         let mut ebpf = EbpfLoader::new()
-            .default_map_pin_directory(folder)
+            .default_map_pin_directory(tables)
             .load(OBJECT)
             .map_err(|error| failed(explain(&error)))?;
         for name in ["weir_ingress", "weir_egress"] {
@@ -193,6 +193,43 @@ impl Programs {
         }
         Ok(())
     }
+}
+
+/// Waits until packets that are being forwarded now are forwarded.
+pub fn wait_for_packets() {
+    use rustix::thread::{MembarrierCommand, membarrier};
+    // The kernel waits for a grace period of RCU. Kernels with CPUs that have no timer ticks refuse it.
+    if membarrier(MembarrierCommand::Global).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// Removes tables of other versions of Weir, and those of versions that pinned them beside the links.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub fn remove_other_tables(folder: &Path, tables: &Path) -> Result<()> {
+    let failed = |path: &Path, source| Error::File {
+        action: "remove",
+        path: path.to_owned(),
+        source,
+    };
+    let entries = std::fs::read_dir(folder).map_err(|source| failed(folder, source))?;
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if path == tables || name.starts_with("link-") || name.starts_with("tracepoint-") {
+            continue;
+        }
+        let removed = if path.is_dir() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
+        removed.map_err(|source| failed(&path, source))?;
+    }
+    Ok(())
 }
 
 /// Removes everything from the folder: programs are detached, maps vanish.

@@ -47,6 +47,7 @@ reasons! {
     25 TRANSMIT_FULL "transmit-full" "The device of departure had no room (ring full).",
     26 PORT_REMOVED "port-removed" "The port of arrival was removed while the frame was queued.",
     27 INTERNAL "internal" "A table entry is missing, or the driver has no headroom for a tag.",
+    28 NOT_A_MEMBER "not-a-member" "The port of departure does not carry the frame's VLAN.",
 }
 
 /// The reason with this number.

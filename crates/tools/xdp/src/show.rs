@@ -135,7 +135,7 @@ pub struct RuleView {
 /// # Errors
 /// When the maps cannot be read.
 pub fn ports(folders: &Folders) -> Result<Vec<PortView>> {
-    let maps = Maps::open(&folders.pins)?;
+    let maps = Maps::open(&folders.tables())?;
     let mut views = Vec::new();
     for (ifindex, port) in maps.ports()? {
         views.push(view(
@@ -204,7 +204,7 @@ fn name_of(bytes: &[u8; 16]) -> String {
 /// # Errors
 /// When the maps cannot be read.
 pub fn fdb(folders: &Folders) -> Result<Vec<FdbView>> {
-    let maps = Maps::open(&folders.pins)?;
+    let maps = Maps::open(&folders.tables())?;
     let mut names = std::collections::BTreeMap::new();
     for port in maps.ports()?.values() {
         // Of a bond's members any is as good as another.
@@ -244,7 +244,7 @@ pub fn fdb(folders: &Folders) -> Result<Vec<FdbView>> {
 /// # Errors
 /// When the running configuration or the maps cannot be read.
 pub fn acls(folders: &Folders) -> Result<Vec<RuleView>> {
-    let maps = Maps::open(&folders.pins)?;
+    let maps = Maps::open(&folders.tables())?;
     let path = folders.running();
     let text = std::fs::read(&path).map_err(|source| Error::File {
         action: "read",

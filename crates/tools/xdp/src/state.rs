@@ -11,7 +11,7 @@ use weir_netlink::watch::LinkState;
 
 use crate::abi::{
     AddressKey, FdbEntry, FdbKey, Logical, MEMBERS, MacKey, Neighbor, NeighborKey, POLICERS,
-    Policer, Port, SLOTS, fdb_flags, flags,
+    Policer, Port, SLOTS, VlanKey, fdb_flags, flags,
 };
 use crate::config::{Carries, Config, Limit, Mac, Port as PortConfig, Unconfigured, Unknown};
 
@@ -20,12 +20,14 @@ use crate::config::{Carries, Config, Limit, Mac, Port as PortConfig, Unconfigure
 pub struct Link {
     /// The kernel's number.
     pub ifindex: u32,
-    /// It can send: up, with carrier, and not dormant.
+    /// It can send: up, with carrier, not dormant, and not left out by the kernel's bond that it belongs to.
     pub running: bool,
     /// Bytes without Ethernet header.
     pub mtu: u32,
     /// Its own address.
     pub mac: Option<Mac>,
+    /// Of a VLAN device: the ifindex of the link below, the VLAN and the tag's EtherType.
+    pub vlan: Option<(u32, u16, u16)>,
 }
 
 impl From<&LinkState> for Link {
@@ -34,9 +36,10 @@ impl From<&LinkState> for Link {
     fn from(link: &LinkState) -> Link {
         Link {
             ifindex: link.ifindex,
-            running: link.up && link.carrier && !link.dormant,
+            running: link.up && link.carrier && !link.dormant && link.bond_active != Some(false),
             mtu: link.mtu,
             mac: link.mac,
+            vlan: link.vlan.map(|(below, tag)| (below, tag.id, tag.protocol)),
         }
     }
 }
@@ -95,6 +98,8 @@ pub struct Tables {
     pub guard_ip: BTreeMap<(u32, [u8; 20]), u32>,
     pub neighbors: BTreeMap<[u8; 20], Neighbor>,
     pub policers: BTreeMap<u32, Policer>,
+    pub vlan_devices: BTreeMap<[u8; 8], u32>,
+    pub vlan_parents: BTreeMap<u32, [u8; 8]>,
     pub transmit: BTreeMap<u32, u32>,
     pub flood: BTreeMap<u32, u32>,
     pub flood_bytes: u32,
@@ -127,7 +132,12 @@ pub fn tables(
             Some(bond) => slots.of(&bond_key(bond)).unwrap_or(slot),
             None => slot,
         };
-        builder.logical(logical, settings, links.get(name));
+        add_member(
+            &mut builder.tables.logicals,
+            logical,
+            settings,
+            links.get(name),
+        );
         if let Some(link) = links.get(name) {
             // One member of a bond gets the copies of flooded frames.
             let floods =
@@ -140,8 +150,49 @@ pub fn tables(
             }
         }
     }
+    for link in links.values().filter(|link| link.running) {
+        builder.vlan_device(link);
+    }
     builder.tables.flood_bytes = builder.longest.saturating_add(18);
     (builder.tables, gone)
+}
+
+/// Where frames for ports and bonds go, for ports that have numbers. The same as in [`tables`], without the rest.
+#[must_use]
+pub fn logicals(
+    config: &Config,
+    links: &BTreeMap<String, Link>,
+    slots: &Slots,
+) -> BTreeMap<u32, Logical> {
+    let mut logicals = BTreeMap::new();
+    for (name, settings, bond) in config.interfaces() {
+        let number = match bond {
+            Some(bond) => slots.0.get(&bond_key(bond)),
+            None => slots.0.get(name),
+        };
+        if let Some(number) = number {
+            add_member(&mut logicals, *number, settings, links.get(name));
+        }
+    }
+    logicals
+}
+
+fn add_member(
+    logicals: &mut BTreeMap<u32, Logical>,
+    number: u32,
+    settings: &PortConfig,
+    link: Option<&Link>,
+) {
+    let logical = logicals.entry(number).or_default();
+    if settings.isolated {
+        logical.flags |= flags::ISOLATE;
+    }
+    if let Some(link) = link.filter(|link| link.running)
+        && (logical.members as usize) < MEMBERS
+    {
+        logical.ifindex[logical.members as usize] = link.ifindex;
+        logical.members += 1;
+    }
 }
 
 struct Builder<'c> {
@@ -153,19 +204,6 @@ struct Builder<'c> {
 }
 
 impl Builder<'_> {
-    fn logical(&mut self, number: u32, settings: &PortConfig, link: Option<&Link>) {
-        let logical = self.tables.logicals.entry(number).or_default();
-        if settings.isolated {
-            logical.flags |= flags::ISOLATE;
-        }
-        if let Some(link) = link.filter(|link| link.running)
-            && (logical.members as usize) < MEMBERS
-        {
-            logical.ifindex[logical.members as usize] = link.ifindex;
-            logical.members += 1;
-        }
-    }
-
     fn port(
         &mut self,
         name: &str,
@@ -176,6 +214,7 @@ impl Builder<'_> {
     ) {
         let mut port = Port {
             slot,
+            ifindex: link.ifindex,
             logical,
             mtu: link.mtu,
             priority: u16::from(settings.priority),
@@ -183,6 +222,18 @@ impl Builder<'_> {
         };
         for (to, from) in port.name.iter_mut().zip(name.bytes()) {
             *to = from;
+        }
+        port.guest_mac = settings.macs.first().copied().unwrap_or_default();
+        for net in &settings.addresses {
+            match net.addr() {
+                IpAddr::V4(ip) if net.prefix_len() == 32 && port.guest_ip4 == [0; 4] => {
+                    port.guest_ip4 = ip.octets();
+                }
+                IpAddr::V6(ip) if net.prefix_len() == 128 && port.guest_ip6 == [0; 16] => {
+                    port.guest_ip6 = ip.octets();
+                }
+                _ => (),
+            }
         }
         port.flags = self.flags(settings) | if floods { flags::IN_FLOOD } else { 0 };
         match &settings.carries {
@@ -227,6 +278,24 @@ impl Builder<'_> {
             }
         }
         self.guest(settings, link, slot, logical);
+    }
+
+    /// A VLAN device above a routed port.
+    fn vlan_device(&mut self, link: &Link) {
+        let Some((below, vlan, tpid)) = link.vlan else {
+            return;
+        };
+        let is_routed = |port: &Port| port.flags & flags::ROUTED != 0;
+        if self.tables.ports.get(&below).is_some_and(is_routed) {
+            let key = VlanKey {
+                ifindex: below,
+                vlan,
+                tpid,
+            };
+            let key = crate::abi::Bytes::to_bytes(&key);
+            self.tables.vlan_devices.insert(key, link.ifindex);
+            self.tables.vlan_parents.insert(link.ifindex, key);
+        }
     }
 
     fn flags(&self, settings: &PortConfig) -> u32 {
@@ -395,18 +464,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_member_that_the_bond_of_the_kernel_leaves_out_is_not_used() {
+        let link = |bond_active| {
+            Link::from(&LinkState {
+                bond_active,
+                ..state(true, true, false)
+            })
+            .running
+        };
+        assert!(link(None) && link(Some(true)) && !link(Some(false)));
+    }
+
+    fn state(up: bool, carrier: bool, dormant: bool) -> LinkState {
+        LinkState {
+            ifindex: 1,
+            name: "tap0".to_owned(),
+            up,
+            running: up,
+            carrier,
+            dormant,
+            carrier_losses: 0,
+            mtu: 1500,
+            mac: None,
+            vlan: None,
+            bond_active: None,
+        }
+    }
+
+    #[test]
     fn a_link_with_carrier_can_send_before_its_operational_state_says_so() {
         let link = |up, carrier, running, dormant| {
             Link::from(&LinkState {
-                ifindex: 1,
-                name: "tap0".to_owned(),
-                up,
                 running,
-                carrier,
-                dormant,
-                carrier_losses: 0,
-                mtu: 1500,
-                mac: None,
+                ..state(up, carrier, dormant)
             })
             .running
         };

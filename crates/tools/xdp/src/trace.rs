@@ -99,7 +99,7 @@ pub fn trace(
     limit: Duration,
     mut sink: impl FnMut(Traced),
 ) -> Result<u32> {
-    let mut maps = Maps::open(&folders.pins)?;
+    let mut maps = Maps::open(&folders.tables())?;
     let slot = match port {
         None => u32::MAX,
         Some(name) => maps
@@ -118,7 +118,7 @@ pub fn trace(
                 reason: format!("there is no port {name}"),
             })?,
     };
-    let mut ring = traces(&folders.pins)?;
+    let mut ring = traces(&folders.tables())?;
     // What earlier readers left is not of this trace.
     while ring.next().is_some() {}
     let mut control = maps.control()?;
@@ -131,7 +131,7 @@ pub fn trace(
             std::thread::sleep(REST);
             continue;
         };
-        let Ok(bytes) = <&[u8; 176]>::try_from(&*item) else {
+        let Ok(bytes) = <&[u8; 184]>::try_from(&*item) else {
             continue;
         };
         let event = Event::of_bytes(bytes);

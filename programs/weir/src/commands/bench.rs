@@ -16,6 +16,9 @@ use crate::failure::Failure;
 pub(crate) fn execute(args: &BenchArgs, to: &mut dyn Write) -> Result<(), Failure> {
     match args.other {
         Some(BenchOther::Afxdp(afxdp_args)) => return afxdp(afxdp_args, args.json, to),
+        Some(BenchOther::Xdp { rounds }) => {
+            return super::xdp::bench::execute(rounds, args.json, to);
+        }
         Some(BenchOther::SflowExport { seconds }) => return sflow_export(seconds, args.json, to),
         Some(BenchOther::SflowDecode { seconds }) => return sflow_decode(seconds, args.json, to),
         None => {}
@@ -203,7 +206,7 @@ fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
         let case = Case::ALL.iter().copied().find(|case| case.name() == name);
         case.ok_or_else(|| {
             Failure::said(format!(
-                "there is no case {name}; there are {}, afxdp, sflow-export and sflow-decode",
+                "there is no case {name}; there are {}, afxdp, xdp, sflow-export and sflow-decode",
                 known()
             ))
         })

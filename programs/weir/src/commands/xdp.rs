@@ -1,6 +1,8 @@
 //! `weir xdp`: the commands of the XDP host path. The work is in the crate `weir-xdp`; here is what people read.
 
+pub(crate) mod bench;
 mod demo;
+mod host;
 
 use std::io::Write;
 use std::path::Path;
@@ -24,6 +26,7 @@ pub(crate) fn execute(args: &XdpArgs, json: bool, to: &mut dyn Write) -> Result<
     let folders = Folders {
         pins: args.pins.clone(),
         state: args.state.clone(),
+        layout: weir_xdp::abi::LAYOUT,
     };
     match &args.what {
         XdpCommand::Run(file) => run(&file.config, &folders, to),

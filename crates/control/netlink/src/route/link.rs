@@ -36,6 +36,12 @@ const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_INFO_SLAVE_KIND: u16 = 4;
+const IFLA_INFO_SLAVE_DATA: u16 = 5;
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
+const IFLA_BOND_SLAVE_STATE: u16 = 1;
+const IFLA_BOND_SLAVE_MII_STATUS: u16 = 2;
 /// `linux/if.h`; the libc crate has neither.
 const IFF_LOWER_UP: i32 = 1 << 16;
 const IFF_DORMANT: i32 = 1 << 17;
@@ -136,6 +142,15 @@ impl LinkStatistics {
     }
 }
 
+/// What a VLAN device adds to the frames of the link below it (`peer_index`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VlanTag {
+    /// The VLAN.
+    pub id: u16,
+    /// The tag's EtherType: 0x8100 or 0x88a8.
+    pub protocol: u16,
+}
+
 /// One network interface of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link {
@@ -180,6 +195,11 @@ pub struct Link {
     pub vrf_table: Option<u32>,
     /// The text that the administrator gave it (`ip link set alias`).
     pub alias: Option<String>,
+    /// Of a VLAN device.
+    pub vlan: Option<VlanTag>,
+    /// Of a member of the kernel's bond: whether the bond sends by it. It is false for members in reserve, and for
+    /// members that LACP did not select or that do not distribute.
+    pub bond_active: Option<bool>,
     /// How often it has lost its carrier (Linux 4.16).
     pub carrier_losses: u32,
     /// The kernel's counters.
@@ -236,20 +256,53 @@ impl Link {
             IFLA_NUM_RX_QUEUES => self.rx_queues = number().unwrap_or(0),
             IFLA_LINK_NETNSID => self.link_netnsid = number().map(u32::cast_signed),
             IFLA_CARRIER_DOWN_COUNT => self.carrier_losses = number().unwrap_or(0),
-            IFLA_LINKINFO => {
-                let of_kind = |wanted: u16| {
-                    let mut all = Attributes::new(value);
-                    all.find(|(kind, _)| *kind == wanted)
-                        .map(|(_, value)| value)
-                };
-                self.kind = of_kind(IFLA_INFO_KIND).map(text);
-                if let (Some("vrf"), Some(data)) = (self.kind.as_deref(), of_kind(IFLA_INFO_DATA)) {
-                    let mut all = Attributes::new(data);
-                    let table = all.find(|(kind, _)| *kind == IFLA_VRF_TABLE);
-                    self.vrf_table = table.and_then(|(_, value)| u32_at(value, 0));
+            IFLA_LINKINFO => self.take_info(value),
+            _ => (),
+        }
+    }
+
+    /// What the drivers say: of the link itself, and of it as a member.
+    fn take_info(&mut self, value: &[u8]) {
+        let find = |wanted: u16| {
+            Attributes::new(value)
+                .find(|(kind, _)| *kind == wanted)
+                .map(|(_, value)| value)
+        };
+        self.kind = find(IFLA_INFO_KIND).map(text);
+        if let (Some("vrf"), Some(data)) = (self.kind.as_deref(), find(IFLA_INFO_DATA)) {
+            let mut all = Attributes::new(data);
+            let table = all.find(|(kind, _)| *kind == IFLA_VRF_TABLE);
+            self.vrf_table = table.and_then(|(_, value)| u32_at(value, 0));
+        }
+        if self.kind.as_deref() == Some("vlan")
+            && let Some(data) = find(IFLA_INFO_DATA)
+        {
+            let mut tag = VlanTag {
+                id: 0,
+                protocol: 0x8100,
+            };
+            for (kind, value) in Attributes::new(data) {
+                match (kind, value) {
+                    (IFLA_VLAN_ID, [low, high, ..]) => tag.id = u16::from_ne_bytes([*low, *high]),
+                    (IFLA_VLAN_PROTOCOL, [high, low, ..]) => {
+                        tag.protocol = u16::from_be_bytes([*high, *low]);
+                    }
+                    _ => (),
                 }
             }
-            _ => (),
+            self.vlan = Some(tag);
+        }
+        if find(IFLA_INFO_SLAVE_KIND).map(text).as_deref() == Some("bond")
+            && let Some(data) = find(IFLA_INFO_SLAVE_DATA)
+        {
+            // Both are 0 when all is well: the state is active, the MII status is up.
+            let is_zero = |wanted: u16| {
+                Attributes::new(data)
+                    .find(|(kind, _)| *kind == wanted)
+                    .is_none_or(|(_, value)| value.first().is_none_or(|byte| *byte == 0))
+            };
+            self.bond_active =
+                Some(is_zero(IFLA_BOND_SLAVE_STATE) && is_zero(IFLA_BOND_SLAVE_MII_STATUS));
         }
     }
 }
@@ -365,6 +418,49 @@ mod tests {
                 ..Default::default()
             }
         );
+    }
+
+    #[test]
+    fn vlan_devices_and_members_of_bonds_are_read() {
+        let with = |information: &[u8]| {
+            let mut bytes = vec![0; 4];
+            bytes.extend_from_slice(&5u32.to_ne_bytes());
+            bytes.extend_from_slice(&[0; 8]);
+            bytes.extend(attribute(IFLA_LINKINFO, information));
+            Link::decode(&bytes).unwrap()
+        };
+        let data = [
+            attribute(IFLA_VLAN_ID, &100u16.to_ne_bytes()),
+            attribute(IFLA_VLAN_PROTOCOL, &[0x88, 0xa8]),
+        ]
+        .concat();
+        let vlan = with(
+            &[
+                attribute(IFLA_INFO_KIND, b"vlan\0"),
+                attribute(IFLA_INFO_DATA, &data),
+            ]
+            .concat(),
+        );
+        let tag = VlanTag {
+            id: 100,
+            protocol: 0x88a8,
+        };
+        assert_eq!((vlan.vlan, vlan.bond_active), (Some(tag), None));
+        for (state, mii, expected) in [(0, 0, true), (1, 0, false), (0, 2, false)] {
+            let data = [
+                attribute(IFLA_BOND_SLAVE_STATE, &[state]),
+                attribute(IFLA_BOND_SLAVE_MII_STATUS, &[mii]),
+            ]
+            .concat();
+            let member = with(
+                &[
+                    attribute(IFLA_INFO_SLAVE_KIND, b"bond\0"),
+                    attribute(IFLA_INFO_SLAVE_DATA, &data),
+                ]
+                .concat(),
+            );
+            assert_eq!((member.bond_active, member.vlan), (Some(expected), None));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 
 pub use address::{LinkAddress, RouteEntry};
 pub use change::VethPair;
-pub use link::{Link, LinkStatistics, OperState};
+pub use link::{Link, LinkStatistics, OperState, VlanTag};
 pub(crate) use link::{RTM_DELLINK, RTM_NEWLINK, valid_name};
 pub use lookup::FoundRoute;
 

@@ -23,4 +23,4 @@ mod sys;
 mod tx;
 
 pub use port::TapPort;
-pub use setup::TapConfig;
+pub use setup::{TapConfig, descriptor};

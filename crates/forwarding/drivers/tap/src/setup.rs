@@ -81,6 +81,19 @@ pub(crate) fn open(
     Ok((descriptors, route.link_by_index(index).map_err(failed)?))
 }
 
+/// Makes a TAP of one queue in the network namespace of the calling thread and returns its descriptor, which does not
+/// block. For programs that take a guest's part.
+///
+/// # Errors
+/// One sentence: what is missing and what to do.
+pub fn descriptor(name: &str) -> Result<OwnedFd, OpenError> {
+    let mut route = Route::open().map_err(|error| OpenError(format!("{name}: {error}")))?;
+    let (mut descriptors, _) = open(&TapConfig::new(name), &mut route)?;
+    descriptors
+        .pop()
+        .ok_or_else(|| OpenError(format!("{name}: the TAP has no queue")))
+}
+
 fn queue(config: &TapConfig, several: bool) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let tun = rustix::fs::open("/dev/net/tun", flags, Mode::empty())

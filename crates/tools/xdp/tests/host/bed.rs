@@ -66,6 +66,7 @@ impl Pins {
         Folders {
             pins: self.root.join("bpf/pins"),
             state: self.root.join("state"),
+            layout: weir_xdp::abi::LAYOUT,
         }
     }
 }

@@ -76,6 +76,7 @@ impl Rig {
                     running: !down.contains(&number),
                     mtu: 1500,
                     mac: Some([2, 0, 0, 0, 0, number as u8]),
+                    vlan: None,
                 };
                 (format!("p{number}"), link)
             })
@@ -132,6 +133,43 @@ impl Rig {
         self.run_program("weir_ingress", frame).unwrap()
     }
 
+    /// Runs a packet that came in by port 1 and has one destination: as it leaves, without the mark of finished frames.
+    pub(crate) fn forward(&mut self, frame: &[u8]) -> Outcome {
+        let mut outcome = self.run(frame);
+        if outcome.verdict == REDIRECT && outcome.event.out_port != u32::MAX {
+            assert_eq!(outcome.frame[6] & 1, 1, "not finished: {outcome:?}");
+            let finished = outcome.frame.clone();
+            assert_eq!(self.take_mark_off(&finished)[..6], finished[..6]);
+            outcome.frame = self.take_mark_off(&finished);
+        }
+        outcome
+    }
+
+    /// What the egress program makes of a finished frame.
+    fn take_mark_off(&mut self, frame: &[u8]) -> Vec<u8> {
+        let program: &Xdp = self
+            .ebpf
+            .program("weir_egress_test")
+            .unwrap()
+            .try_into()
+            .unwrap();
+        let mut out = vec![0; frame.len() + 64];
+        let result = self
+            .namespace
+            .run(|| {
+                program.test_run(TestRunOptions {
+                    data_in: Some(frame),
+                    data_out: Some(&mut out),
+                    ..TestRunOptions::default()
+                })
+            })
+            .unwrap()
+            .unwrap();
+        assert_eq!(result.return_value, PASS);
+        out.truncate(result.data_size_out as usize);
+        out
+    }
+
     /// Runs a packet that came in by port 1 and is to leave by port 2; `None` = a copy not for that port.
     fn send(&mut self, frame: &[u8]) -> Option<Outcome> {
         self.run_program("weir_egress_test", frame)
@@ -184,7 +222,7 @@ impl Rig {
         out.truncate(result.data_size_out as usize);
         let mut event = None;
         while let Some(item) = self.ring.next() {
-            let bytes: &[u8; 176] = (*item).try_into().unwrap();
+            let bytes: &[u8; 184] = (*item).try_into().unwrap();
             event = Some(Event::of_bytes(bytes));
         }
         event.map(|event| Outcome {
@@ -406,7 +444,7 @@ fn solicitations_are_answered_with_a_right_checksum() {
     solicitation.extend(target);
     solicitation.extend([1, 1]);
     solicitation.extend(ONE);
-    let outcome = rig.run(&frame(
+    let outcome = rig.forward(&frame(
         [0x33, 0x33, 0xff, 0, 0, 2],
         ONE,
         0,
@@ -550,8 +588,18 @@ fn tags_become_what_the_port_of_departure_wants() {
         ),
     ];
     for (name, from, to, bytes, expected) in cases {
-        let mut rig = Rig::new(&format!("ports:\n  p1: {{{from}}}\n  p2: {{{to}}}\n"));
+        let mut rig = Rig::new(&format!(
+            "ports:\n  p1: {{{from}}}\n  p2: {{{to}, macs: ['52:54:00:00:00:02'], guard: none}}\n"
+        ));
         assert_eq!(left(rig.send(bytes), expected.len()), expected, "{name}");
+        // The same of a frame that has one destination.
+        let outcome = rig.forward(bytes);
+        assert_eq!(
+            (outcome.verdict, outcome.event.out_port),
+            (REDIRECT, 1000),
+            "{name}: {outcome:?}"
+        );
+        assert_eq!(outcome.frame[..expected.len()], expected, "{name}");
     }
     let mut rig = Rig::new("ports:\n  p1: {vlan: 100}\n  p2: {vlan: 200}\n");
     assert!(
@@ -576,14 +624,15 @@ fn every_check_on_departure_has_its_reason() {
     ];
     for (from, to, bytes, expected) in cases {
         let mut rig = Rig::new(&format!(
-            "ports:\n  p1: {{vlan: 1, {from}}}\n  p2: {{vlan: 1, {to}}}\n{acl}"
+            "ports:\n  p1: {{vlan: 1, {from}}}\n  p2: {{vlan: 1, macs: ['52:54:00:00:00:02'], guard: none, {to}}}\n{acl}"
         ));
-        let outcome = rig.send(bytes).unwrap();
-        assert_eq!(
-            (outcome.verdict, reason(&outcome)),
-            (DROP, expected),
-            "{outcome:?}"
-        );
+        for outcome in [rig.send(bytes).unwrap(), rig.run(bytes)] {
+            assert_eq!(
+                (outcome.verdict, reason(&outcome)),
+                (DROP, expected),
+                "{outcome:?}"
+            );
+        }
     }
     let mut rig = Rig::new(
         "ports:\n  p1: {vlan: 1}\n  p2: {vlan: 1, police-out: {packets: 1, burst-ms: 3000}}\n",

@@ -1,33 +1,21 @@
 //! `weir xdp demo`: frames from a card to a guest, measured beside the Linux bridge with the same rules, and while
-//! the daemon is killed and replaced.
-//!
-//! ```text
-//! generator: g ──veth── card [ host ] tap ──veth── v :guest
-//! ```
-//!
-//! Two such hosts exist at once, one with `weir xdp run`, one with a bridge and nftables; rounds alternate. Frames are
-//! tagged (VLAN 100), and leave untagged after an ACL of ten rules. The cost is the CPU time of the kernel thread that
-//! receives on the card (threaded NAPI), divided by the frames that the guest got.
+//! the daemon is killed and replaced. `host` has what it builds; rounds of both sides alternate.
 
 use std::io::Write;
 use std::net::UdpSocket;
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_netlink::ethtool::Offload;
-use weir_netlink::lab::{Cable, Lab, Port, Running};
-use weir_xdp::daemon::{self, Folders};
-use weir_xdp::measure::{Generator, LENGTH, NapiThread, Pop, Sink};
-use weir_xdp::programs;
+use weir_netlink::lab::Running;
+use weir_xdp::daemon;
+use weir_xdp::measure::Generator;
 use weir_xdp::show::{self, Balance};
 
+use super::host::{Files, Guest, Host, bridge, configuration, frame, median};
 use crate::demo::summary::expected_error;
 use crate::failure::Failure;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const ROUNDS: usize = 5;
 /// Frames of a round, and their rate.
 const FRAMES: u64 = 80_000;
@@ -36,316 +24,125 @@ const RATE: u32 = 200_000;
 const LOSS_FRAMES: u64 = 100_000;
 const LOSS_RATE: u32 = 20_000;
 const SAMPLING_RATE: u32 = 100;
-const GUEST: [u8; 6] = [0x52, 0x54, 0, 0, 0, 1];
 /// UDP ports that the ACL denies; its tenth rule permits the rest.
-const DENIED: std::ops::RangeInclusive<u16> = 1..=9;
+const DENIED: u16 = 9;
 
-/// A host with a card and a guest.
-struct Host {
-    /// Names that are unique on this machine.
-    card: String,
-    tap: String,
-    sink: Sink,
-    lab: Lab,
+/// What a frame costs the bridge and `weir xdp`, in nanoseconds.
+struct Costs {
+    bridge: f64,
+    xdp: f64,
+    /// Whether the bridge filters VLANs itself.
+    filters: bool,
 }
 
-/// The tagged frame of the measurement.
-fn frame(port: u16) -> [u8; LENGTH] {
-    let mut frame = [0x55; LENGTH];
-    let header = [
-        &GUEST[..],
-        &[0x52, 0x54, 0, 0, 0xff, 1, 0x81, 0, 0xa0, 100, 8, 0],
-        &[
-            0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 198, 51, 100, 1, 192, 0, 2, 10,
-        ],
-        &[4, 0, (port >> 8) as u8, port as u8, 0, 26, 0, 0],
-    ]
-    .concat();
-    frame[..header.len()].copy_from_slice(&header);
-    let sum: u32 = frame[18..38]
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) * 256 + u32::from(pair[1]))
-        .sum();
-    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    frame[28..30].copy_from_slice(&checksum.to_be_bytes());
-    frame
-}
-
-fn run(command: &mut Command) -> Result<(), Failure> {
-    let output = command
-        .output()
-        .map_err(|error| Failure::said(format_args!("{command:?}: {error}")))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::said(format_args!("{command:?}: {}", said.trim())))
-    }
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) -> Result<(), Failure> {
-    let until = Instant::now() + PATIENCE;
-    while !done() {
-        if Instant::now() > until {
-            return Err(Failure::said(format_args!("{what} did not happen")));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-impl Host {
-    fn build(letter: char) -> Result<Host, Failure> {
-        let number = std::process::id();
-        let (card, tap) = (format!("c{letter}{number}"), format!("t{letter}{number}"));
-        let guest = format!("v{letter}{number}");
-        let mut lab = Lab::new();
-        for name in ["generator", "host", "guest"] {
-            lab.add_host(name).map_err(Failure::said)?;
-        }
-        for (one, other) in [
-            (Port::new("generator", "g"), Port::new("host", &card)),
-            (Port::new("host", &tap), Port::new("guest", &guest)),
-        ] {
-            lab.connect(&Cable::new(one, other))
-                .map_err(Failure::said)?;
-        }
-        // A veth end takes frames from XDP while its peer receives by NAPI. The kernel notices GRO only when it is
-        // switched on while the device is up.
-        let machine = lab.host("host").map_err(Failure::said)?;
-        let ethtool = machine.ethtool().map_err(Failure::said)?;
-        for on in [false, true] {
-            ethtool
-                .set_offload(&card, Offload::GenericReceive, on)
-                .map_err(Failure::said)?;
-        }
-        let host = lab.host("guest").map_err(Failure::said)?;
-        let index = host.link(&guest).map_err(Failure::said)?.index;
-        let sink = host
-            .namespace()
-            .run(|| Sink::attach(index))
-            .map_err(Failure::said)?
-            .map_err(Failure::said)?;
-        let built = Host {
-            card,
-            tap,
-            sink,
-            lab,
-        };
-        built.thread("guest", &guest, 51)?;
-        Ok(built)
-    }
-
-    fn command(&self, host: &str, program: &str) -> Result<Command, Failure> {
-        let host = self.lab.host(host).map_err(Failure::said)?;
-        Ok(host.namespace().command(program))
-    }
-
-    /// Gives a device's receive processing a thread of its own, on the last CPU and ahead of ordinary threads.
-    fn thread(&self, host: &str, device: &str, priority: u32) -> Result<NapiThread, Failure> {
-        // /sys shows the devices of the namespace in which it was mounted.
-        let script =
-            format!("mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{device}/threaded");
-        run(self
-            .command(host, "unshare")?
-            .args(["-m", "sh", "-c", &script]))?;
-        let mut found = None;
-        wait_for("the device's NAPI thread", || {
-            found = NapiThread::of(device);
-            found.is_some()
-        })?;
-        let thread = found.ok_or_else(|| Failure::said("the device has no NAPI thread"))?;
-        let cpu = std::thread::available_parallelism().map_or(0, |it| it.get() - 1);
-        let (id, priority) = (thread.id.to_string(), priority.to_string());
-        run(Command::new("taskset").args(["-pc", &cpu.to_string(), &id]))?;
-        run(Command::new("chrt").args(["-f", "-p", &priority, &id]))?;
-        Ok(thread)
-    }
-
-    /// Sends frames, and waits until those that arrive have arrived; frames sent and received.
-    fn send(
-        &mut self,
-        generator: &mut Generator,
-        rate: u32,
-        frames: u64,
-    ) -> Result<(u64, u64), Failure> {
-        let before = self.sink.packets().map_err(Failure::said)?;
-        let host = self.lab.host("generator").map_err(Failure::said)?;
-        let index = host.link("g").map_err(Failure::said)?.index;
-        let sent = host
-            .namespace()
-            .run(|| generator.send(index, rate, frames, PATIENCE))
-            .map_err(Failure::said)?
-            .map_err(Failure::said)?;
-        let mut last = before;
-        // Nothing arrives for 50 ms: a thread that receives has priority and is not slower.
-        loop {
-            std::thread::sleep(Duration::from_millis(50));
-            let now = self.sink.packets().map_err(Failure::said)?;
-            if now == last {
-                return Ok((sent, now - before));
+/// Measures both sides with a guest of this kind, in alternating rounds. The host that runs `weir xdp` goes on.
+fn measure(
+    kind: Guest,
+    files: &Files,
+    generator: &mut Generator,
+) -> Result<(Costs, Host, Running), Failure> {
+    let (mut bridge, pop) = bridge(kind, DENIED)?;
+    let mut host = Host::build(kind)?;
+    files.write(&configuration(&host, DENIED, None))?;
+    let machine = host.lab.host("host").map_err(Failure::said)?.clone();
+    let running = files.start(&machine)?;
+    let threads = [bridge.card_thread()?, host.card_thread()?];
+    // The first round fills caches and tables, and does not count.
+    let mut costs = [Vec::new(), Vec::new()];
+    for round in 0..=ROUNDS {
+        let both = [
+            bridge.cost(generator, &threads[0], (RATE, FRAMES))?,
+            host.cost(generator, &threads[1], (RATE, FRAMES))?,
+        ];
+        if round > 0 {
+            for (list, cost) in costs.iter_mut().zip(both) {
+                list.push(cost);
             }
-            last = now;
         }
     }
+    let [of_bridge, of_xdp] = costs.map(median);
+    let costs = Costs {
+        bridge: of_bridge,
+        xdp: of_xdp,
+        filters: pop.is_none(),
+    };
+    Ok((costs, host, running))
+}
 
-    /// Nanoseconds of the card's thread for a frame that reaches the guest.
-    fn cost(&mut self, generator: &mut Generator, thread: &NapiThread) -> Result<f64, Failure> {
-        let before = thread.run_time().map_err(Failure::said)?;
-        let (_, received) = self.send(generator, RATE, FRAMES)?;
-        let took = thread
-            .run_time()
-            .map_err(Failure::said)?
-            .saturating_sub(before);
-        if received == 0 {
-            return Err(Failure::said("no frame reached the guest"));
-        }
-        Ok(took.as_nanos() as f64 / received as f64)
+/// Frames that were lost, and where.
+#[derive(Clone, Copy, Default)]
+struct Lost {
+    all: u64,
+    /// In the card's receive ring: the generator's frames that never came to the programs.
+    card_ring: u64,
+    /// In the guest's ring, which was full.
+    guest_ring: u64,
+}
+
+impl Lost {
+    fn text(self) -> String {
+        format!(
+            "{} of {LOSS_FRAMES} frames lost ({} in the card's ring, {} in the guest's ring, {} elsewhere)",
+            self.all,
+            self.card_ring,
+            self.guest_ring,
+            self.elsewhere()
+        )
     }
-}
 
-/// The bridge, with VLANs and rules like those of [`configuration`]. `Pop` takes the tag off where the kernel's bridge
-/// cannot filter VLANs.
-fn bridge() -> Result<(Host, Option<Pop>), Failure> {
-    let host = Host::build('b')?;
-    let (card, tap) = (&host.card, &host.tap);
-    let rules: String = DENIED
-        .map(|port| format!("    oifname {tap} udp dport {port} drop\n"))
-        .collect();
-    let script = format!(
-        "set -e
-ip link add br0 type bridge
-ip link set {card} master br0
-ip link set {tap} master br0
-ip link set br0 up
-sysctl -qw net.bridge.bridge-nf-call-iptables=0 2>/dev/null || true
-nft -f - <<RULES
-table bridge filter {{
-  chain forward {{
-    type filter hook forward priority 0; policy drop;
-{rules}    oifname {tap} accept
-    iifname {tap} accept
-  }}
-}}
-RULES
-"
-    );
-    run(host.command("host", "sh")?.args(["-c", &script]))?;
-    let mac = "52:54:00:00:00:01";
-    let vlans = format!(
-        "set -e
-ip link set br0 type bridge vlan_filtering 1 vlan_default_pvid 0
-bridge vlan add dev {card} vid 100
-bridge vlan add dev {tap} vid 100 pvid untagged
-bridge fdb add {mac} dev {tap} master static vlan 100
-"
-    );
-    if run(host.command("host", "sh")?.args(["-c", &vlans])).is_ok() {
-        return Ok((host, None));
+    fn elsewhere(self) -> u64 {
+        self.all
+            .saturating_sub(self.card_ring)
+            .saturating_sub(self.guest_ring)
     }
-    run(host
-        .command("host", "bridge")?
-        .args(["fdb", "add", mac, "dev", tap, "master", "static"]))?;
-    let machine = host.lab.host("host").map_err(Failure::said)?;
-    let pop = machine
-        .namespace()
-        .run(|| Pop::attach(card))
-        .map_err(Failure::said)?
-        .map_err(Failure::said)?;
-    Ok((host, Some(pop)))
-}
 
-fn configuration(host: &Host, sflow: Option<&str>) -> String {
-    let denied: String = DENIED
-        .map(|port| format!("    - {{action: deny, protocol: udp, destination-port: {port}}}\n"))
-        .collect();
-    let sampled = sflow.map_or_else(String::new, |collector| {
-        format!("sflow: {{sampling-rate: {SAMPLING_RATE}, agent: 192.0.2.254, collectors: ['{collector}']}}\n")
-    });
-    format!(
-        "ports:\n  {}: {{trunk: [100], sample: {}}}\n  \
-         {}: {{vlan: 100, macs: ['52:54:00:00:00:01'], addresses: [192.0.2.10], acl-out: guests}}\n\
-         acls:\n  guests:\n{denied}    - {{action: permit}}\n{sampled}",
-        host.card,
-        sflow.is_some(),
-        host.tap
-    )
-}
-
-/// The daemon's folders, with a BPF file system of their own.
-struct Files {
-    root: PathBuf,
-    folders: Folders,
-}
-
-impl Files {
-    fn new() -> Result<Files, Failure> {
-        let root = std::env::temp_dir().join(format!("weir-xdp-demo-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("bpf")).map_err(Failure::said)?;
-        run(Command::new("mount")
-            .args(["-t", "bpf", "bpf"])
-            .arg(root.join("bpf")))?;
-        Ok(Files {
-            folders: Folders {
-                pins: root.join("bpf/pins"),
-                state: root.join("state"),
-            },
-            root,
+    fn json(self) -> serde_json::Value {
+        serde_json::json!({
+            "card_ring": self.card_ring,
+            "guest_ring": self.guest_ring,
+            "elsewhere": self.elsewhere(),
         })
     }
-
-    /// Starts the daemon in a namespace.
-    fn start(&self, host: &weir_netlink::lab::Host) -> Result<Running, Failure> {
-        let program = std::env::current_exe().map_err(Failure::said)?;
-        let text = |path: &PathBuf| path.display().to_string();
-        let arguments = [
-            "xdp".to_owned(),
-            "--pins".to_owned(),
-            text(&self.folders.pins),
-            "--state".to_owned(),
-            text(&self.folders.state),
-            "run".to_owned(),
-            "-c".to_owned(),
-            text(&self.root.join("host.yaml")),
-        ];
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut running = host
-            .spawn(&program.display().to_string(), &arguments)
-            .map_err(Failure::said)?;
-        running
-            .wait_for_output("weir xdp runs", PATIENCE)
-            .map_err(Failure::said)?;
-        Ok(running)
-    }
 }
 
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _ = programs::remove(&self.folders.pins);
-        let _ = Command::new("umount")
-            .arg("-l")
-            .arg(self.root.join("bpf"))
-            .status();
-        let _ = std::fs::remove_dir_all(&self.root);
-    }
+/// Frames that the card's port received, and those that the guest's ring had no room for.
+fn counted(files: &Files, host: &Host) -> Result<(u64, u64), Failure> {
+    let ports = show::ports(&files.folders).map_err(Failure::said)?;
+    let find = |name: &str| ports.iter().find(|it| it.name == name);
+    let full = find(&host.tap).map_or(0, |it| {
+        it.drops
+            .iter()
+            .filter(|it| it.reason == "transmit-full")
+            .map(|it| it.packets)
+            .sum()
+    });
+    Ok((find(&host.card).map_or(0, |it| it.in_packets), full))
 }
 
 /// Frames that are lost while `change` happens to the daemon.
 fn lost(
+    files: &Files,
     host: &mut Host,
     generator: &mut Generator,
     change: impl FnOnce() -> Result<Running, Failure> + Send,
-) -> Result<(u64, Running), Failure> {
+) -> Result<(Lost, Running), Failure> {
     std::thread::scope(|scope| {
         let changed = scope.spawn(|| {
             std::thread::sleep(Duration::from_secs(1));
             change()
         });
+        let before = counted(files, host)?;
         let (sent, received) = host.send(generator, LOSS_RATE, LOSS_FRAMES)?;
         let running = changed
             .join()
             .map_err(|_| Failure::said("the daemon's restart panicked"))??;
-        Ok((sent.saturating_sub(received), running))
+        let after = counted(files, host)?;
+        let lost = Lost {
+            all: sent.saturating_sub(received),
+            card_ring: sent.saturating_sub(after.0 - before.0),
+            guest_ring: after.1 - before.1,
+        };
+        Ok((lost, running))
     })
 }
 
@@ -363,11 +160,6 @@ fn collect(socket: UdpSocket, stop: Arc<AtomicBool>, samples: Arc<AtomicU64>) {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
 pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     weir_netlink::lab::preflight().map_err(Failure::said)?;
     let mut say = |text: String| -> Result<(), Failure> {
@@ -379,53 +171,39 @@ pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     };
     let files = Files::new()?;
     let mut generator = Generator::new(&frame(4000), 1000).map_err(Failure::said)?;
-    let (mut bridge, pop) = bridge()?;
-    let mut host = Host::build('x')?;
-    std::fs::write(files.root.join("host.yaml"), configuration(&host, None))
-        .map_err(Failure::said)?;
+    let tell = |guest: &str, costs: &Costs| {
+        format!(
+            "a frame from card to {guest}, median of {ROUNDS} rounds at {RATE} frames/s: bridge {:.0} ns, XDP {:.0} ns, \
+             ratio {:.2}",
+            costs.bridge,
+            costs.xdp,
+            costs.xdp / costs.bridge
+        )
+    };
+    let veth = {
+        let files = Files::new()?;
+        measure(Guest::Veth, &files, &mut generator)?.0
+    };
+    say(tell("a veth guest", &veth))?;
+    let (tap, mut host, running) = measure(Guest::Tap, &files, &mut generator)?;
+    say(tell("a TAP guest", &tap))?;
     let machine = host.lab.host("host").map_err(Failure::said)?.clone();
-    let running = files.start(&machine)?;
     let card = host.card.clone();
-    let threads = [
-        bridge.thread("host", &bridge.card.clone(), 50)?,
-        host.thread("host", &card, 50)?,
-    ];
 
-    // The first round fills caches and tables, and does not count.
-    let mut costs = [Vec::new(), Vec::new()];
-    for round in 0..=ROUNDS {
-        let both = [
-            bridge.cost(&mut generator, &threads[0])?,
-            host.cost(&mut generator, &threads[1])?,
-        ];
-        if round > 0 {
-            for (list, cost) in costs.iter_mut().zip(both) {
-                list.push(cost);
-            }
-        }
-    }
-    let [of_bridge, of_xdp] = costs.map(median);
-    let ratio = of_xdp / of_bridge;
-    say(format!(
-        "a frame from card to guest, median of {ROUNDS} rounds at {RATE} frames/s: bridge {of_bridge:.0} ns, XDP {of_xdp:.0} ns, \
-         ratio {ratio:.2}"
-    ))?;
-
-    let (lost_on_restart, running) = lost(&mut host, &mut generator, || {
+    let (lost_on_restart, running) = lost(&files, &mut host, &mut generator, || {
         // Killed, not stopped.
         drop(running);
         files.start(&machine)
     })?;
     say(format!(
-        "daemon killed and started again: {lost_on_restart} of {LOSS_FRAMES} frames lost"
+        "daemon killed and started again: {}",
+        lost_on_restart.text()
     ))?;
-    let (lost_on_upgrade, _running) = lost(&mut host, &mut generator, || {
+    let (lost_on_upgrade, _running) = lost(&files, &mut host, &mut generator, || {
         running.interrupt().map_err(Failure::said)?;
         files.start(&machine)
     })?;
-    say(format!(
-        "programs replaced: {lost_on_upgrade} of {LOSS_FRAMES} frames lost"
-    ))?;
+    say(format!("programs replaced: {}", lost_on_upgrade.text()))?;
 
     // Frames that the ACL denies, so that the balance has drops.
     let mut denied = Generator::new(&frame(9), 1000).map_err(Failure::said)?;
@@ -438,8 +216,11 @@ pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
         .map_err(Failure::said)?
         .map_err(Failure::said)?;
     let address = collector.local_addr().map_err(Failure::said)?.to_string();
-    let reply = daemon::send(&files.folders, &configuration(&host, Some(&address)))
-        .map_err(Failure::said)?;
+    let reply = daemon::send(
+        &files.folders,
+        &configuration(&host, DENIED, Some((&address, SAMPLING_RATE))),
+    )
+    .map_err(Failure::said)?;
     if let Some(error) = reply.error {
         return Err(Failure::said(error));
     }
@@ -484,12 +265,19 @@ pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
     if json {
         let round = |value: f64| (value * 1000.0).round() / 1000.0;
         let summary = serde_json::json!({
-            "ns_per_packet_bridge": round(of_bridge),
-            "ns_per_packet_xdp": round(of_xdp),
-            "ratio": round(ratio),
-            "bridge_vlan": if pop.is_some() { "tc" } else { "vlan_filtering" },
-            "lost_on_restart": lost_on_restart,
-            "lost_on_upgrade": lost_on_upgrade,
+            "ns_per_packet_bridge": round(tap.bridge),
+            "ns_per_packet_xdp": round(tap.xdp),
+            "ratio": round(tap.xdp / tap.bridge),
+            "veth": {
+                "ns_per_packet_bridge": round(veth.bridge),
+                "ns_per_packet_xdp": round(veth.xdp),
+                "ratio": round(veth.xdp / veth.bridge),
+            },
+            "bridge_vlan": if tap.filters { "vlan_filtering" } else { "tc" },
+            "lost_on_restart": lost_on_restart.all,
+            "lost_on_restart_in": lost_on_restart.json(),
+            "lost_on_upgrade": lost_on_upgrade.all,
+            "lost_on_upgrade_in": lost_on_upgrade.json(),
             "in": balance.input,
             "out": balance.output,
             "drops": balance.drops,
