@@ -104,6 +104,10 @@ struct counters {
 	u64 in_bytes;
 	u64 out_packets;
 	u64 out_bytes;
+	u64 in_multicast;
+	u64 in_broadcast;
+	u64 out_multicast;
+	u64 out_broadcast;
 	u64 kernel;        // passed to the kernel
 	u64 flooded;       // packets that were flooded
 	u64 replicated;    // copies made beyond the first

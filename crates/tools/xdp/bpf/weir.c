@@ -137,6 +137,11 @@ INLINE int drop(struct decision *decision, enum reason reason)
 	return XDP_DROP;
 }
 
+INLINE int is_broadcast(const struct ethernet *eth)
+{
+	return *(const u32 *)eth->destination == ~0U && *(const u16 *)(eth->destination + 4) == 0xffff;
+}
+
 // What becomes of a frame. XDP_REDIRECT with `out` 0 is never returned; ~0 is flooding.
 INLINE int decide(struct xdp_md *ctx, struct port *port, struct counters *counters, struct control *control,
 		  struct frame *frame, struct decision *decision)
@@ -186,6 +191,8 @@ INLINE int decide(struct xdp_md *ctx, struct port *port, struct counters *counte
 	if (port->flags & GUARD_MAC && !mac_allowed(port, eth->source))
 		return drop(decision, SPOOFED_MAC);
 	int group = eth->destination[0] & 1;
+	if (group)
+		*(is_broadcast(eth) ? &counters->in_broadcast : &counters->in_multicast) += 1;
 	u32 need = GUARD_IP | GUARD_MAC | GUARD_SERVER | ROUTED | (group ? ANSWER : 0);
 	if (port->flags & need || port->acl_in) {
 		parse(ctx, packet);
@@ -379,6 +386,7 @@ INLINE int egress(struct xdp_md *ctx, u32 in, u32 out)
 		decision.reason = ISOLATED;
 		goto dropped;
 	}
+	int group = eth->destination[0] & 1, broadcast = is_broadcast(eth);
 	struct tagging tagging = tagging_of(from, to, &place);
 	struct packet packet = {};
 	decision.reason = depart(ctx, to, length, vlan, &tagging, &packet, 0, &decision);
@@ -388,6 +396,8 @@ INLINE int egress(struct xdp_md *ctx, u32 in, u32 out)
 		goto dropped;
 	counters->out_packets++;
 	counters->out_bytes += frame_length(ctx);
+	if (group)
+		*(broadcast ? &counters->out_broadcast : &counters->out_multicast) += 1;
 	if (is_traced(control, to->slot))
 		report(ctx, counters, WHAT(EVENT_TRACE, 1, XDP_PASS), in, &decision);
 	return XDP_PASS;

@@ -166,7 +166,7 @@ entry! {
 
 entry! {
     /// A port's counters on one CPU.
-    Counters, 472 {
+    Counters, 504 {
         /// Packets received.
         in_packets: u64,
         /// Bytes received.
@@ -175,6 +175,14 @@ entry! {
         out_packets: u64,
         /// Bytes sent.
         out_bytes: u64,
+        /// Packets received that were multicast.
+        in_multicast: u64,
+        /// Packets received that were broadcast.
+        in_broadcast: u64,
+        /// Packets sent that were multicast.
+        out_multicast: u64,
+        /// Packets sent that were broadcast.
+        out_broadcast: u64,
         /// Packets passed to the kernel.
         kernel: u64,
         /// Received packets that were flooded.

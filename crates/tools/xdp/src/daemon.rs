@@ -4,33 +4,42 @@
 //! maps hold. At start it reads what the maps hold and writes only the difference, so that a restart loses
 //! neither packets nor counters nor learned addresses.
 //!
-//! The running configuration is kept as a file in the state folder, and `control.sock` there takes new ones.
+//! The running configuration and its history are kept in the state folder. The API (`api.sock` there) hands changes to this
+//! thread, one at a time.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use aya::maps::{MapData, RingBuf};
+use weir_api::{
+    ApiError, Applied, ApplyRequest, Client, Confirmed, ErrorCode, RollbackRequest, Server,
+    ServerHandle, ServerSettings,
+};
 use weir_netlink::netns::NetNs;
 use weir_netlink::watch::{LinkEvent, LinkWatcher};
 
 use crate::abi::{Acl, Bytes, Event, FdbKey, fdb_flags};
 use crate::acl::{Regions, Space, compile};
+use crate::api::{Command, Host, needs_restart};
+use crate::changes::{Changes, Who, findings, steps};
 use crate::config::{self, Config, Rule};
 use crate::error::{Error, Result};
-use crate::maps::{Maps, events};
+use crate::maps::Maps;
 use crate::programs::{self, Programs};
-use crate::requests::{Reply, Request, Requests};
-use crate::sflow::{Exporter, gaps};
+use crate::show;
 use crate::state::{Link, Slots, Tables, bond_hash, bond_key, logicals, tables};
+use crate::telemetry::{Telemetry, drop_budget, gaps};
 
 /// Where the daemon keeps its files.
 #[derive(Clone, Debug)]
 pub struct Folders {
     /// Pinned maps and links, on a BPF file system.
     pub pins: PathBuf,
-    /// The running configuration and the control socket.
+    /// The running configuration, its history and the API's socket.
     pub state: PathBuf,
     /// The version of the tables' layout: tables of another version are not used.
     pub layout: u32,
@@ -59,10 +68,16 @@ impl Folders {
         self.state.join("running.yaml")
     }
 
-    /// The control socket.
+    /// The API's socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.state.join("control.sock")
+        self.state.join("api.sock")
+    }
+
+    /// Earlier configurations.
+    #[must_use]
+    pub fn history(&self) -> PathBuf {
+        self.state.join("history")
     }
 }
 
@@ -85,9 +100,14 @@ pub struct Daemon {
     links: BTreeMap<String, Link>,
     /// Interfaces to which the program is attached.
     attached: BTreeMap<u32, String>,
-    requests: Requests,
+    text: String,
+    host: Arc<Host>,
+    commands: Receiver<Command>,
+    server: Option<ServerHandle>,
+    /// `None` only while a change is made.
+    changes: Option<Changes>,
     ring: RingBuf<MapData>,
-    exporter: Option<Exporter>,
+    telemetry: Option<Telemetry>,
     ticked_at: Instant,
     ageing: Ageing,
 }
@@ -107,16 +127,18 @@ impl Daemon {
             path: folders.state.clone(),
             source,
         })?;
-        let requests = Requests::open(&folders.socket())?;
+        // It has a lock, so that no two daemons have the same folder.
+        let changes = Changes::open(&folders.history())
+            .map_err(|error| service("the history of configurations", error))?;
         let is_first = programs::attached(&folders.pins).is_empty();
-        let started = Daemon::begin(text, config, folders, requests);
+        let started = Daemon::begin(text, config, folders, changes);
         if started.is_err() && is_first {
             programs::remove(&folders.pins)?;
         }
         started
     }
 
-    fn begin(text: &str, config: Config, folders: &Folders, requests: Requests) -> Result<Daemon> {
+    fn begin(text: &str, config: Config, folders: &Folders, changes: Changes) -> Result<Daemon> {
         let mut programs = Programs::load(&folders.pins, &folders.tables(), config.mode)?;
         let mut maps = Maps::open(&folders.tables())?;
         let written = maps.tables()?;
@@ -126,9 +148,16 @@ impl Daemon {
         maps.set_control(&control)?;
         programs.attach_tracepoints()?;
         let mut watcher = LinkWatcher::open()?;
-        let mut changes = Vec::new();
-        watcher.resync(&mut changes)?;
+        let mut events = Vec::new();
+        watcher.resync(&mut events)?;
+        let (sender, commands) = channel();
+        let host = Host::new(folders.clone(), sender);
         let mut daemon = Daemon {
+            text: text.to_owned(),
+            host,
+            commands,
+            server: None,
+            changes: Some(changes),
             slots: slots_of(&written, &config),
             acls: Acls::of(&maps)?,
             numbers: None,
@@ -140,16 +169,25 @@ impl Daemon {
             watcher,
             links: BTreeMap::new(),
             attached: BTreeMap::new(),
-            requests,
-            ring: events(&folders.tables())?,
-            exporter: None,
+            ring: crate::maps::events(&folders.tables())?,
+            telemetry: None,
             ticked_at: Instant::now(),
             ageing: Ageing::new(Instant::now()),
         };
-        daemon.follow(changes);
-        daemon.sample()?;
+        daemon.follow(events);
         daemon.apply(true)?;
         daemon.keep(text)?;
+        daemon.record_start()?;
+        daemon.publish()?;
+        daemon.sample()?;
+        let settings = ServerSettings {
+            metrics: daemon.config.metrics,
+            ..ServerSettings::new(folders.socket())
+        };
+        daemon.server = Some(
+            Server::serve(&settings, daemon.host.clone())
+                .map_err(|error| service("the API", error))?,
+        );
         // No program uses them any more.
         programs::remove_other_tables(&folders.pins, &folders.tables())?;
         Ok(daemon)
@@ -174,15 +212,19 @@ impl Daemon {
                 }
             }
             self.serve();
-            self.export()?;
+            self.undo_late_change();
+            self.export();
             let now = Instant::now();
             if now.duration_since(self.ticked_at) >= Duration::from_secs(1) {
                 self.ticked_at = now;
                 // CPUs look into the forwarding database again, which keeps addresses that are in use.
                 self.maps.next_epoch()?;
-                self.lost_samples()?;
+                self.publish()?;
             }
             self.age(now)?;
+        }
+        if let Some(server) = self.server.take() {
+            server.stop();
         }
         Ok(())
     }
@@ -286,7 +328,9 @@ impl Daemon {
             (control.conn_tcp, control.conn_other) = self.config.connections;
             self.maps.set_control(&control)?;
             self.sample()?;
-            self.keep(text)
+            self.keep(text)?;
+            self.text = text.to_owned();
+            self.publish()
         });
         if let Err(error) = applied {
             self.config = before;
@@ -299,33 +343,59 @@ impl Daemon {
         Ok(())
     }
 
-    /// Starts, changes or ends sampling as the configuration says.
+    /// Starts, changes or ends sampling and the reports of drops as the configuration says.
     fn sample(&mut self) -> Result<()> {
+        let mut control = self.maps.control()?;
+        control.drop_events = self
+            .config
+            .sflow
+            .as_ref()
+            .map_or(0, |sflow| drop_budget(sflow.drop_limit));
         let Some(sflow) = &self.config.sflow else {
-            self.exporter = None;
-            return Ok(());
+            self.telemetry = None;
+            return self.maps.set_control(&control);
         };
         self.maps.set_gaps(gaps(sflow.rate))?;
-        self.exporter = Some(Exporter::new(sflow, Instant::now()));
-        Ok(())
-    }
-
-    /// Hands samples to the exporter.
-    fn export(&mut self) -> Result<()> {
-        let now = Instant::now();
-        while let Some(item) = self.ring.next() {
-            if let (Ok(bytes), Some(exporter)) =
-                (<&[u8; 184]>::try_from(&*item), &mut self.exporter)
-            {
-                let event = Event::of_bytes(bytes);
-                if event.kind == 1 {
-                    exporter.sample(&event, now);
-                }
+        match &mut self.telemetry {
+            Some(telemetry) => telemetry.reconfigure(sflow),
+            None => {
+                let started = Telemetry::start(sflow, self.host.clone());
+                self.telemetry = Some(started.map_err(|error| service("the sFlow agent", error))?);
             }
         }
-        if let Some(exporter) = &mut self.exporter {
-            exporter.turn(now);
+        self.maps.set_control(&control)
+    }
+
+    /// Hands samples and drops to the agent. Without one they are taken out of the ring and forgotten.
+    fn export(&mut self) {
+        while let Some(item) = self.ring.next() {
+            if let (Ok(bytes), Some(telemetry)) =
+                (<&[u8; 184]>::try_from(&*item), &mut self.telemetry)
+            {
+                telemetry.take(&Event::of_bytes(bytes));
+            }
         }
+    }
+
+    /// Publishes for the API's threads and the agent, and hands the agent what the programs could not report.
+    fn publish(&mut self) -> Result<()> {
+        if let Some(telemetry) = &mut self.telemetry {
+            for (ifindex, port) in &self.written.ports {
+                let counters = self.maps.counters(port.slot)?;
+                telemetry.lost(*ifindex, counters.events_lost, counters.drops_unreported);
+            }
+        }
+        let ports = show::views(&self.maps, &self.written.ports)?;
+        let mut published = self.host.published();
+        published.ports = ports;
+        published.links.clone_from(&self.links);
+        published.text.clone_from(&self.text);
+        published.config = Some(self.config.clone());
+        published.sflow = self
+            .telemetry
+            .as_ref()
+            .map(Telemetry::stats)
+            .unwrap_or_default();
         Ok(())
     }
 
@@ -344,38 +414,162 @@ impl Daemon {
         std::fs::rename(&new, &path).map_err(failed)
     }
 
+    /// Does what the API asks for.
     fn serve(&mut self) {
-        while let Some((request, client)) = self.requests.next() {
-            let reply = match request {
-                Request::Apply { text } => {
-                    match config::check("new configuration", text.as_bytes()) {
-                        Ok(config) => match self.reconfigure(&text, config) {
-                            Ok(()) => Reply::done(),
-                            Err(error) => Reply::failed(error.to_string()),
-                        },
-                        Err(findings) => Reply::failed(
-                            findings
-                                .iter()
-                                .map(ToString::to_string)
-                                .collect::<Vec<_>>()
-                                .join("\n"),
-                        ),
-                    }
+        // A caller that is gone needs no answer.
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Apply(request, author, answer) => {
+                    let _ = answer.send(self.change(&request, author));
                 }
-            };
-            client.answer(&reply);
+                Command::Confirm(answer) => {
+                    let confirmed = self
+                        .history()
+                        .and_then(Changes::confirm)
+                        .map(|revision| Confirmed { revision });
+                    let _ = answer.send(confirmed);
+                }
+                Command::Rollback(request, author, answer) => {
+                    let _ = answer.send(self.roll_back(&request, author));
+                }
+                Command::History(limit, before, answer) => {
+                    let _ = answer.send(self.history().map(|it| it.history(limit, before)));
+                }
+                Command::Revision(number, answer) => {
+                    let _ = answer.send(self.history().and_then(|it| it.revision(number)));
+                }
+            }
         }
     }
 
-    /// Samples that found the ring full, for the next datagrams.
-    fn lost_samples(&mut self) -> Result<()> {
-        if let Some(exporter) = &mut self.exporter {
-            for (ifindex, port) in &self.written.ports {
-                let lost = self.maps.counters(port.slot)?.events_lost;
-                exporter.losses.insert(*ifindex, lost);
+    fn history(&mut self) -> std::result::Result<&mut Changes, ApiError> {
+        self.changes
+            .as_mut()
+            .ok_or_else(|| ApiError::new(ErrorCode::Internal, "a change is under way", ""))
+    }
+
+    /// The revision that the daemon starts with, when it is another one than the last.
+    fn record_start(&mut self) -> Result<()> {
+        let text = self.text.clone();
+        let failed = |error: ApiError| service("the history of configurations", error);
+        let changes = self.history().map_err(failed)?;
+        let runs = changes
+            .running()
+            .is_some_and(|last| changes.text(last).is_ok_and(|it| it == text));
+        if runs {
+            return Ok(());
+        }
+        let who = Who {
+            author: "weir xdp run".to_owned(),
+            comment: String::new(),
+            confirm_seconds: None,
+        };
+        changes
+            .make(&text, &who, 0, || Ok(()))
+            .map(drop)
+            .map_err(failed)
+    }
+
+    /// One change, as a transaction.
+    fn change(
+        &mut self,
+        request: &ApplyRequest,
+        author: String,
+    ) -> std::result::Result<Applied, ApiError> {
+        let new = config::check(request.file_name(), request.yaml.as_bytes())
+            .map_err(|all| ApiError::invalid(findings(all)))?;
+        self.history()?.is_free()?;
+        let steps = steps(&self.config, &new);
+        let needs_restart = needs_restart(&self.config, &new);
+        let who = Who {
+            author,
+            comment: request.comment.clone().unwrap_or_default(),
+            confirm_seconds: request.confirm_seconds,
+        };
+        let before = (self.text.clone(), self.config.clone());
+        let mut changes = self
+            .changes
+            .take()
+            .ok_or_else(|| ApiError::new(ErrorCode::Internal, "a change is under way", ""))?;
+        let made = changes.make(&request.yaml, &who, steps.len(), || {
+            self.reconfigure(&request.yaml, new)
+                .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string(), ""))
+        });
+        self.changes = Some(changes);
+        if made.is_err() && self.text != before.0 {
+            // It was made, and could not be recorded.
+            if let Err(error) = self.reconfigure(&before.0, before.1) {
+                tracing::error!(%error, "the earlier configuration could not be restored");
             }
         }
-        Ok(())
+        let (revision, confirm_by) = made?;
+        Ok(Applied {
+            revision,
+            steps,
+            needs_restart,
+            findings: Vec::new(),
+            confirm_by,
+        })
+    }
+
+    fn roll_back(
+        &mut self,
+        request: &RollbackRequest,
+        author: String,
+    ) -> std::result::Result<Applied, ApiError> {
+        let waits = self.history()?.lock().is_some();
+        if waits && request.revision.is_none() && request.steps_back.unwrap_or(1) == 1 {
+            return self.undo(false);
+        }
+        let changes = self.history()?;
+        let revision = changes.meant(request.revision, request.steps_back)?;
+        let yaml = changes.text(revision)?;
+        let comment = request
+            .comment
+            .clone()
+            .unwrap_or_else(|| format!("revision {revision} again"));
+        let request = ApplyRequest {
+            yaml,
+            file: Some(format!("revision {revision}")),
+            comment: Some(comment),
+            confirm_seconds: request.confirm_seconds,
+            ..ApplyRequest::default()
+        };
+        self.change(&request, author)
+    }
+
+    /// Takes back the change that waits to be confirmed.
+    fn undo(&mut self, is_late: bool) -> std::result::Result<Applied, ApiError> {
+        let text = self.history()?.before_pending().ok_or_else(|| {
+            ApiError::new(ErrorCode::Conflict, "no change waits to be confirmed", "")
+        })??;
+        let old = config::check("the revision before", text.as_bytes())
+            .map_err(|all| ApiError::invalid(findings(all)))?;
+        let steps = steps(&self.config, &old);
+        self.reconfigure(&text, old)
+            .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string(), ""))?;
+        let revision = self.history()?.undone(is_late)?;
+        Ok(Applied {
+            revision,
+            steps,
+            ..Applied::default()
+        })
+    }
+
+    fn undo_late_change(&mut self) {
+        if self.changes.as_ref().is_some_and(Changes::is_late) {
+            match self.undo(true) {
+                Ok(applied) => tracing::warn!(
+                    revision = applied.revision,
+                    "a change was not confirmed in time and is undone"
+                ),
+                Err(error) => {
+                    tracing::error!(%error, "a change that was not confirmed cannot be undone");
+                    // Not tried again at each turn.
+                    let _ = self.history().and_then(|it| it.undone(true));
+                }
+            }
+        }
     }
 
     /// Forgets learned addresses that were not seen for long: some of them a turn, so that a link that fails is
@@ -586,7 +780,7 @@ pub fn digest(name: &str, rules: &[Rule]) -> u64 {
     bond_hash(&format!("{name}\0{rules:?}"))
 }
 
-/// Whether a daemon answers at the control socket of these folders.
+/// Whether a daemon answers at the API's socket of these folders.
 #[must_use]
 pub fn is_running(folders: &Folders) -> bool {
     std::os::unix::net::UnixStream::connect(folders.socket()).is_ok()
@@ -596,11 +790,20 @@ pub fn is_running(folders: &Folders) -> bool {
 ///
 /// # Errors
 /// When there is none, or it refuses.
-pub fn send(folders: &Folders, text: &str) -> Result<Reply> {
-    crate::requests::send(
-        Path::new(&folders.socket()),
-        &Request::Apply {
-            text: text.to_owned(),
-        },
-    )
+pub fn send(folders: &Folders, text: &str) -> Result<()> {
+    let request = ApplyRequest {
+        yaml: text.to_owned(),
+        ..ApplyRequest::default()
+    };
+    Client::new(folders.socket())
+        .config_apply(&request)
+        .map(drop)
+        .map_err(|error| service("the configuration is refused", error))
+}
+
+fn service(what: &'static str, reason: impl std::fmt::Display) -> Error {
+    Error::Service {
+        what,
+        reason: reason.to_string(),
+    }
 }

@@ -57,6 +57,14 @@ pub enum Error {
         /// What did not fit.
         reason: String,
     },
+    /// The history of configurations, the API or the sFlow agent could not be started, or refused.
+    #[error("{what}: {reason}")]
+    Service {
+        /// Which of them.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// Netlink failed.
     #[error(transparent)]
     Netlink(#[from] weir_netlink::Error),

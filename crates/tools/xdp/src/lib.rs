@@ -8,7 +8,9 @@
 //! * [`acl`]: rules compiled to bit vectors. [`abi`]: the structures of the maps. [`reason`]: drop reasons.
 //! * [`programs`]: loading and attaching. [`maps`]: reading and writing. [`daemon`]: the service.
 //! * [`show`]: what commands show. [`trace`]: single packets. [`preflight`]: what the machine can do.
-//! * [`requests`]: the control socket. [`measure`]: what `weir xdp demo` measures with. [`sflow`]: samples for collectors.
+//! * `api`: the daemon behind the router's API server. `changes`: history, confirmation and rollback. [`telemetry`]: samples
+//!   and drops for the router's sFlow agent.
+//! * [`measure`]: what `weir xdp demo` and `weir bench xdp` measure with.
 //!
 //! The compiled programs are committed (`bpf/weir.o`), so that building needs no clang; a test compiles the
 //! sources again where clang is installed, and compares.
@@ -17,6 +19,8 @@
 
 pub mod abi;
 pub mod acl;
+mod api;
+mod changes;
 pub mod config;
 pub mod daemon;
 mod error;
@@ -25,10 +29,9 @@ pub mod measure;
 pub mod preflight;
 pub mod programs;
 pub mod reason;
-pub mod requests;
-pub mod sflow;
 pub mod show;
 pub mod state;
+pub mod telemetry;
 pub mod trace;
 
 pub use error::{Error, Result};

@@ -28,7 +28,7 @@ pub struct Maps {
     vlan_parents: HashMap<MapData, u32, [u8; 8]>,
     logicals: Array<MapData, [u8; 40]>,
     fdb: HashMap<MapData, [u8; 8], [u8; 24]>,
-    counters: PerCpuArray<MapData, [u8; 472]>,
+    counters: PerCpuArray<MapData, [u8; 504]>,
     control: Array<MapData, [u8; 40]>,
     policers: Array<MapData, [u8; 64]>,
     guard_mac: HashMap<MapData, [u8; 8], u32>,
@@ -275,7 +275,7 @@ impl Maps {
             .get(&slot, 0)
             .map_err(entry("read", "counters"))?
             .len();
-        let zero = vec![[0u8; 472]; cpus];
+        let zero = vec![[0u8; 504]; cpus];
         let values = aya::maps::PerCpuValues::try_from(zero).map_err(|error| Error::Entry {
             action: "write",
             name: "counters",
@@ -589,7 +589,7 @@ fn add(sum: &mut Counters, more: &Counters) {
         ($($field:ident)*) => { $(sum.$field = sum.$field.wrapping_add(more.$field);)* };
     }
     fields! {
-        in_packets in_bytes out_packets out_bytes kernel flooded replicated filtered answered learned moved
+        in_packets in_bytes out_packets out_bytes in_multicast in_broadcast out_multicast out_broadcast kernel flooded replicated filtered answered learned moved
         learn_full drops_unreported sample_pool sampled events_lost transmit_lost redirect_lost egress_drops
     }
     for reason in 0..REASONS {

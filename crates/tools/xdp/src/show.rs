@@ -1,8 +1,10 @@
 //! What commands show: read from the pinned maps, so that it works also while no daemon runs.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::abi::{Counters, fdb_flags};
+use crate::abi::{Counters, Port, fdb_flags};
 use crate::config::show_mac;
 use crate::daemon::{Folders, digest, monotonic};
 use crate::error::{Error, Result};
@@ -24,6 +26,14 @@ pub struct PortView {
     pub out_packets: u64,
     /// Bytes handed to the device.
     pub out_bytes: u64,
+    /// Packets received that were multicast.
+    pub in_multicast: u64,
+    /// Packets received that were broadcast.
+    pub in_broadcast: u64,
+    /// Packets sent that were multicast.
+    pub out_multicast: u64,
+    /// Packets sent that were broadcast.
+    pub out_broadcast: u64,
     /// Packets passed to the kernel.
     pub kernel: u64,
     /// Packets that were flooded.
@@ -136,11 +146,17 @@ pub struct RuleView {
 /// When the maps cannot be read.
 pub fn ports(folders: &Folders) -> Result<Vec<PortView>> {
     let maps = Maps::open(&folders.tables())?;
+    let ports = maps.ports()?;
+    views(&maps, &ports)
+}
+
+/// The views of ports with their entries.
+pub(crate) fn views(maps: &Maps, ports: &BTreeMap<u32, Port>) -> Result<Vec<PortView>> {
     let mut views = Vec::new();
-    for (ifindex, port) in maps.ports()? {
+    for (ifindex, port) in ports {
         views.push(view(
             name_of(&port.name),
-            ifindex,
+            *ifindex,
             &maps.counters(port.slot)?,
         ));
     }
@@ -177,6 +193,10 @@ fn view(name: String, ifindex: u32, counters: &Counters) -> PortView {
         in_bytes: counters.in_bytes,
         out_packets: counters.out_packets.saturating_sub(full),
         out_bytes: counters.out_bytes,
+        in_multicast: counters.in_multicast,
+        in_broadcast: counters.in_broadcast,
+        out_multicast: counters.out_multicast,
+        out_broadcast: counters.out_broadcast,
         kernel: counters.kernel,
         flooded: counters.flooded,
         replicated: counters.replicated as i64,
@@ -205,7 +225,7 @@ fn name_of(bytes: &[u8; 16]) -> String {
 /// When the maps cannot be read.
 pub fn fdb(folders: &Folders) -> Result<Vec<FdbView>> {
     let maps = Maps::open(&folders.tables())?;
-    let mut names = std::collections::BTreeMap::new();
+    let mut names = BTreeMap::new();
     for port in maps.ports()?.values() {
         // Of a bond's members any is as good as another.
         names
@@ -257,7 +277,7 @@ pub fn acls(folders: &Folders) -> Result<Vec<RuleView>> {
         source: std::io::Error::other("it is damaged"),
     })?;
     let (numbers, _, _) = maps.acl_sizes();
-    let mut headers = std::collections::BTreeMap::new();
+    let mut headers = BTreeMap::new();
     for number in 1..numbers {
         let acl = maps.acl(number)?;
         if acl.length > 0 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use super::config::{ConfigApplyArgs, ConfigHistoryArgs, ConfigRollbackArgs};
 use super::values::duration;
 
 pub(super) const XDP_EXAMPLES: &str = "\
@@ -13,6 +14,7 @@ Examples:
   sudo weir xdp run -c host.yaml       serve it until Ctrl-C; forwarding goes on afterwards
   sudo weir xdp plan -c host.yaml      what would change?
   sudo weir xdp apply -c host.yaml     change it, without a lost packet
+  sudo weir xdp apply -c host.yaml --confirm 5m   undo it unless `weir xdp confirm` follows
   sudo weir xdp show drops             what was dropped, by port and reason
   sudo weir xdp trace tap0 10          why did these packets go where they went?
   sudo weir xdp detach                 end forwarding, remove programs and tables";
@@ -40,8 +42,14 @@ pub(crate) enum XdpCommand {
     Check(XdpFileArgs),
     /// Show what a file changes in the running configuration
     Plan(XdpFileArgs),
-    /// Replace the running configuration
-    Apply(XdpFileArgs),
+    /// Replace the running configuration, as one transaction
+    Apply(ConfigApplyArgs),
+    /// Keep a change that waits to be confirmed
+    Confirm,
+    /// Return to an earlier configuration
+    Rollback(ConfigRollbackArgs),
+    /// Who changed the configuration, when and why
+    History(ConfigHistoryArgs),
     /// Show tables and counters
     Show {
         /// What

@@ -17,7 +17,7 @@ use weir_xdp::preflight::{Level, preflight};
 use weir_xdp::show::{self, Balance};
 use weir_xdp::{programs, trace};
 
-use crate::cli::{XdpArgs, XdpCommand, XdpShow, XdpTraceArgs};
+use crate::cli::{Where, XdpArgs, XdpCommand, XdpShow, XdpTraceArgs};
 use crate::failure::{Failure, NO_ROUTER, REFUSED};
 use crate::render::{Cell, Column, Screen, Table};
 
@@ -32,7 +32,10 @@ pub(crate) fn execute(args: &XdpArgs, json: bool, to: &mut dyn Write) -> Result<
         XdpCommand::Run(file) => run(&file.config, &folders, to),
         XdpCommand::Check(file) => check(&file.config, json, to),
         XdpCommand::Plan(file) => plan(&file.config, &folders, json, to),
-        XdpCommand::Apply(file) => apply(&file.config, &folders, to),
+        XdpCommand::Apply(args) => super::config_apply::apply(args, &at(&folders), json, to),
+        XdpCommand::Confirm => super::config_apply::confirm(&at(&folders), json, to),
+        XdpCommand::Rollback(args) => super::config_apply::rollback(args, &at(&folders), json, to),
+        XdpCommand::History(args) => super::config_history::history(args, &at(&folders), json, to),
         XdpCommand::Show { what } => show(*what, &folders, json, to),
         XdpCommand::Trace(args) => trace_packets(args, &folders, json, to),
         XdpCommand::Detach => detach(&folders, to),
@@ -178,18 +181,11 @@ fn plan(path: &Path, folders: &Folders, json: bool, to: &mut dyn Write) -> Resul
     Ok(())
 }
 
-fn apply(path: &Path, folders: &Folders, to: &mut dyn Write) -> Result<(), Failure> {
-    let (text, _) = read(path)?;
-    if !daemon::is_running(folders) {
-        return Err(Failure::Coded(
-            NO_ROUTER,
-            format!("no daemon listens at {}", folders.socket().display()),
-        ));
-    }
-    let reply = daemon::send(folders, &text).map_err(Failure::said)?;
-    match reply.error {
-        None => Ok(writeln!(to, "applied")?),
-        Some(error) => Err(Failure::Coded(REFUSED, error)),
+/// The daemon's API.
+fn at(folders: &Folders) -> Where {
+    Where {
+        socket: Some(folders.socket()),
+        ..Where::default()
     }
 }
 

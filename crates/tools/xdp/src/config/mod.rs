@@ -30,6 +30,8 @@ pub struct Config {
     pub ageing: u32,
     /// Seconds that idle connections of stateful rules are kept: TCP, others.
     pub connections: (u32, u32),
+    /// Where metrics are served over plain HTTP, beside the API's socket.
+    pub metrics: Option<SocketAddr>,
     /// Sampling, if any.
     pub sflow: Option<Sflow>,
     /// Ports by interface name.
@@ -67,6 +69,10 @@ pub enum Unconfigured {
 pub struct Sflow {
     /// One packet in this many.
     pub rate: u32,
+    /// Seconds between two reports of a sampled port's counters; 0 = never.
+    pub polling_interval: u32,
+    /// Dropped packets that are reported a second at most; 0 = none.
+    pub drop_limit: u32,
     /// The agent's address.
     pub agent: IpAddr,
     /// Collectors.
@@ -216,6 +222,55 @@ impl Rule {
             destination_ports: None,
             icmp: None,
             tcp_flags: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Rule {
+    /// What the rule matches, in the keys of the file.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let range = |(first, last): (u16, u16)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        };
+        let flags = |(mask, set): (u8, u8)| {
+            let names = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+            let asked = (0..8).filter(|bit| mask >> bit & 1 == 1);
+            asked
+                .map(|bit| {
+                    let not = if set >> bit & 1 == 1 { "" } else { "!" };
+                    format!("{not}{}", names[bit])
+                })
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        let parts: Vec<String> = [
+            self.source.map(|net| format!("source {net}")),
+            self.destination.map(|net| format!("destination {net}")),
+            self.protocol.map(|number| format!("protocol {number}")),
+            self.source_ports
+                .map(|ports| format!("source-port {}", range(ports))),
+            self.destination_ports
+                .map(|ports| format!("destination-port {}", range(ports))),
+            self.icmp.map(|(kind, code)| {
+                code.map_or_else(
+                    || format!("icmp-type {kind}"),
+                    |code| format!("icmp-type {kind} icmp-code {code}"),
+                )
+            }),
+            self.tcp_flags.map(|it| format!("tcp-flags {}", flags(it))),
+            self.stateful.then(|| "stateful".to_owned()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if parts.is_empty() {
+            f.write_str("any")
+        } else {
+            f.write_str(&parts.join(" "))
         }
     }
 }

@@ -172,6 +172,7 @@ impl Reader<'_> {
             unconfigured: Unconfigured::default(),
             ageing: 300,
             connections: (3600, 60),
+            metrics: None,
             sflow: None,
             ports: BTreeMap::new(),
             bonds: BTreeMap::new(),
@@ -205,6 +206,21 @@ impl Reader<'_> {
                                     self.small(value, &path, 1, 86_400).unwrap_or(60)
                             }
                             _ => self.unknown_key(at, "connections", key, "tcp, other"),
+                        }
+                    }
+                }
+                "api" => {
+                    for (key, at, value) in self.section(value, "api") {
+                        let path = join("api", key);
+                        match key {
+                            "metrics" => {
+                                config.metrics = self.scalar(
+                                    value,
+                                    &path,
+                                    "an address with a port, as 127.0.0.1:9101",
+                                )
+                            }
+                            _ => self.unknown_key(at, "api", key, "metrics"),
                         }
                     }
                 }
@@ -254,7 +270,7 @@ impl Reader<'_> {
                     at,
                     "",
                     key,
-                    "mode, unconfigured, ageing, connections, sflow, ports, bonds, acls",
+                    "mode, unconfigured, ageing, connections, api, sflow, ports, bonds, acls",
                 ),
             }
         }
@@ -355,6 +371,8 @@ impl Reader<'_> {
     fn sflow(&mut self, at: Position, value: Value<'_>) -> Option<Sflow> {
         let mut sflow = Sflow {
             rate: 0,
+            polling_interval: 20,
+            drop_limit: 0,
             agent: IpAddr::from([127, 0, 0, 1]),
             collectors: Vec::new(),
         };
@@ -362,6 +380,12 @@ impl Reader<'_> {
             let path = join("sflow", key);
             match key {
                 "sampling-rate" => sflow.rate = self.small(value, &path, 1, 1 << 30).unwrap_or(1),
+                "polling-interval" => {
+                    sflow.polling_interval = self.small(value, &path, 0, 86_400).unwrap_or(20)
+                }
+                "drop-limit" => {
+                    sflow.drop_limit = self.small(value, &path, 0, 100_000).unwrap_or(0)
+                }
                 "agent" => {
                     sflow.agent = self
                         .scalar(value, &path, "an IP address")
@@ -376,7 +400,12 @@ impl Reader<'_> {
                         }
                     }
                 }
-                _ => self.unknown_key(at, "sflow", key, "sampling-rate, agent, collectors"),
+                _ => self.unknown_key(
+                    at,
+                    "sflow",
+                    key,
+                    "sampling-rate, polling-interval, drop-limit, agent, collectors",
+                ),
             }
         }
         if sflow.rate == 0 || sflow.collectors.is_empty() {

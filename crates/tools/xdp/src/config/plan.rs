@@ -17,6 +17,10 @@ pub fn plan(old: &Config, new: &Config) -> Vec<String> {
         ("connections", old.connections != new.connections),
         ("sflow", old.sflow != new.sflow),
         (
+            "api (takes effect when the daemon starts again)",
+            old.metrics != new.metrics,
+        ),
+        (
             "mode (takes effect when the daemon starts again)",
             old.mode != new.mode,
         ),

@@ -3,6 +3,8 @@
 
 mod bed;
 mod forwarding;
+mod model;
 mod object;
 mod programs;
 mod rules;
+mod services;

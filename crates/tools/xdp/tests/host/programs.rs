@@ -205,6 +205,40 @@ impl Rig {
         result.duration.as_nanos() as u64
     }
 
+    /// The namespace with the loopback that stands for every port.
+    pub(crate) fn namespace(&self) -> NetNs {
+        self.namespace.clone()
+    }
+
+    /// Runs a packet that came in by port 1, in a thread that is in the namespace.
+    pub(crate) fn run_here(&mut self, frame: &[u8]) -> Outcome {
+        let program: &Xdp = self
+            .ebpf
+            .program("weir_ingress")
+            .unwrap()
+            .try_into()
+            .unwrap();
+        let mut out = vec![0; frame.len() + 64];
+        let result = program
+            .test_run(TestRunOptions {
+                data_in: Some(frame),
+                data_out: Some(&mut out),
+                ..TestRunOptions::default()
+            })
+            .unwrap();
+        out.truncate(result.data_size_out as usize);
+        let event = {
+            let item = self.ring.next().unwrap();
+            let bytes: &[u8; 184] = (*item).try_into().unwrap();
+            Event::of_bytes(bytes)
+        };
+        Outcome {
+            verdict: result.return_value,
+            event,
+            frame: out,
+        }
+    }
+
     fn run_program(&mut self, name: &str, frame: &[u8]) -> Option<Outcome> {
         let program: &Xdp = self.ebpf.program(name).unwrap().try_into().unwrap();
         let mut out = vec![0; frame.len() + 64];

@@ -29,7 +29,7 @@ pub(crate) fn write(maps: &mut Maps, number: u32, rules: &[Rule]) {
 }
 
 /// A small generator (SplitMix64): the test is the same every time.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -39,7 +39,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.next() % most
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use weir_flowfmt::sflow::decode::{Datagram, Sample};
 use weir_netlink::lab::Running;
 use weir_xdp::daemon;
 use weir_xdp::measure::Generator;
@@ -146,16 +147,18 @@ fn lost(
     })
 }
 
-/// Counts the samples of datagrams in a thread until it is stopped.
+/// Counts the flow samples of datagrams in a thread until it is stopped.
 fn collect(socket: UdpSocket, stop: Arc<AtomicBool>, samples: Arc<AtomicU64>) {
     let _ = socket.set_read_timeout(Some(Duration::from_millis(100)));
     let mut bytes = [0; 2000];
     while !stop.load(Ordering::Relaxed) {
         if let Ok(length) = socket.recv(&mut bytes)
-            && let Some(word) = bytes.get(..length).and_then(|it| it.get(24..28))
-            && let Ok(word) = word.try_into()
+            && let Ok(datagram) = Datagram::decode(bytes.get(..length).unwrap_or(&[]))
         {
-            samples.fetch_add(u64::from(u32::from_be_bytes(word)), Ordering::Relaxed);
+            let flows = datagram
+                .samples()
+                .filter(|sample| matches!(sample, Ok(Sample::Flow(..))));
+            samples.fetch_add(flows.count() as u64, Ordering::Relaxed);
         }
     }
 }
@@ -216,14 +219,11 @@ pub(super) fn execute(json: bool, to: &mut dyn Write) -> Result<(), Failure> {
         .map_err(Failure::said)?
         .map_err(Failure::said)?;
     let address = collector.local_addr().map_err(Failure::said)?.to_string();
-    let reply = daemon::send(
+    daemon::send(
         &files.folders,
         &configuration(&host, DENIED, Some((&address, SAMPLING_RATE))),
     )
     .map_err(Failure::said)?;
-    if let Some(error) = reply.error {
-        return Err(Failure::said(error));
-    }
     let received = |files: &Files, name: &str| -> Result<u64, Failure> {
         let ports = show::ports(&files.folders).map_err(Failure::said)?;
         Ok(ports
