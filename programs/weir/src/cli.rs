@@ -323,7 +323,7 @@ pub(crate) enum BenchOther {
     /// `weir xdp` from a card to a guest, beside the Linux bridge (needs root)
     Xdp {
         /// Rounds of each side
-        #[arg(long, value_name = "ROUNDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+        #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
         rounds: u32,
     },
     /// How many completed samples a second the sFlow agent exports on one core

@@ -17,6 +17,11 @@ use weir_engine::{Pulse, Router};
 
 use crate::render::units;
 
+/// Says that a daemon that is no router runs.
+pub(crate) fn daemon_ready(status: &str) {
+    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+}
+
 /// A router as its service manager sees it.
 pub(crate) struct Service {
     /// Dropped, it ends the watchdog.

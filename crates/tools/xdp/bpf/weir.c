@@ -69,8 +69,8 @@ INLINE u64 key_of(const u8 *mac, u16 vlan)
 // What becomes of the source address. A CPU remembers the last one of each port until the epoch ends.
 INLINE enum reason learn(const u8 *mac, const struct port *port, u16 vlan, struct counters *counters, u64 *epoch)
 {
-	u64 wanted = key_of(mac, vlan);
-	if (LIKELY(counters->source_key == wanted && counters->source_epoch == *epoch))
+	u64 wanted = key_of(mac, vlan), as_of = *epoch;
+	if (LIKELY(counters->source_key == wanted && counters->source_epoch == as_of))
 		return NONE;
 	struct fdb_key key = { .vlan = vlan };
 	__builtin_memcpy(key.mac, mac, 6);
@@ -84,6 +84,7 @@ INLINE enum reason learn(const u8 *mac, const struct port *port, u16 vlan, struc
 			known->moves++;
 			counters->moved++;
 			__sync_fetch_and_add(epoch, 1);
+			as_of++;
 		}
 		// Written once a second, so that CPUs do not fight for the cache line.
 		if (now - known->seen > 1000000000ULL)
@@ -97,7 +98,8 @@ INLINE enum reason learn(const u8 *mac, const struct port *port, u16 vlan, struc
 		counters->learned++;
 	}
 	counters->source_key = wanted;
-	counters->source_epoch = *epoch;
+	// If another CPU moved an address meanwhile, the next frame looks again.
+	counters->source_epoch = as_of;
 	return NONE;
 }
 

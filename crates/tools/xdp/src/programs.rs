@@ -204,7 +204,29 @@ pub fn wait_for_packets() {
     }
 }
 
-/// Removes tables of other versions of Weir, and those of versions that pinned them beside the links.
+/// Tables that versions before layout 2 pinned beside the links.
+const OLD_TABLES: [&str; 18] = [
+    "ports",
+    "logicals",
+    "fdb",
+    "counters",
+    "control",
+    "policers",
+    "guard_mac",
+    "guard_ip",
+    "neighbors",
+    "acls",
+    "acl_words",
+    "acl_hits",
+    "connections",
+    "gaps",
+    "transmit",
+    "flood",
+    "events",
+    "traces",
+];
+
+/// Removes tables of other layouts. Files that are not Weir's stay.
 ///
 /// # Errors
 /// When a file cannot be removed.
@@ -219,13 +241,12 @@ pub fn remove_other_tables(folder: &Path, tables: &Path) -> Result<()> {
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if path == tables || name.starts_with("link-") || name.starts_with("tracepoint-") {
-            continue;
-        }
-        let removed = if path.is_dir() {
+        let removed = if path.is_dir() && name.starts_with("tables-") && path != tables {
             std::fs::remove_dir_all(&path)
-        } else {
+        } else if path.is_file() && OLD_TABLES.contains(&name.as_ref()) {
             std::fs::remove_file(&path)
+        } else {
+            continue;
         };
         removed.map_err(|source| failed(&path, source))?;
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::abi::{Counters, Port, fdb_flags};
+use crate::acl::digest;
 use crate::config::show_mac;
-use crate::daemon::{Folders, digest, monotonic};
+use crate::daemon::{Folders, monotonic};
 use crate::error::{Error, Result};
 use crate::maps::Maps;
 use crate::reason;

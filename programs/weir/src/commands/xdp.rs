@@ -84,6 +84,7 @@ fn run(path: &Path, folders: &Folders, to: &mut dyn Write) -> Result<(), Failure
         folders.pins.display()
     )?;
     to.flush()?;
+    crate::service::daemon_ready(&format!("{ports} ports"));
     runtime.block_on(serve(move |stop| daemon.run(stop), async move {
         tokio::select! {
             _ = interrupt.recv() => {}

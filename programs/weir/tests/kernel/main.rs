@@ -15,4 +15,5 @@ mod netem;
 mod pktgen;
 mod sampling;
 mod tags;
+mod xdp;
 mod zero_copy;

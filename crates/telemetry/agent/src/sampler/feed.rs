@@ -122,7 +122,7 @@ mod tests {
         });
         assert_eq!((seen, source.counters.pools.of(70_000)), (1, 5));
         let pushed = (0..2 * RING).filter(|_| feed.push(&fed, &[])).count();
-        assert!(pushed >= RING - 1 && pushed <= RING);
+        assert!((RING - 1..=RING).contains(&pushed));
         assert_eq!(source.counters.lost.of(70_000), (2 * RING - pushed) as u64);
     }
 }

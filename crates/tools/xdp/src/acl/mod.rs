@@ -2,6 +2,9 @@
 
 mod compile;
 mod regions;
+mod written;
 
 pub use compile::{Compiled, compile};
 pub use regions::{Regions, Space};
+pub(crate) use written::Acls;
+pub use written::digest;

@@ -7,4 +7,5 @@ mod model;
 mod object;
 mod programs;
 mod rules;
+mod scale;
 mod services;
