@@ -179,6 +179,14 @@ impl Rig {
         }
     }
 
+    /// Turns in which every frame comes once, where the case meters flows; else none.
+    pub(crate) fn turns_to_meet_all(&self) -> usize {
+        match self.telemetry.metered {
+            true => self.frames.len().div_ceil(self.size.max(1)),
+            false => 0,
+        }
+    }
+
     /// One turn; returns the clocks of everything but the input.
     pub(crate) fn turn(&mut self, sampled: bool) -> u64 {
         self.input();
@@ -227,8 +235,7 @@ impl Rig {
         let began = weir_cpu::tsc();
         self.graph
             .inhale(&mut env, self.entry, input, &mut self.vector);
-        self.graph.run(&mut env);
-        let transmitting = weir_cpu::tsc();
+        let mut transmitting = self.graph.run_since(&mut env, began);
         while let Some((interface, mut packets)) = self.graph.next_leaving() {
             let count = packets.len();
             transmit(
@@ -240,11 +247,10 @@ impl Rig {
                 &mut packets,
             );
             self.graph.recycle(interface, packets);
-            self.graph.account(
-                self.stage,
-                count,
-                weir_cpu::tsc().wrapping_sub(transmitting),
-            );
+            let now = weir_cpu::tsc();
+            self.graph
+                .account(self.stage, count, now.wrapping_sub(transmitting));
+            transmitting = now;
         }
         self.graph.turn_over(self.now);
         weir_cpu::tsc().wrapping_sub(began)

@@ -438,9 +438,8 @@ impl Lane {
             began = now;
             if count > 0 {
                 graph.inhale(env, self.entry, rx.interface, &mut self.vector);
-                graph.run(env);
+                began = graph.run_since(env, now);
                 all += count;
-                began = weir_cpu::tsc();
             }
         }
         all

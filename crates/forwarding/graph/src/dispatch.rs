@@ -23,8 +23,10 @@ use crate::{DropReason, Next};
 
 mod builder;
 mod looks;
+mod outputs;
 
 pub use builder::{GraphBuilder, GraphError};
+use outputs::one_output;
 
 /// Taps of one graph.
 const MOST_TAPS: usize = 8;
@@ -213,17 +215,24 @@ impl<W: World> Graph<W> {
 
     /// Runs nodes until none has packets.
     pub fn run(&mut self, env: &mut Env<'_, W>) {
+        if self.pending != 0 {
+            self.run_since(env, weir_cpu::tsc());
+        }
+    }
+
+    /// The same for a caller that has read the time stamp counter already: what passed since then belongs to the first node.
+    /// Returns what the counter said last, since reading it costs as much as forwarding two packets.
+    pub fn run_since(&mut self, env: &mut Env<'_, W>, mut clock: u64) -> u64 {
         if self.pending == 0 {
-            return;
+            return clock;
         }
         if self.tracer.is_active() {
             self.tracer.rest(env.now);
         }
-        let mut clock = weir_cpu::tsc();
         for _ in 0..LOOP_LIMIT {
             let node = self.pending.trailing_zeros() as usize;
             let Some(slot) = self.slots.get_mut(node) else {
-                return;
+                return clock;
             };
             self.pending &= self.pending - 1;
             let mut packets = std::mem::take(&mut self.spare);
@@ -236,10 +245,11 @@ impl<W: World> Graph<W> {
             }
             clock = now;
             if self.pending == 0 {
-                return;
+                return clock;
             }
         }
         self.abandon(env, DropReason::LoopLimit);
+        clock
     }
 
     /// Drops everything that is queued for any node.
@@ -382,6 +392,10 @@ impl<W: World> Graph<W> {
         from: &mut std::vec::Drain<'_, Pkt>,
         run: usize,
     ) {
+        let interface = match verdict {
+            Some(Verdict::OUT) => from.as_slice().get(..run).and_then(one_output),
+            _ => None,
+        };
         let packets = from.by_ref().take(run);
         match verdict.map(Verdict::kind) {
             Some(VerdictKind::To(next)) => {
@@ -394,7 +408,10 @@ impl<W: World> Graph<W> {
                     self.pending |= 1 << entry;
                 }
             }
-            Some(VerdictKind::Out) => packets.for_each(|packet| self.leave_one(env.world, packet)),
+            Some(VerdictKind::Out) => match interface {
+                Some(interface) => self.leave_run(env.world, interface, packets),
+                None => self.leave_each(env.world, packets),
+            },
             Some(VerdictKind::Drop(reason)) => {
                 packets.for_each(|packet| self.drop_one(env, node, reason, packet))
             }
@@ -446,64 +463,6 @@ impl<W: World> Graph<W> {
         if let Some(slot) = self.slots.get_mut(entry) {
             slot.queue.push(packet);
             self.pending |= 1 << entry;
-        }
-    }
-
-    /// The output of an interface, noted as leaving.
-    #[inline]
-    fn output(&mut self, interface: u32) -> &mut Vector {
-        let place = interface as usize;
-        if place >= self.outputs.len() {
-            self.outputs.resize_with(place + 1, Vector::default);
-        }
-        if self.outputs[place].is_empty() {
-            self.leaving.push(interface);
-        }
-        &mut self.outputs[place]
-    }
-
-    /// The node that takes what leaves by an interface; `None` when a driver does.
-    #[inline(always)]
-    fn output_node(&self, world: &W, interface: u32) -> Option<usize> {
-        let number = world.output(interface);
-        if number == 0 {
-            None
-        } else {
-            self.output_nodes
-                .get(number as usize - 1)
-                .map(|&node| node as usize)
-        }
-    }
-
-    fn leave(&mut self, world: &W, interface: u32, packets: &mut Vector, count: usize) {
-        if let Some(node) = self.output_node(world, interface) {
-            return self.divert(node, interface, packets, count);
-        }
-        if count == packets.len() {
-            self.output(interface).take_all(packets);
-        } else {
-            self.output(interface).extend(packets.drain_front(count));
-        }
-    }
-
-    fn leave_one(&mut self, world: &W, packet: Pkt) {
-        match self.output_node(world, packet.aux()) {
-            Some(node) => self.enqueue_one(node, packet),
-            None => self.output(packet.aux()).push(packet),
-        }
-    }
-
-    /// Packets for an interface that a node stands before; it finds the interface in the `aux` word.
-    fn divert(&mut self, node: usize, interface: u32, packets: &mut Vector, count: usize) {
-        for packet in packets.iter_mut().take(count) {
-            packet.set_aux(interface);
-        }
-        if count == packets.len() {
-            return self.enqueue(node, packets);
-        }
-        if let Some(slot) = self.slots.get_mut(node) {
-            slot.queue.extend(packets.drain_front(count));
-            self.pending |= 1 << node;
         }
     }
 
@@ -715,26 +674,6 @@ impl<W: World> Graph<W> {
             .add(place, n);
     }
 
-    /// The next interface with packets to leave, and those packets. Put the emptied vector back with
-    /// [`Graph::recycle`].
-    #[inline]
-    pub fn next_leaving(&mut self) -> Option<(u32, Vector)> {
-        let interface = self.leaving.pop()?;
-        let vector = std::mem::take(self.outputs.get_mut(interface as usize)?);
-        Some((interface, vector))
-    }
-
-    /// Gives the storage of an emptied output back.
-    #[inline]
-    pub fn recycle(&mut self, interface: u32, vector: Vector) {
-        debug_assert!(vector.is_empty());
-        if let Some(place) = self.outputs.get_mut(interface as usize)
-            && place.is_empty()
-        {
-            *place = vector;
-        }
-    }
-
     /// Counts what a stage of the engine did.
     #[inline]
     pub fn account(&mut self, stage: usize, packets: usize, clocks: u64) {
@@ -762,16 +701,6 @@ impl<W: World> Graph<W> {
     pub fn trace_stage(&mut self, stage: usize, packets: &[Pkt]) {
         self.record(stage, packets, Outcome::All(Verdict::OUT));
     }
-}
-
-/// The interface that all packets leave by, when it is one.
-#[inline]
-fn one_output(packets: &[Pkt]) -> Option<u32> {
-    let first = packets.first()?.aux();
-    let differ = packets
-        .iter()
-        .fold(0, |differ, packet| differ | (packet.aux() ^ first));
-    (differ == 0).then_some(first)
 }
 
 /// A copy of a packet, metadata that nodes need included.
