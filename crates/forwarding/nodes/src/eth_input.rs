@@ -29,14 +29,14 @@ mod mpls_path;
 mod sub_interfaces;
 
 use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
+use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Feature, Features, Input, Interface};
 use weir_port::sub_interface::{TagChange, TagStack};
 use weir_wire::vlan::{Outer, TAG_LEN};
 use weir_wire::{EtherType, EthernetHeader};
 
 use self::bridge_path::bridged;
-use self::classes::{Class, Classifier};
+use self::classes::{Class, Classes, Classifier, Ranges};
 pub(crate) use self::groups::Groups;
 use self::groups::each_group;
 use self::ip_path::{forward4, forward6};
@@ -46,10 +46,38 @@ use crate::classify::{Flows4, Flows6};
 use crate::features::{self, BRIDGE, FeatureArc, IP4_LOOKUP, IP6_LOOKUP, into_arc};
 use crate::filter::Filter;
 use crate::frame::{ETHERNET, Own};
-use crate::interface_input::{ARP_INPUT, BOND_INPUT, IP4_INPUT, IP6_INPUT, MPLS_INPUT, NEXTS};
 use crate::ip4_urpf::ReverseCheck;
 use crate::tagging::change_tags;
 use crate::{Tables, ip4_steps, ip6_steps, vector_loops};
+
+/// Where frames go from here, and from the other nodes with an [`Intake`].
+pub(crate) const NEXTS: &[&str] = &[
+    "ip4-input",
+    "arp-input",
+    "ip6-input",
+    "mpls-input",
+    "bond-input",
+    "sub-interface-output",
+    "pseudowire-input",
+];
+pub(crate) const IP4_INPUT: Next = Next(0);
+pub(crate) const ARP_INPUT: Next = Next(1);
+pub(crate) const IP6_INPUT: Next = Next(2);
+pub(crate) const MPLS_INPUT: Next = Next(3);
+pub(crate) const BOND_INPUT: Next = Next(4);
+pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(5);
+pub(crate) const PSEUDOWIRE_INPUT: Next = Next(6);
+
+/// What an earlier node knew of the packet and what is not true of the frame in it.
+pub(crate) const STALE: Flags = Flags::MULTICAST
+    .with(Flags::BROADCAST)
+    .with(Flags::HASHED)
+    .with(Flags::HELD)
+    .with(Flags::ORIGINATED)
+    .with(Flags::PLAIN_IP4)
+    .with(Flags::PLAIN_IP6)
+    .with(Flags::TABLED)
+    .with(Flags::PRIORITY);
 
 #[derive(Default)]
 pub(crate) struct EthInput {
@@ -232,14 +260,32 @@ impl Paths {
         packets: &mut [Pkt],
         verdicts: &mut [Verdict],
     ) -> (Outcome, Census) {
+        match self.classifier.classify(packets) {
+            Classes::One(class) => self.class(cx, interface, class, packets, verdicts),
+            Classes::Several(ranges) => self.classes(cx, interface, &ranges, packets, verdicts),
+        }
+    }
+
+    /// The classes of a sorted vector, one after the other.
+    #[inline(never)]
+    fn classes(
+        &mut self,
+        cx: &mut Cx<'_, Tables>,
+        interface: &Interface,
+        ranges: &Ranges,
+        packets: &mut [Pkt],
+        verdicts: &mut [Verdict],
+    ) -> (Outcome, Census) {
         let (mut whole, mut census) = (None, Census::default());
-        let ranges = self.classifier.classify(packets);
-        for (class, range) in Class::ALL.into_iter().zip(ranges) {
-            let part = (packets.get_mut(range.clone()), verdicts.get_mut(range));
+        for (class, range) in Class::ALL.iter().zip(ranges) {
+            let part = (
+                packets.get_mut(range.clone()),
+                verdicts.get_mut(range.clone()),
+            );
             let (Some(packets @ [_, ..]), Some(verdicts)) = part else {
                 continue;
             };
-            let (outcome, part) = self.class(cx, interface, class, packets, verdicts);
+            let (outcome, part) = self.class(cx, interface, *class, packets, verdicts);
             census += part;
             whole = Some(match whole {
                 None => outcome,

@@ -8,6 +8,9 @@ use weir_port::interface::Interface;
 use weir_port::own_addresses::OwnAddresses;
 use weir_wire::{EthernetHeader, MacAddr};
 
+/// The time to live of packets that this router makes.
+pub(crate) const OWN_TTL: u8 = 64;
+
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = EthernetHeader::LEN;
 

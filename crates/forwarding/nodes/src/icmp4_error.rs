@@ -11,8 +11,8 @@ use weir_wire::{EtherType, IpProtocol, Ipv4Header, build, checksum};
 
 use crate::Tables;
 use crate::frame::ETHERNET;
+use crate::frame::OWN_TTL;
 use crate::icmp_limit::{Budgets, IcmpLimit};
-use crate::ip4_local::OWN_TTL;
 
 /// A message: its place in the budgets, type, code, and the reason its packet is dropped for.
 #[derive(Clone, Copy, Debug)]

@@ -16,14 +16,16 @@ use zerocopy::IntoBytes;
 
 use crate::Tables;
 use crate::frame::ETHERNET;
+use crate::frame::OWN_TTL;
 use crate::icmp_limit::{Budgets, IcmpLimit};
 use crate::icmp4_error::{first_of, stay_in_table};
-use crate::ip4_local::OWN_TTL;
-use crate::ip6_local::REDIRECT;
 
 /// A message: type, code, and the reason its packet is dropped for.
 #[derive(Clone, Copy, Debug)]
 struct Message(u8, u8, DropReason);
+
+/// The type of redirects (RFC 4861 section 4.5).
+pub(crate) const REDIRECT: u8 = 137;
 
 /// Codes that nodes put into `Meta::code`; places in [`MESSAGES`].
 pub(crate) const NO_ROUTE: u16 = 0;

@@ -6,46 +6,17 @@
 //! where the interface has sub-interfaces (a tunnel may), to the one that its tags say. Vectors may be mixed; they are sorted by
 //! interfaces first. Frames are taken in as in eth-input, by the same [`Intake`]; so the two nodes have the same next nodes.
 
-use weir_buf::{Flags, Pkt};
-use weir_graph::{Cx, DropReason, Next, Node, NodeSpec, Outcome, Verdict};
+use weir_buf::Pkt;
+use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 
 use crate::Tables;
-use crate::eth_input::{Groups, Intake};
+use crate::eth_input::{Groups, Intake, NEXTS, STALE};
 
 #[derive(Default)]
 pub(crate) struct InterfaceInput {
     groups: Groups,
     intake: Intake,
 }
-
-/// Where frames go from here and from eth-input.
-pub(crate) const NEXTS: &[&str] = &[
-    "ip4-input",
-    "arp-input",
-    "ip6-input",
-    "mpls-input",
-    "bond-input",
-    "sub-interface-output",
-    "pseudowire-input",
-];
-pub(crate) const IP4_INPUT: Next = Next(0);
-pub(crate) const ARP_INPUT: Next = Next(1);
-pub(crate) const IP6_INPUT: Next = Next(2);
-pub(crate) const MPLS_INPUT: Next = Next(3);
-pub(crate) const BOND_INPUT: Next = Next(4);
-pub(crate) const SUB_INTERFACE_OUTPUT: Next = Next(5);
-pub(crate) const PSEUDOWIRE_INPUT: Next = Next(6);
-
-/// What an earlier node knew of the packet and what is not true of the frame in it.
-pub(crate) const STALE: Flags = Flags::MULTICAST
-    .with(Flags::BROADCAST)
-    .with(Flags::HASHED)
-    .with(Flags::HELD)
-    .with(Flags::ORIGINATED)
-    .with(Flags::PLAIN_IP4)
-    .with(Flags::PLAIN_IP6)
-    .with(Flags::TABLED)
-    .with(Flags::PRIORITY);
 
 impl Node<Tables> for InterfaceInput {
     const SPEC: NodeSpec = NodeSpec {

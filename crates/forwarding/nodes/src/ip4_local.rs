@@ -9,6 +9,7 @@ use weir_wire::checksum::{self, Sum, pseudo4};
 use weir_wire::{IcmpHeader, IpProtocol, Ipv4Header, TcpHeader, UdpHeader};
 
 use crate::Tables;
+use crate::frame::OWN_TTL;
 use crate::icmp4_error::{PORT_UNREACHABLE, PROTOCOL_UNREACHABLE, complain};
 use crate::{linux_punt, packet_sum, vxlan_input};
 
@@ -24,8 +25,6 @@ const UNREACHABLE: u8 = 3;
 const ECHO_REQUEST: u8 = 8;
 const TIME_EXCEEDED: u8 = 11;
 const PARAMETER_PROBLEM: u8 = 12;
-/// Hops that our own packets may go.
-pub(crate) const OWN_TTL: u8 = 64;
 
 impl Node<Tables> for Ip4Local {
     const SPEC: NodeSpec = NodeSpec {

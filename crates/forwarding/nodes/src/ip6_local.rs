@@ -15,9 +15,9 @@ use weir_wire::ipv6::{self, Chain, MAX_BYTES, MAX_HEADERS};
 use weir_wire::{EthernetHeader, IcmpHeader, IpProtocol, Ipv6Header, icmp6, nd};
 
 use crate::Tables;
-use crate::frame::ETHERNET;
-use crate::icmp6_error::{PORT_UNREACHABLE, UNKNOWN_NEXT_HEADER, complain};
-use crate::ip4_local::{OWN_TTL, check_transport};
+use crate::frame::{ETHERNET, OWN_TTL};
+use crate::icmp6_error::{PORT_UNREACHABLE, REDIRECT, UNKNOWN_NEXT_HEADER, complain};
+use crate::ip4_local::check_transport;
 use crate::ip6_options::{self, Rejection};
 use crate::{linux_punt, packet_sum, vxlan_input};
 
@@ -167,9 +167,6 @@ fn check_ports(packet: &Pkt, protocol: IpProtocol, chain: &Chain) -> Result<(), 
     let pseudo = checksum::pseudo6(source, destination, protocol, length as u32);
     check_transport(packet, protocol, chain.offset, length, pseudo, false)
 }
-
-/// RFC 4861 section 4.5.
-pub(crate) const REDIRECT: u8 = 137;
 
 /// The checksum over an ICMPv6 message, which may span chunks; 0 when the one in it is right.
 fn sum_of(packet: &Pkt, chain: &Chain) -> u16 {

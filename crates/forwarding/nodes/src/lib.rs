@@ -59,6 +59,10 @@
 //! What comes in for UDP port 4789 of this router goes from ip4-local or ip6-local to vxlan-input and is, from interface-input
 //! on, a frame that came in by a tunnel; what leaves by a tunnel passes vxlan-output and is looked up once more.
 //!
+//! Modules import each other in a circle only where they are one concept: `features` and the nodes that it lists; `ip4_glean` and
+//! `ip6_glean`, since a next hop may be of the other family; `eth_input`, `mpls`, `pseudowire_input` and `ip4_steps`, since packets
+//! get labels and lose them, and frames that come out of pseudowires are taken in as those of ports.
+//!
 //! [`Tables`] is what they read, [`Event`] what they tell the control side. [`graph`] builds the
 //! graph with the nodes in order. No node allocates, locks, or looks at the clock.
 

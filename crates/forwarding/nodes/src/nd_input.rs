@@ -17,8 +17,8 @@ use weir_wire::{EtherType, EthernetHeader, Ipv6Header, MacAddr};
 use zerocopy::IntoBytes;
 
 use crate::frame::ETHERNET;
+use crate::icmp6_error::REDIRECT;
 use crate::ip6_glean::NEIGHBOR_FRAME;
-use crate::ip6_local::REDIRECT;
 use crate::recent::{self, Recent};
 use crate::{Event, Tables};
 

@@ -12,10 +12,9 @@ use weir_graph::{Cx, DropReason, Node, NodeSpec, Outcome, Verdict};
 use weir_port::interface::{Features, Input, Interface};
 
 use crate::Tables;
-use crate::eth_input::{Groups, Intake};
+use crate::eth_input::{Groups, Intake, NEXTS, STALE};
 use crate::features::{self, FeatureArc};
 use crate::frame::ETHERNET;
-use crate::interface_input::{NEXTS, STALE};
 use crate::tagging::{change_tags, note_priority};
 
 #[derive(Default)]

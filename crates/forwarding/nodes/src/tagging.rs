@@ -29,6 +29,12 @@ pub(crate) fn note_priority(packet: &mut Pkt) {
 #[inline(always)]
 pub(crate) fn change_tags(packet: &mut Pkt, change: &TagChange) -> Result<(), DropReason> {
     let (pop, push) = (usize::from(change.pop), change.push.as_bytes());
+    if pop == 1
+        && push.is_empty()
+        && let Some(&frame) = packet.data().first_chunk::<TAGGED>()
+    {
+        return take_off(packet, &frame);
+    }
     let gone = pop * TAG_LEN;
     let Some(&addresses) = packet.data().first_chunk::<TAG_AT>() else {
         return Err(DropReason::TooShort);
@@ -66,6 +72,26 @@ pub(crate) fn change_tags(packet: &mut Pkt, change: &TagChange) -> Result<(), Dr
         if let Some(control) = place.get_mut(2) {
             *control |= priority;
         }
+    }
+    Ok(())
+}
+
+/// Bytes of a frame up to the ethertype behind its tag.
+const TAGGED: usize = TAG_AT + TAG_LEN + 2;
+
+/// The same for the usual change: the only tag comes off. `frame` is how the packet begins.
+#[inline(always)]
+fn take_off(packet: &mut Pkt, frame: &[u8; TAGGED]) -> Result<(), DropReason> {
+    let [addresses @ .., a, b, _, _, _, _] = frame;
+    if !EtherType(u16::from_be_bytes([*a, *b])).is_tag() {
+        return Err(DropReason::VlanMissing);
+    }
+    if !packet.pull_front(TAG_LEN) {
+        return Err(DropReason::VlanTruncated);
+    }
+    packet.set_l3_offset(packet.l3_offset().saturating_sub(TAG_LEN));
+    if let Some(front) = packet.data_mut().first_chunk_mut::<TAG_AT>() {
+        *front = *addresses;
     }
     Ok(())
 }

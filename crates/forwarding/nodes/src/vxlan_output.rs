@@ -20,9 +20,9 @@ use weir_wire::checksum::{changed, pseudo6};
 use weir_wire::{IpProtocol, Ipv4Header, Ipv6Header, UdpHeader};
 
 use crate::bond_hash::bond_hash;
+use crate::eth_input::STALE;
 use crate::eth_input::tags_room;
 use crate::frame::ETHERNET;
-use crate::interface_input::STALE;
 use crate::{Tables, packet_sum, vector_loops};
 
 pub(crate) struct VxlanOutput;

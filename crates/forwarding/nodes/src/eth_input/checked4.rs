@@ -146,7 +146,10 @@ fn leads_back<F: Table4>(
     packet: &Pkt,
     first: F::Between,
 ) -> bool {
-    back.is_none_or(|back| back.passes(fib.last(ip4_steps::source(packet), first)))
+    match back {
+        Some(back) => back.passes(fib.last(ip4_steps::source(packet), first)),
+        None => true,
+    }
 }
 
 /// A reverse path check alone.

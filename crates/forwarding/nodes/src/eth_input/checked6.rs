@@ -159,19 +159,24 @@ impl<'a> vector_loops::StagedPath for Checked<'a, '_> {
 
     #[inline(always)]
     fn find<C: Code>(&self, code: C, packet: &Pkt, lookup: &Lookup) -> Found<'a> {
-        let cached = |lists: &Lists<'_, '_>| {
-            let key = ip6_steps::key(packet)?;
-            lists.asker.known(&key, lookup.asked).map(Judgement)
+        // Without calls of closures: these would become functions that are compiled for the baseline.
+        let leads_back = match self.back {
+            Some(back) => back.passes(
+                self.fib
+                    .last(code, &lookup.source, || ip6_steps::source(packet)),
+            ),
+            None => true,
+        };
+        let answer = match (&self.lists, ip6_steps::key(packet)) {
+            (Some(lists), Some(key)) => lists.asker.known(&key, lookup.asked),
+            _ => None,
         };
         Found {
             neighbor: self
                 .steps
                 .neighbor(code, self.fib, &lookup.destination, packet),
-            leads_back: self.back.is_none_or(|back| {
-                let source = || ip6_steps::source(packet);
-                back.passes(self.fib.last(code, &lookup.source, source))
-            }),
-            answer: self.lists.as_ref().and_then(cached),
+            leads_back,
+            answer: answer.map(Judgement),
         }
     }
 

@@ -43,6 +43,14 @@ const MPLS: u16 = u16::from_ne_bytes([0x88, 0x47]);
 /// Where the packets of each class of [`Class::ALL`] are in a sorted vector.
 pub(super) type Ranges = [Range<usize>; 4];
 
+/// What a vector holds.
+pub(super) enum Classes {
+    /// All packets are of this class.
+    One(Class),
+    /// They are sorted.
+    Several(Ranges),
+}
+
 /// Room to sort vectors in.
 pub(super) struct Classifier {
     ethertypes: Box<[[u16; 16]; VECTOR / 16]>,
@@ -61,9 +69,9 @@ impl Default for Classifier {
 impl Classifier {
     /// Sorts up to 256 packets into their classes.
     #[inline(always)]
-    pub(super) fn classify(&mut self, packets: &mut [Pkt]) -> Ranges {
+    pub(super) fn classify(&mut self, packets: &mut [Pkt]) -> Classes {
         let Some(first) = packets.first().map(ethertype) else {
-            return only(Class::Other, packets);
+            return Classes::One(Class::Other);
         };
         let mut differ = 0;
         for (packet, found) in packets.iter().zip(self.ethertypes.as_flattened_mut()) {
@@ -71,13 +79,13 @@ impl Classifier {
             differ |= *found ^ first;
         }
         if differ == 0 {
-            return only(Class::of(first), packets);
+            return Classes::One(Class::of(first));
         }
         self.sort(packets)
     }
 
     #[inline(never)]
-    fn sort(&mut self, packets: &mut [Pkt]) -> Ranges {
+    fn sort(&mut self, packets: &mut [Pkt]) -> Classes {
         let all = sort::first(packets.len());
         let of = |wanted| self.places(wanted, &all);
         let known = [of(IP4), of(IP6), of(MPLS)];
@@ -86,9 +94,8 @@ impl Classifier {
             *rest &= !known.iter().fold(0, |known, class| known | class[word]);
         }
         let [ip4, ip6, mpls] = known;
-        self.sorter
-            .sort(packets, &[ip4, ip6, mpls, other])
-            .unwrap_or_else(|| only(Class::Other, packets))
+        let sorted = self.sorter.sort(packets, &[ip4, ip6, mpls, other]);
+        sorted.map_or(Classes::One(Class::Other), Classes::Several)
     }
 
     /// The packets of an ethertype, of those in `all`.
@@ -100,14 +107,6 @@ impl Classifier {
             (bits(0) | bits(1) << 16 | bits(2) << 32 | bits(3) << 48) & all[word]
         })
     }
-}
-
-/// All packets are of one class.
-#[inline(always)]
-fn only(class: Class, packets: &[Pkt]) -> Ranges {
-    let mut ranges = [const { 0..0 }; 4];
-    ranges[class as usize] = 0..packets.len();
-    ranges
 }
 
 /// The ethertype as it lies in memory; 0 for a frame that is too short to have one.

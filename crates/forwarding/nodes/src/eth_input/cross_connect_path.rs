@@ -16,12 +16,11 @@ use weir_port::sub_interface::{SubInterface, SubInterfaces, TagStack};
 use weir_wire::EtherType;
 use weir_wire::vlan::{TAG_AT, TAG_LEN};
 
-use super::Census;
 use super::groups::write;
 use super::sub_interfaces::{TAGGED, share_of};
+use super::{Census, SUB_INTERFACE_OUTPUT};
 use crate::features::{self, FeatureArc};
 use crate::frame::{ETHERNET, Egress};
-use crate::interface_input::SUB_INTERFACE_OUTPUT;
 use crate::{Tables, vector_loops};
 
 /// The bits of a tag that stay on the way across, the priority (IEEE 802.1Q clause 6.9.3), and those that tell nothing about whose

@@ -9,10 +9,9 @@ use weir_graph::{Cx, Outcome, Verdict};
 use weir_port::interface::Interface;
 
 use super::forwarded::Forwarded;
-use super::{Census, route};
+use super::{Census, PSEUDOWIRE_INPUT, route};
 use crate::features::{FeatureArc, IP4_LOOKUP, MPLS_LOOKUP};
 use crate::frame::{ETHERNET, OwnMac};
-use crate::interface_input::PSEUDOWIRE_INPUT;
 use crate::mpls::MplsSteps;
 use crate::{Tables, vector_loops};
 

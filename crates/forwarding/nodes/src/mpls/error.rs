@@ -16,11 +16,10 @@ use weir_wire::{EtherType, Ipv4Header, Ipv6Header, build, checksum};
 use super::{DEEPEST, ENTRY, TTL, stack_of};
 use crate::IcmpLimit;
 use crate::Tables;
-use crate::frame::ETHERNET;
+use crate::frame::{ETHERNET, OWN_TTL};
 use crate::icmp_limit::Budgets;
 use crate::icmp4_error::{self, Identifications};
 use crate::icmp6_error;
-use crate::ip4_local::OWN_TTL;
 
 /// Codes that nodes put into `Meta::code`; places in [`REASONS`].
 pub(crate) const TTL_EXPIRED: u16 = 0;
