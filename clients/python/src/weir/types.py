@@ -273,6 +273,10 @@ LabelMode: TypeAlias = Literal[
 LabelSource: TypeAlias = Literal[
     # The configuration.
     "static",
+    # FRR's zebra, by the forwarding plane manager protocol.
+    "fpm",
+    # The Linux kernel: what routing daemons and `ip -f mpls route` put there.
+    "kernel",
     # A pseudowire, for what its far end sends.
     "pseudowire",
     # Built in: the label has a meaning of its own (RFC 3032, RFC 6790).
@@ -1960,6 +1964,9 @@ class LinuxAudit:
     routes: int
     """Routes of the kernel in the tables now."""
 
+    set_back: int = 0
+    """Settings of TAPs that were changed in Linux and set back."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinuxBmp:
@@ -2153,6 +2160,14 @@ class LinuxInterface:
     punt: list[LinuxPunt]
     """Packets for services of Linux by class."""
 
+    followed_addresses: list[str] = field(default_factory=list)
+    """Addresses that were added in Linux and are in use here."""
+
+    followed_table: int | None = None
+    """The table that it is in because its TAP is in a VRF device of Linux; absent where the configuration
+    says it.
+    """
+
     index: int | None = None
     """The index that Linux gave the TAP; absent while there is none."""
 
@@ -2181,8 +2196,8 @@ class LinuxPunt:
 class LinuxRefused:
     """An update that was refused."""
 
-    prefix: str
-    """Its destinations."""
+    object: str
+    """Its destinations, or its label."""
 
     error: str
     """Why."""

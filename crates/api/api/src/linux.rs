@@ -45,7 +45,7 @@ pub struct LinuxInterface {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed_table: Option<u32>,
     /// Addresses that were added in Linux and are in use here.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followed_addresses: Vec<String>,
     /// Packets for services of Linux by class.
     pub punt: Vec<LinuxPunt>,
