@@ -67,7 +67,8 @@ enum Command {
         /// What it is for.
         name: String,
     },
-    /// Store the datagrams of capture files (pcap, pcapng). The collector must not run.
+    /// Store the datagrams of capture files (pcap, pcapng), or the records of nfcapd files (read by nfdump). The collector must not
+    /// run.
     Import {
         /// Configuration file, for names; without one everything has its default.
         #[arg(short, long)]

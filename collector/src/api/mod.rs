@@ -13,6 +13,8 @@ mod openapi;
 mod replay;
 mod views;
 
+pub(crate) use annotations::seconds;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -203,3 +203,83 @@ fn the_dashboard_shows_metrics_that_there_are() {
         );
     }
 }
+
+#[test]
+fn files_of_nfcapd_are_imported() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (flows, data) = (folder.path().join("flows"), folder.path().join("data"));
+    std::fs::create_dir(&flows).expect("folder");
+    // A port that was free a moment ago.
+    let port = std::net::UdpSocket::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .expect("port")
+        .port();
+    let mut nfcapd = Command::new("nfcapd")
+        .args([
+            "-b",
+            "127.0.0.1",
+            "-p",
+            &port.to_string(),
+            "-w",
+            &flows.display().to_string(),
+        ])
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("nfcapd (package nfdump)");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("socket");
+    // Octets that wait in the receive queue of its socket, once there is one.
+    let waiting = || {
+        let text = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!(":{port:04X} ")))?;
+        let queues = line.split_whitespace().nth(4)?;
+        u64::from_str_radix(queues.split(':').nth(1)?, 16).ok()
+    };
+    let begin = std::time::Instant::now();
+    while waiting().is_none() {
+        assert!(begin.elapsed().as_secs() < 60, "nfcapd does not listen");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    for number in 0..4 {
+        socket
+            .send_to(
+                &weir_collector::bench::ipfix_message(number * 24, 24, number == 0),
+                ("127.0.0.1", port),
+            )
+            .expect("sent");
+    }
+    while waiting() != Some(0) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // It writes its file when it ends.
+    assert!(
+        Command::new("kill")
+            .arg(nfcapd.id().to_string())
+            .status()
+            .expect("kill")
+            .success()
+    );
+    nfcapd.wait().expect("ended");
+    let file = std::fs::read_dir(&flows)
+        .expect("folder")
+        .flatten()
+        .map(|file| file.path())
+        .find(|path| path.display().to_string().contains("nfcapd.2"));
+    let file = file.expect("a file").display().to_string();
+    let (good, text) = run(&["import", "--data", &data.display().to_string(), &file]);
+    assert!(good && text.contains("96 rows"), "{text}");
+    let running = start(folder.path(), "");
+    let answer = running.get("/api/v1/query?from=-1h&points=0&dimensions=Exporter,DstAS,Proto&metric=packets&filter=SrcPort%20%3E%3D%200");
+    assert_eq!(
+        answer["rows"][0]["key"],
+        serde_json::json!(["127.0.0.1", "AS15169", "tcp"]),
+        "{answer}"
+    );
+    assert_eq!(
+        (&answer["rows"][0]["total"], &answer["stored_rows"]),
+        (&serde_json::json!(288.0), &serde_json::json!(96)),
+        "{answer}"
+    );
+}

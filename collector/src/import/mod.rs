@@ -1,6 +1,8 @@
-//! Datagrams of capture files: into the store of a collector that does not run, or through alert rules (replay).
+//! Datagrams of capture files and records of nfcapd's files: into the store of a collector that does not run, or through alert rules (replay).
 //!
 //! The clock is that of the capture: rows get the time of their datagram. A file is imported once; its SHA-256 is kept.
+
+mod nfcapd;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -50,9 +52,9 @@ pub enum ImportError {
 /// What a file held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames of the capture.
+    /// Frames of the capture, or records of nfcapd.
     pub frames: u64,
-    /// Datagrams to the ports.
+    /// Datagrams to the ports, or usable records of nfcapd.
     pub datagrams: u64,
     /// Rows.
     pub rows: u64,
@@ -141,17 +143,29 @@ pub async fn import(
     let (mut shared, mut decoder) = (shared(config), Decoder::default());
     let (mut rows, mut counts, mut newest) = (Vec::new(), Counts::default(), 0);
     let mut stored = 0;
-    datagrams(path, port, &mut counts, &mut |time, from, payload| {
-        // The store begins a file for each five minutes; a capture that goes back in time gives more of them.
-        let slot = |time: i64| time.div_euclid(crate::store::SLOT);
-        if !rows.is_empty() && (rows.len() >= BATCH || slot(time) != slot(newest)) {
-            stored += store.append(&rows, newest);
-            rows.clear();
-            store.tick(time);
-        }
-        newest = time;
-        decoder.datagram(from, payload, time, &mut shared, &mut rows);
-    })?;
+    let slot = |time: i64| time.div_euclid(crate::store::SLOT);
+    if nfcapd::is_nfcapd(path) {
+        nfcapd::records(path, &mut shared, &mut counts, &mut |time, row| {
+            if !rows.is_empty() && (rows.len() >= BATCH || slot(time) != slot(newest)) {
+                stored += store.append(&rows, newest);
+                rows.clear();
+                store.tick(time);
+            }
+            newest = time;
+            rows.push(row);
+        })?;
+    } else {
+        datagrams(path, port, &mut counts, &mut |time, from, payload| {
+            // The store begins a file for each five minutes; a capture that goes back in time gives more of them.
+            if !rows.is_empty() && (rows.len() >= BATCH || slot(time) != slot(newest)) {
+                stored += store.append(&rows, newest);
+                rows.clear();
+                store.tick(time);
+            }
+            newest = time;
+            decoder.datagram(from, payload, time, &mut shared, &mut rows);
+        })?;
+    }
     stored += store.append(&rows, newest);
     store.flush(newest);
     while store.seal(None).await?.is_some() {}
