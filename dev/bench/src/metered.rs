@@ -167,7 +167,7 @@ fn table(flows: usize) -> (Table, Records) {
 fn plan() -> MeterPlan {
     let elements = RecordSet::new(["5-tuple"]).unwrap_or_else(|error| unreachable!("{error}"));
     MeterPlan {
-        rx: [(IN, Selection::new(elements.elements(), 0, false))].into(),
+        rx: [(IN, Selection::new(elements.elements(), 0, false).into())].into(),
         ..MeterPlan::default()
     }
 }
@@ -371,7 +371,7 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
     }
     table.flush();
     let collector = CollectorConfig {
-        address: socket.local_addr()?,
+        target: (socket.local_addr()?).into(),
         transport: Transport::Udp,
         version: Version::Ipfix,
         records: RecordSet::new([set])
@@ -379,12 +379,12 @@ fn export_once(set: &str, records: u32) -> std::io::Result<(f64, u64)> {
             .into(),
         mtu: 1500,
         queue: 0,
-        reach: None,
     };
     let config = ExporterConfig {
         domain: 1,
         refresh: Duration::from_secs(30),
         sampling: 1,
+        rates: Default::default(),
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,

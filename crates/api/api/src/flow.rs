@@ -4,7 +4,7 @@
 //! *exported* into the worker's ring, *taken* by the exporter, and *sent* to each collector that wants it. What does not go that
 //! way is counted where it leaves it, so that the sums agree to the packet. Counters count since the router started.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,8 @@ pub struct IpfixInterface {
     pub direction: SflowDirection,
     /// The record set.
     pub records: String,
+    /// One packet in this many is metered.
+    pub sampling_rate: u32,
 }
 
 /// Flows, and what was in them.
@@ -117,8 +119,11 @@ pub struct FlowWorker {
 /// One collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IpfixCollector {
-    /// Its address.
-    pub address: IpAddr,
+    /// Its address or its name, as it is configured.
+    pub host: String,
+    /// Its address; absent while its name is not looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// Its port.
     pub port: u16,
     /// How it is reached: `udp`, `tcp` or `tls`.
@@ -143,7 +148,7 @@ pub struct IpfixCollector {
     /// Whether they leave through the host, whatever the router's routes say.
     #[serde(default)]
     pub through_host: bool,
-    /// Whether a stream is connected; datagrams always are.
+    /// Whether a stream is connected, or datagrams have a socket.
     pub connected: bool,
     /// Connections that were made.
     pub connections: u64,
@@ -164,6 +169,23 @@ pub struct IpfixCollector {
     /// The last one, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+}
+
+impl IpfixCollector {
+    /// Where it is, in one word; with its namespace if it has one.
+    #[must_use]
+    pub fn place(&self) -> String {
+        place(&self.host, self.port, self.namespace.as_deref())
+    }
+}
+
+/// Where a collector is, in one word: address or name, port, and namespace if it has one.
+pub(crate) fn place(host: &str, port: u16, namespace: Option<&str>) -> String {
+    let place = host.parse::<IpAddr>().map_or_else(
+        |_| format!("{host}:{port}"),
+        |address| SocketAddr::new(address, port).to_string(),
+    );
+    namespace.map_or(place.clone(), |namespace| format!("{place}%{namespace}"))
 }
 
 /// A template.

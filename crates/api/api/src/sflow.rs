@@ -4,7 +4,7 @@
 //! agent reads the ring and *sends* it in a datagram to every collector. Counters count since the
 //! router started.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -173,14 +173,7 @@ impl SflowCollector {
     /// Where it is, in one word; with its namespace if it has one.
     #[must_use]
     pub fn place(&self) -> String {
-        let known = self.host.parse::<IpAddr>();
-        let place = known.map_or_else(
-            |_| format!("{}:{}", self.host, self.port),
-            |it| SocketAddr::new(it, self.port).to_string(),
-        );
-        self.namespace
-            .as_ref()
-            .map_or(place.clone(), |namespace| format!("{place}%{namespace}"))
+        crate::flow::place(&self.host, self.port, self.namespace.as_deref())
     }
 }
 

@@ -297,22 +297,22 @@ fn samples_are_what_the_router_says() {
         ("weir_flow_taken_packets", &[], "54"),
         (
             "weir_flow_collector_up",
-            &[("collector", "192.0.2.9:4739"), ("transport", "tcp")],
+            &[("collector", "192.0.2.9:4739%mgmt"), ("transport", "tcp")],
             "1",
         ),
         (
             "weir_flow_collector_not_sent_flows",
-            &[("collector", "192.0.2.9:4739"), ("transport", "tcp")],
+            &[("collector", "192.0.2.9:4739%mgmt"), ("transport", "tcp")],
             "1",
         ),
         (
             "weir_flow_collector_not_sent_bytes",
-            &[("collector", "192.0.2.9:4739"), ("transport", "tcp")],
+            &[("collector", "192.0.2.9:4739%mgmt"), ("transport", "tcp")],
             "300",
         ),
         (
             "weir_flow_collector_not_sent_flows",
-            &[("collector", "192.0.2.9:4739"), ("transport", "udp")],
+            &[("collector", "192.0.2.9:4739%mgmt"), ("transport", "udp")],
             "0",
         ),
         ("weir_flow_oldest_record_seconds", &[], "0.012"),

@@ -28,7 +28,7 @@ use crate::model::{
 };
 use crate::mpls::{DEFAULT_TABLE, LabelEntry, TtlMode};
 use crate::pseudowire::{Pseudowire, PseudowireType};
-use crate::scalar::{MacAddr, Sha256};
+use crate::scalar::{Host, MacAddr, Sha256};
 use crate::settings::{
     History, Hugepages, Idle, Listen, LogFormat, LogLevel, Metrics, Priority, Role, Tls, Token,
 };
@@ -1005,11 +1005,15 @@ impl Dice {
                 IpfixInterface {
                     direction,
                     records: set.into(),
+                    sampling_rate: (place == 1).then_some(1 + u32::from(other)),
                 },
             );
         }
         let collector = |last: u8| IpfixCollector {
-            address: Ipv4Addr::new(127, 9, 9, last).into(),
+            address: match other % 4 {
+                3 => Host::Name("collector.invalid".into()),
+                _ => Host::Address(Ipv4Addr::new(127, 9, 9, last).into()),
+            },
             port: 4739 + u16::from(last),
             transport: if last == 0 {
                 IpfixTransport::Udp

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use weir_config_derive::{Section, Words};
 
+use crate::scalar::Host;
 use crate::sflow::SflowDirection;
 
 /// Which packets of an interface are metered; the same choice as with sFlow.
@@ -89,15 +90,19 @@ pub struct IpfixInterface {
     /// The record set.
     #[key(kind = Text(55), default = "5-tuple".to_owned(), example = "router")]
     pub records: String,
+    /// One packet in this many is metered there; `ipfix.sampling-rate` when absent. Records of an
+    /// interface with another rate than that contain it.
+    #[key(kind = Whole(1, u32::MAX as u64), example = "100")]
+    pub sampling_rate: Option<u32>,
 }
 
 /// One collector.
 #[derive(Debug, Clone, PartialEq, Eq, Section)]
 #[section(example = "{address: 192.0.2.9, port: 2055}")]
 pub struct IpfixCollector {
-    /// Its address, IPv4 or IPv6.
+    /// Its address, IPv4 or IPv6, or its name, which is looked up until it is found.
     #[key(required, example = "192.0.2.9")]
-    pub address: IpAddr,
+    pub address: Host,
     /// Its port; 4740 is usual for TLS.
     #[key(kind = Whole(1, 65_535), default = 4739, example = "2055")]
     pub port: u16,
@@ -146,12 +151,29 @@ impl IpfixCollector {
     #[must_use]
     pub fn message(&self) -> u32 {
         // RFC 7011, 10.3.3: with all headers it fits the path.
-        let headers = match (self.transport, self.address) {
-            (IpfixTransport::Udp, IpAddr::V4(_)) => 28,
-            (IpfixTransport::Udp, IpAddr::V6(_)) => 48,
-            _ => 0,
+        let headers = match self.transport {
+            IpfixTransport::Udp if self.is_ip4() => 28,
+            IpfixTransport::Udp => 48,
+            IpfixTransport::Tcp | IpfixTransport::Tls => 0,
         };
         u32::from(self.mtu) - headers
+    }
+
+    /// Whether datagrams to it are IPv4. A name may have addresses of both versions; the source decides where there is one.
+    fn is_ip4(&self) -> bool {
+        match &self.address {
+            Host::Address(address) => address.is_ipv4(),
+            Host::Name(_) => self.source.is_some_and(|source| source.is_ipv4()),
+        }
+    }
+
+    /// Its address or name, and its port.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.address {
+            Host::Address(address) => SocketAddr::new(*address, self.port).to_string(),
+            Host::Name(name) => format!("{name}:{}", self.port),
+        }
     }
 }
 
@@ -162,12 +184,7 @@ impl fmt::Display for IpfixCollector {
         } else {
             ""
         };
-        write!(
-            f,
-            "{} {}{version}",
-            self.transport,
-            SocketAddr::new(self.address, self.port)
-        )?;
+        write!(f, "{} {}{version}", self.transport, self.place())?;
         if !self.records.is_empty() {
             write!(f, " {}", self.records.join("+"))?;
         }
@@ -261,6 +278,7 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("destinationIPv6PrefixLength", 1, V6),
     ("flowLabelIPv6", 4, V6),
     ("icmpTypeCodeIPv4", 2, V4),
+    ("samplingInterval", 4, ALL),
     ("samplerId", 1, ALL),
     ("minimumTTL", 1, IP),
     ("maximumTTL", 1, IP),
@@ -296,6 +314,10 @@ pub const ELEMENTS: &[(&str, u16, Shapes)] = &[
     ("selectorId", 8, ALL),
     ("layer2OctetDeltaCount", 8, L2),
 ];
+
+/// What records of an interface have besides that has a sampling rate of its own: whatever a collector knows of sampling, it finds
+/// the rate or the sampler.
+pub const RATE_ELEMENTS: [&str; 3] = ["samplingInterval", "samplerId", "selectorId"];
 
 /// Elements that the other direction tells anew in a record of both (RFC 5103).
 const REVERSED: [&str; 18] = [
@@ -454,17 +476,34 @@ impl Ipfix {
         self.records.contains_key(set) || RECORD_SETS.contains(&set)
     }
 
-    /// The sets by which interfaces are metered, in the order in which they are numbered.
+    /// The sets by which interfaces are metered.
     #[must_use]
     pub fn sets_in_use(&self) -> Vec<&str> {
-        let mut sets: Vec<&str> = self
+        let mut sets: Vec<&str> = self.metered_by().into_iter().map(|(set, _)| set).collect();
+        sets.dedup();
+        sets
+    }
+
+    /// The sets by which interfaces are metered, each with its rate where that is not the rate of the section; in the order in
+    /// which they are numbered. The same set with two rates counts twice: flows of one rate never share a record with others.
+    #[must_use]
+    pub fn metered_by(&self) -> Vec<(&str, Option<u32>)> {
+        let mut sets: Vec<_> = self
             .interfaces
             .values()
-            .map(|interface| interface.records.as_str())
+            .map(|interface| (interface.records.as_str(), self.own_rate(interface)))
             .collect();
         sets.sort_unstable();
         sets.dedup();
         sets
+    }
+
+    /// The rate of an interface, if that is another one than that of the section.
+    #[must_use]
+    pub fn own_rate(&self, interface: &IpfixInterface) -> Option<u32> {
+        interface
+            .sampling_rate
+            .filter(|rate| *rate != self.sampling_rate)
     }
 
     /// Whether any record tells lengths of prefixes.
@@ -491,7 +530,14 @@ impl Ipfix {
     #[must_use]
     pub fn longest(&self, set: &str, version: IpfixVersion) -> (u32, u32) {
         let mut elements: Vec<&str> = Vec::new();
-        let parts = self.parts_of(set);
+        let mut parts = self.parts_of(set);
+        if self
+            .metered_by()
+            .iter()
+            .any(|(name, rate)| *name == set && rate.is_some())
+        {
+            parts.extend(RATE_ELEMENTS.map(str::to_owned));
+        }
         for part in &parts {
             match RECORD_SETS.iter().position(|set| set == part) {
                 Some(place) => elements.extend(SET_ELEMENTS[place]),

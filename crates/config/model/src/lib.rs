@@ -82,7 +82,7 @@ pub use dump::to_yaml;
 pub use edit::set_in_text;
 pub use ipfix::{
     ELEMENTS as IPFIX_ELEMENTS, Ipfix, IpfixCollector, IpfixInterface, IpfixRecords, IpfixTls,
-    IpfixTransport, IpfixVersion, MeterDirection, RECORD_SETS, SET_ELEMENTS,
+    IpfixTransport, IpfixVersion, MeterDirection, RATE_ELEMENTS, RECORD_SETS, SET_ELEMENTS,
 };
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 pub use linux::{Linux, LinuxBmp, LinuxFpm, LinuxInterface, LinuxTap};

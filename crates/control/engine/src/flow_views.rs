@@ -16,7 +16,7 @@ use weir_config::{IpfixTransport, IpfixVersion};
 use weir_flowfmt::ipfix::{Version, forwarding_status_name};
 use weir_telemetry::exporter::fields::{Plan, SHAPES, Shape};
 use weir_telemetry::exporter::recent::identity;
-use weir_telemetry::exporter::{Knows, Load, RecordSet};
+use weir_telemetry::exporter::{Knows, Load};
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::record::MPLS;
 use weir_telemetry::flows::{Counts, FlowRecord, Selection};
@@ -26,7 +26,7 @@ use weir_telemetry::meter::{
 };
 
 use crate::control::Control;
-use crate::ipfix::addresses;
+use crate::ipfix::{NumberedSet, addresses};
 use crate::router::Router;
 use crate::worker::Command;
 
@@ -48,6 +48,7 @@ impl Control {
                 index: self.index_of(name),
                 direction: direction(metered.direction),
                 records: metered.records.clone(),
+                sampling_rate: metered.sampling_rate.unwrap_or(config.sampling_rate),
             };
         let collector = |(place, it): (usize, &weir_config::IpfixCollector)| {
             let stats = stats
@@ -56,7 +57,8 @@ impl Control {
                 .map(|(_, stats)| stats.clone())
                 .unwrap_or_default();
             weir_api::IpfixCollector {
-                address: it.address,
+                host: it.address.to_string(),
+                address: stats.address.map(|address| address.ip()),
                 port: it.port,
                 transport: match it.transport {
                     IpfixTransport::Udp => "udp",
@@ -137,8 +139,8 @@ impl Control {
 
     fn templates(&self) -> Vec<weir_api::IpfixTemplate> {
         let mut templates = Vec::new();
-        for (number, (name, parts)) in self.ipfix.sets().iter().enumerate() {
-            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else {
+        for (number, numbered) in self.ipfix.sets().iter().enumerate() {
+            let (name, Some(set)) = (&numbered.name, numbered.records()) else {
                 continue;
             };
             let plan = Plan::new(&set, Version::Ipfix, number as u8);
@@ -175,12 +177,10 @@ impl Control {
 
     /// The parts of a key that a record set selects for flows of a kind: zero for what it does not.
     fn selected(&self, set: u8, egress: bool, kind: Kind) -> Parts {
-        let Some((_, elements)) = self.ipfix.sets().get(usize::from(set)) else {
-            return Parts::default();
-        };
-        match RecordSet::new(elements.iter().map(String::as_str)) {
-            Ok(records) => Selection::new(records.elements(), set, egress).selected(kind),
-            Err(_) => Parts::default(),
+        let numbered = self.ipfix.sets().get(usize::from(set));
+        match numbered.and_then(NumberedSet::records) {
+            Some(records) => Selection::new(records.elements(), set, egress).selected(kind),
+            None => Parts::default(),
         }
     }
 

@@ -75,7 +75,7 @@ impl Control {
             found.push(notice(Component::Sflow, "sampler", message));
         }
         for collector in &ipfix.collectors {
-            let place = std::net::SocketAddr::new(collector.address, collector.port).to_string();
+            let place = collector.place();
             match (&collector.last_error, collector.connected) {
                 (Some(error), false) => {
                     found.push(degraded(Component::Ipfix, place, error));

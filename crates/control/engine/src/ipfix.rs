@@ -6,8 +6,8 @@
 //! **Record sets have numbers**, which travel in the flows' keys. A set keeps its number as long as it means the same, and
 //! what it was is known to the exporter for longer than flows live that were metered by it.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -27,7 +27,7 @@ use weir_telemetry::exporter::{
 use weir_telemetry::flows::key::{Kind, MOST_SETS, Parts};
 use weir_telemetry::flows::record::MPLS;
 use weir_telemetry::flows::{Counts, FlowRecord, Selection, Settings, Table};
-use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings};
+use weir_telemetry::meter::{MeterControl, MeterPlan, MeterSettings, Metered};
 
 use crate::bgp::{BgpView, RoutedEnds};
 use crate::clock::Clock;
@@ -213,22 +213,50 @@ fn sixteen(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Record sets by number: name and parts.
+/// A record set as it is exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NumberedSet {
+    pub(crate) name: String,
+    /// Elements, and names of sets that are always there.
+    pub(crate) parts: Vec<String>,
+    /// The sampling rate of its flows, where that is not the one of the section.
+    pub(crate) rate: Option<u32>,
+}
+
+impl NumberedSet {
+    /// As the configuration has it. Records of a set with a rate of its own have the rate.
+    fn new(config: &weir_config::Ipfix, name: &str, rate: Option<u32>) -> NumberedSet {
+        let mut parts = config.parts_of(name);
+        if rate.is_some() {
+            parts.extend(weir_config::RATE_ELEMENTS.map(str::to_owned));
+        }
+        NumberedSet {
+            name: name.to_owned(),
+            parts,
+            rate,
+        }
+    }
+
+    /// Its elements; `None` when the exporter has no such set.
+    pub(crate) fn records(&self) -> Option<RecordSet> {
+        RecordSet::new(self.parts.iter().map(String::as_str)).ok()
+    }
+}
+
+/// Record sets by number.
 #[derive(Default)]
 struct SetNumbers {
-    sets: Vec<(String, Vec<String>)>,
+    sets: Vec<NumberedSet>,
     /// Where the next one goes that takes another's place.
     next: usize,
 }
 
 impl SetNumbers {
     /// The number of a set; one that is not in use gives its place up if it must.
-    fn of(&mut self, name: &str, parts: &[String], in_use: &[(String, Vec<String>)]) -> u8 {
-        let is_it = |set: &(String, Vec<String>)| set.0 == name && set.1 == parts;
-        if let Some(place) = self.sets.iter().position(is_it) {
+    fn of(&mut self, set: NumberedSet, in_use: &[NumberedSet]) -> u8 {
+        if let Some(place) = self.sets.iter().position(|it| *it == set) {
             return place as u8;
         }
-        let set = (name.to_owned(), parts.to_vec());
         if self.sets.len() < MOST_SETS {
             self.sets.push(set);
             return self.sets.len() as u8 - 1;
@@ -272,7 +300,7 @@ pub(crate) struct IpfixSide {
 #[derive(Clone, PartialEq, Eq)]
 struct Sent {
     config: weir_config::Ipfix,
-    sets: Vec<(String, Vec<String>)>,
+    sets: Vec<NumberedSet>,
 }
 
 impl IpfixSide {
@@ -386,15 +414,14 @@ impl IpfixSide {
         config: &weir_config::Config,
         index_of: impl Fn(&str) -> Option<u32>,
     ) {
-        let sets = self
+        let sets: Vec<NumberedSet> = self
             .config
-            .sets_in_use()
+            .metered_by()
             .into_iter()
-            .map(|set| (set.to_owned(), self.config.parts_of(set)))
-            .collect::<Vec<_>>();
+            .map(|(name, rate)| NumberedSet::new(&self.config, name, rate))
+            .collect();
         let nanoseconds = |seconds: u16| u64::from(seconds) * 1_000_000_000;
         let mut plan = MeterPlan {
-            sampling: self.config.sampling_rate,
             active: nanoseconds(self.config.active_timeout),
             idle: nanoseconds(self.config.idle_timeout),
             ..MeterPlan::default()
@@ -403,18 +430,21 @@ impl IpfixSide {
             let Some(index) = index_of(name) else {
                 continue;
             };
-            let parts = self.config.parts_of(&metered.records);
-            let Ok(set) = RecordSet::new(parts.iter().map(String::as_str)) else {
+            let own = self.config.own_rate(metered);
+            let set = NumberedSet::new(&self.config, &metered.records, own);
+            let Some(records) = set.records() else {
                 continue;
             };
-            let number = self.sets.of(&metered.records, &parts, &sets);
+            let number = self.sets.of(set, &sets);
+            let select = |egress| Metered {
+                selection: Selection::new(records.elements(), number, egress),
+                sampling: own.unwrap_or(self.config.sampling_rate),
+            };
             if metered.direction.rx() {
-                plan.rx
-                    .insert(index, Selection::new(set.elements(), number, false));
+                plan.rx.insert(index, select(false));
             }
             if metered.direction.tx() {
-                plan.tx
-                    .insert(index, Selection::new(set.elements(), number, true));
+                plan.tx.insert(index, select(true));
             }
         }
         if plan != self.plan {
@@ -491,6 +521,7 @@ impl IpfixSide {
             domain: config.domain,
             refresh: Duration::from_secs(config.template_interval.into()),
             sampling: config.sampling_rate,
+            rates: self.rates(),
             active: Duration::from_secs(config.active_timeout.into()),
             idle: Duration::from_secs(config.idle_timeout.into()),
             biflow: config.biflow,
@@ -504,29 +535,38 @@ impl IpfixSide {
         }
     }
 
+    /// Sampling rates of record sets, where they are not the one of the section.
+    fn rates(&self) -> BTreeMap<u8, u32> {
+        let numbered = (0..).zip(&self.sets.sets);
+        numbered
+            .filter_map(|(number, set)| Some((number, set.rate?)))
+            .collect()
+    }
+
     fn collector(&self, collector: &IpfixCollector) -> CollectorConfig {
         let wants = |name: &str| {
             collector.records.is_empty() || collector.records.iter().any(|wanted| wanted == name)
         };
-        let sets = self
-            .sets
-            .sets
-            .iter()
-            .enumerate()
-            .filter(|(_, (name, _))| wants(name));
-        let sets = sets.filter_map(|(number, (_, parts))| {
-            Some((
-                number as u8,
-                RecordSet::new(parts.iter().map(String::as_str)).ok()?,
-            ))
-        });
+        let sets = (0..).zip(&self.sets.sets);
+        let sets = sets
+            .filter(|(_, set)| wants(&set.name))
+            .filter_map(|(number, set)| Some((number, set.records()?)));
         let none = || TlsSettings {
             name: String::new(),
             roots: PathBuf::new(),
             identity: None,
         };
         CollectorConfig {
-            address: SocketAddr::new(collector.address, collector.port),
+            target: Target {
+                namespace: collector.namespace.clone(),
+                source: collector.source,
+                dscp: collector.dscp,
+                device: collector.dev.clone(),
+                table: collector.table.clone(),
+                through_host: collector.host,
+                router: router_path(&self.egress),
+                ..Target::new(collector.address.to_string(), collector.port)
+            },
             transport: match collector.transport {
                 IpfixTransport::Udp => Transport::Udp,
                 IpfixTransport::Tcp => Transport::Tcp,
@@ -545,21 +585,11 @@ impl IpfixSide {
             records: RecordSets(sets.collect()),
             mtu: collector.mtu,
             queue: (collector.queue as usize) << 10,
-            reach: Some(Target {
-                namespace: collector.namespace.clone(),
-                source: collector.source,
-                dscp: collector.dscp,
-                device: collector.dev.clone(),
-                table: collector.table.clone(),
-                through_host: collector.host,
-                router: router_path(&self.egress),
-                ..Target::new(String::new(), 0)
-            }),
         }
     }
 
-    /// Record sets with names and parts, by their numbers.
-    pub(crate) fn sets(&self) -> &[(String, Vec<String>)] {
+    /// Record sets by their numbers.
+    pub(crate) fn sets(&self) -> &[NumberedSet] {
         &self.sets.sets
     }
 
@@ -592,7 +622,7 @@ impl IpfixSide {
         self.sets
             .sets
             .get(usize::from(number))
-            .map_or("?", |(name, _)| name)
+            .map_or("?", |set| &set.name)
     }
 
     /// What the exporter did.
@@ -731,13 +761,16 @@ mod tests {
     #[test]
     fn sets_keep_their_numbers() {
         let mut numbers = SetNumbers::default();
-        let set = |number: usize| (format!("s{number}"), vec!["5-tuple".to_owned()]);
+        let set = |number: u32| NumberedSet {
+            name: format!("s{}", number / 2),
+            parts: vec!["5-tuple".to_owned()],
+            rate: (number % 2 == 1).then_some(number),
+        };
         for number in 0..16 {
-            let (name, parts) = set(number);
-            assert_eq!(usize::from(numbers.of(&name, &parts, &[])), number);
+            assert_eq!(u32::from(numbers.of(set(number), &[])), number);
         }
         let in_use: Vec<_> = (0..16).filter(|number| *number != 7).map(set).collect();
-        assert_eq!(numbers.of("new", &["l2".to_owned()], &in_use), 7);
-        assert_eq!(numbers.of("s3", &["5-tuple".to_owned()], &in_use), 3);
+        assert_eq!(numbers.of(set(40), &in_use), 7);
+        assert_eq!(numbers.of(set(3), &in_use), 3);
     }
 }

@@ -78,6 +78,8 @@ struct Heard {
     collector: Collector,
     received: Received,
     records: u64,
+    /// Packets by the rate in their records (0: none there) and by destination.
+    rates: BTreeMap<(u64, String), u64>,
 }
 
 impl Heard {
@@ -91,6 +93,7 @@ impl Heard {
             collector: Collector::default(),
             received: Received::new(),
             records: 0,
+            rates: BTreeMap::new(),
         }
     }
 
@@ -102,12 +105,16 @@ impl Heard {
     fn listen(&mut self) {
         let mut buffer = vec![0; 9000];
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
-            let (received, records) = (&mut self.received, &mut self.records);
+            let (received, records, rates) = (&mut self.received, &mut self.records, &mut self.rates);
             self.collector
                 .read(from, &buffer[..length], &mut |item| match item {
                     Item::Record(record) if !record.template.is_options() => {
                         let flow = Flow::of(&record);
                         *records += 1;
+                        let rate = record.number(34).unwrap_or(0);
+                        *rates
+                            .entry((rate, flow.destination_address().to_string()))
+                            .or_default() += flow.packets;
                         let key = (
                             flow.destination_address().to_string(),
                             flow.direction,
@@ -261,6 +268,30 @@ fn one_packet_in_some_is_metered() {
     assert!((80..230).contains(&metered), "{metered} of {totals:?}");
 }
 
+/// One record set, two rates: each interface is metered by its own, and its records have that.
+#[test]
+fn interfaces_have_rates_of_their_own() {
+    let (heard, totals, _) = run("sampling-rate: 1000000, \
+                 interfaces: {xe0: {sampling-rate: 1}, xe1: {direction: tx, sampling-rate: 4}}");
+    let by = |rate: u64, destination: &str| {
+        let key = (rate, destination.to_owned());
+        heard.rates.get(&key).copied().unwrap_or(0)
+    };
+    let came: u64 = heard
+        .rates
+        .iter()
+        .filter(|((rate, _), _)| *rate == 1)
+        .map(|(_, it)| it)
+        .sum();
+    assert_eq!(came, totals.packets_in, "{:?} {totals:?}", heard.rates);
+    // A quarter of those that left by xe1: binomial, five standard deviations.
+    let left = by(1, "198.51.100.7") as f64;
+    let metered = by(4, "198.51.100.7") as f64;
+    let bound = 5.0 * (left * 0.25 * 0.75).sqrt();
+    assert!((metered - left / 4.0).abs() <= bound, "{metered} of {left}");
+    assert!(heard.rates.keys().all(|(rate, _)| matches!(rate, 1 | 4)));
+}
+
 /// Templates are shown as they are sent; of both directions where there are such records.
 #[test]
 fn templates_of_both_directions_are_shown() {
@@ -310,6 +341,17 @@ fn metering_is_changed_while_packets_pass() {
         let mut wanted = config(port, &ipfix);
         wanted.ipfix.flows = 1024 << (round % 2);
         router.apply(&wanted).unwrap();
+        if round == 0 {
+            let end = Instant::now() + Duration::from_secs(30);
+            let metered = || {
+                let workers = router.ipfix().unwrap().workers;
+                workers.iter().map(|it| it.metered_packets).sum::<u64>()
+            };
+            while metered() == 0 {
+                assert!(Instant::now() < end, "no packet was metered");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         heard.listen();
     }
     router.stop();

@@ -63,18 +63,18 @@ fn main() {
         }
         assert_eq!(table.flush(), 0);
         let collector = CollectorConfig {
-            address: socket.local_addr().unwrap(),
+            target: (socket.local_addr().unwrap()).into(),
             transport: Transport::Udp,
             version: Version::Ipfix,
             records: RecordSet::new([set]).unwrap().into(),
             mtu: 1500,
             queue: 0,
-            reach: None,
         };
         let config = ExporterConfig {
             domain: 1,
             refresh: Duration::from_secs(30),
             sampling: 1,
+            rates: Default::default(),
             active: Duration::from_secs(60),
             idle: Duration::from_secs(15),
             biflow: false,

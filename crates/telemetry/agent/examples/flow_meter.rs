@@ -83,7 +83,7 @@ fn main() {
         RecordSet::new(["5-tuple"]).expect("a set of this name"),
     );
     settings.set(MeterPlan {
-        rx: [(1, Selection::new(set.elements(), 0, false))].into(),
+        rx: [(1, Selection::new(set.elements(), 0, false).into())].into(),
         ..MeterPlan::default()
     });
     let (mut meter, control) = Meter::new(settings, 3);

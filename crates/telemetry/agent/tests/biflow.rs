@@ -94,18 +94,18 @@ fn a_conversation_is_one_record_and_what_has_no_answer_goes_alone() {
     let sockets = [Version::Ipfix, Version::NetFlow9]
         .map(|version| (version, UdpSocket::bind("127.0.0.1:0").unwrap()));
     let collectors = sockets.iter().map(|(version, socket)| CollectorConfig {
-        address: socket.local_addr().unwrap(),
+        target: (socket.local_addr().unwrap()).into(),
         transport: Transport::Udp,
         version: *version,
         records: RecordSet::new(["5-tuple"]).unwrap().into(),
         mtu: 1500,
         queue: 0,
-        reach: None,
     });
     let config = ExporterConfig {
         domain: 1,
         refresh: Duration::from_secs(30),
         sampling: 1,
+        rates: Default::default(),
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: true,

@@ -2,6 +2,8 @@
 //! announces.
 
 mod common;
+#[path = "common/hosts.rs"]
+mod hosts;
 
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::collector::{Interfaces, Receiver, config, wait_for};
 use common::{Packets, Rig, packets};
+use hosts::{may_make_namespaces, with_own_hosts};
 use weir_netlink::netns::NetNs;
 use weir_telemetry::agent::{
     Agent, AgentConfig, AgentHandle, CollectorStats, Destination, DnsSd, Target,
@@ -52,12 +55,6 @@ fn trouble_is(rig: &mut Rig, agent: &AgentHandle, what: &str) {
         let now = first(agent);
         now.errors > 0 && now.last_error.is_some_and(|error| error.contains(what))
     });
-}
-
-fn may_make_namespaces() -> bool {
-    weir_netlink::lab::preflight()
-        .inspect_err(|why| eprintln!("skipped: {why}"))
-        .is_ok()
 }
 
 /// A namespace with a name, as `ip netns` makes it; gone with this value.
@@ -125,33 +122,6 @@ fn a_namespace_that_vanishes_and_returns_is_entered_again() {
         (stats.samples_sent[0], rig.lost()),
         (rig.taken(), 0),
         "no sample waited for it"
-    );
-}
-
-/// Runs a test in a process of its own, whose `/etc/hosts` is another file.
-fn with_own_hosts(test: &str) {
-    if !may_make_namespaces() {
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("weir-hosts-{test}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let script = r#"mount --bind "$1/hosts" /etc/hosts && mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf &&
-        WEIR_HOSTS="$1/hosts" exec "$2" --ignored --exact "$3""#;
-    std::fs::write(folder.join("hosts"), "127.0.0.1 localhost\n").unwrap();
-    std::fs::write(folder.join("nsswitch.conf"), "hosts: files\n").unwrap();
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script, "sh"])
-        .args([folder.as_os_str(), program.as_os_str(), test.as_ref()])
-        .stdin(Stdio::null())
-        .output();
-    std::fs::remove_dir_all(&folder).unwrap();
-    let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
     );
 }
 

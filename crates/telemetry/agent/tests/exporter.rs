@@ -117,13 +117,12 @@ fn meter(table: &mut Table, flows: std::ops::Range<u32>) {
 fn udp(address: SocketAddr, version: Version) -> CollectorConfig {
     let records = RecordSet::new(["router"]).unwrap().into();
     CollectorConfig {
-        address,
+        target: address.into(),
         transport: Transport::Udp,
         version,
         records,
         mtu: 1500,
         queue: 1 << 20,
-        reach: None,
     }
 }
 
@@ -151,6 +150,7 @@ fn config(refresh: Duration, collectors: Vec<CollectorConfig>) -> ExporterConfig
         domain: 77,
         refresh,
         sampling: 1,
+        rates: Default::default(),
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,

@@ -40,6 +40,7 @@ fn config(sampling: u32, collectors: Vec<CollectorConfig>) -> ExporterConfig {
         domain: 1,
         refresh: SELDOM,
         sampling,
+        rates: Default::default(),
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
@@ -52,13 +53,12 @@ fn config(sampling: u32, collectors: Vec<CollectorConfig>) -> ExporterConfig {
 fn collector(address: SocketAddr, transport: Transport) -> CollectorConfig {
     let records = RecordSet::new(["5-tuple"]).unwrap().into();
     CollectorConfig {
-        address,
+        target: address.into(),
         transport,
         version: Version::Ipfix,
         records,
         mtu: 1500,
         queue: 1 << 26,
-        reach: None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the exporter sends, read by other people's collectors: nfdump and pmacct. Expected records come from the
 //! observations, not from what was encoded. Skipped where they are not installed.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_flowfmt::ipfix::Version;
 use weir_telemetry::exporter::{
     CollectorConfig, Complete, Epoch, Exporter, ExporterConfig, FlowSource, Knows, Named,
-    RecordSet, Transport,
+    RecordSet, RecordSets, Transport,
 };
 use weir_telemetry::flows::key::{Kind, Parts};
 use weir_telemetry::flows::{Facts, FlowRecord, Key, Observation, Settings, Table};
@@ -59,9 +60,10 @@ fn source(flow: u32) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0000 + flow)
 }
 
-fn observation(flow: u32) -> Observation {
+fn observation(flow: u32, set: u8) -> Observation {
     let mut parts = Parts {
         kind: Kind::Ip4,
+        set,
         protocol: 6,
         source_port: 1024,
         destination_port: 443,
@@ -82,6 +84,17 @@ fn observation(flow: u32) -> Observation {
 
 /// Exports flows of two packets, five and seven seconds after the clock's start, to this port; the start in seconds.
 fn export(port: u16, version: Version, sampling: u32) -> u64 {
+    let records = RecordSet::new(["router"]).unwrap().into();
+    export_sampled(port, version, (sampling, BTreeMap::new()), records)
+}
+
+/// The same of these record sets: flow N is of number N modulo their number.
+fn export_sampled(
+    port: u16,
+    version: Version,
+    (sampling, rates): (u32, BTreeMap<u8, u32>),
+    records: RecordSets,
+) -> u64 {
     let (mut table, ring) = Table::new(
         Settings {
             flows: 1000,
@@ -94,12 +107,12 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
         .unwrap()
         .as_secs()
         - 60;
-    let records = RecordSet::new(["router"]).unwrap().into();
-    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let sets = records.0.len() as u32;
     let config = ExporterConfig {
         domain: 5,
         refresh: Duration::from_secs(30),
         sampling,
+        rates,
         active: Duration::from_secs(60),
         idle: Duration::from_secs(15),
         biflow: false,
@@ -109,13 +122,12 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
             started: 0,
         },
         collectors: vec![CollectorConfig {
-            address,
+            target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into(),
             transport: Transport::Udp,
             version,
             records,
             mtu: 1500,
             queue: 0,
-            reach: None,
         }],
     };
     let source = FlowSource {
@@ -124,7 +136,9 @@ fn export(port: u16, version: Version, sampling: u32) -> u64 {
     };
     let exporter = Exporter::start(config, vec![source], Arc::new(Names)).unwrap();
     for part in 0..FLOWS / 100 {
-        let packets: Vec<_> = (part * 100..(part + 1) * 100).map(observation).collect();
+        let packets: Vec<_> = (part * 100..(part + 1) * 100)
+            .map(|flow| observation(flow, (flow % sets) as u8))
+            .collect();
         table.meter(5 * SECOND, &packets, |_| Facts::default());
         table.meter(7 * SECOND, &packets, |_| Facts::default());
         table.flush();
@@ -339,6 +353,56 @@ fn nfdump_knows_the_rate_and_the_names() {
                 fields[1..],
                 ["20", &(20 * (100 + flow)).to_string(), "uplink", "red"],
                 "{version:?}"
+            );
+        }
+    }
+}
+
+/// Sets with rates of their own beside the usual one: what has both is scaled by each, and their packets are in no record together.
+fn two_rates(port: u16, version: Version) {
+    const RATE: [&str; 3] = ["samplingInterval", "samplerId", "selectorId"];
+    let usual = RecordSet::new(["router"]).unwrap();
+    let own = RecordSet::new(["router"].into_iter().chain(RATE)).unwrap();
+    let records = RecordSets(vec![(0, usual), (1, own.clone()), (2, own)]);
+    export_sampled(port, version, (2, [(1, 10), (2, 1)].into()), records);
+}
+
+/// How often the packets of a flow are counted that were sampled by the rate of its set.
+fn scaled(flow: u32) -> u32 {
+    [2, 10, 1][flow as usize % 3]
+}
+
+#[test]
+fn nfacctd_scales_each_record_by_its_rate() {
+    for version in [Version::Ipfix, Version::NetFlow9] {
+        let arguments = |folder: &Path, port: u16| {
+            let (file, output) = (folder.join("nfacctd.conf"), folder.join("flows.csv"));
+            let text = format!(
+                "daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: {port}\nplugins: print\naggregate: src_host\nnfacctd_renormalize: true\nprint_output: csv\nprint_output_file: {}\nprint_refresh_time: 3600\n",
+                output.display()
+            );
+            std::fs::write(&file, text).unwrap();
+            vec!["-f".to_owned(), file.to_str().unwrap().to_owned()]
+        };
+        let Some(mut nfacctd) = Reader::start(&format!("nfacctd-rates-{version:?}"), arguments)
+        else {
+            return;
+        };
+        two_rates(nfacctd.port, version);
+        nfacctd.end(rustix::process::Signal::INT);
+        let file = nfacctd.folder.join("flows.csv");
+        let text = || std::fs::read_to_string(&file).unwrap_or_default();
+        wait("what nfacctd writes", || {
+            text().lines().count() > FLOWS as usize
+        });
+        for line in text().lines().skip(1) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let flow = u32::from(fields[0].parse::<Ipv4Addr>().unwrap()) - 0x0a00_0000;
+            let (packets, octets) = (2 * scaled(flow), 2 * scaled(flow) * (100 + flow));
+            assert_eq!(
+                fields[1..],
+                [packets.to_string(), octets.to_string()],
+                "{version:?} {flow}"
             );
         }
     }

@@ -11,7 +11,7 @@ use weir_buf::{Flags, Hugepages, Pkt, Pool, PoolConfig, Tally};
 use weir_graph::{Destination, DropReason, Follower, Look, Marks, Point, Tap};
 use weir_telemetry::exporter::RecordSet;
 use weir_telemetry::flows::{Records, Selection, Settings, Table};
-use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings};
+use weir_telemetry::meter::{Meter, MeterControl, MeterPlan, MeterSettings, Metered};
 use weir_telemetry::random::Random;
 
 /// Reasons with the registry's numbers (IANA, IPFIX, `forwardingStatus`).
@@ -30,6 +30,7 @@ struct Rig {
     ring: Records,
     now: u64,
     counts: Arc<weir_ring::Padded<weir_telemetry::flows::Counts>>,
+    settings: Arc<MeterSettings>,
 }
 
 impl Rig {
@@ -39,15 +40,17 @@ impl Rig {
 
     fn with_table(names: &[&str], sampling: u32, flows: usize) -> Rig {
         let set = RecordSet::new(names.iter().copied()).unwrap();
-        let select = |egress| Selection::new(set.elements(), 2, egress);
+        let select = |egress| Metered {
+            selection: Selection::new(set.elements(), 2, egress),
+            sampling,
+        };
         let settings = Arc::new(MeterSettings::default());
         settings.set(MeterPlan {
             rx: [(1, select(false)), (2, select(false))].into(),
             tx: [(5, select(true))].into(),
-            sampling,
             ..MeterPlan::default()
         });
-        let (meter, control) = Meter::new(settings, 3);
+        let (meter, control) = Meter::new(settings.clone(), 3);
         let (table, ring) = Table::new(
             Settings {
                 flows,
@@ -64,6 +67,7 @@ impl Rig {
             ring,
             now: 0,
             counts,
+            settings,
         };
         rig.tick();
         rig
@@ -168,6 +172,59 @@ impl Expected {
     fn add(&mut self, flow: u32, output: u32, status: u8) {
         *self.0.entry((flow, false, output, status)).or_default() += 1;
     }
+}
+
+/// Two interfaces with rates of their own and sets of their own: each is sampled by its rate, packets of both are in no flow
+/// together, and what leaves is sampled apart from what comes in.
+#[test]
+fn interfaces_are_sampled_by_their_own_rates() {
+    let pool = Pool::new(PoolConfig {
+        chunks: 1024,
+        hugepages: Hugepages::Off,
+    })
+    .unwrap();
+    let elements = ["sourceIPv4Address", "protocolIdentifier"];
+    let mut rig = Rig::new(&elements, 1);
+    let set = RecordSet::new(elements).unwrap();
+    let by = |number, sampling| Metered {
+        selection: Selection::new(set.elements(), number, false),
+        sampling,
+    };
+    rig.settings.set(MeterPlan {
+        rx: [(1, by(2, 1)), (2, by(3, 10)), (3, by(4, 100))].into(),
+        tx: [(5, by(5, 4))].into(),
+        ..MeterPlan::default()
+    });
+    rig.tick();
+    const TURNS: u64 = 4000;
+    for _ in 0..TURNS {
+        for interface in 1..=3 {
+            let vector: Vec<Pkt> = (0..100).map(|_| filled(&pool, &frame(7, 17))).collect();
+            rig.look(Point::Rx, interface, &vector);
+            rig.look(Point::Tx, 5, &vector);
+            rig.leave(5, &vector);
+        }
+        rig.turn_over();
+    }
+    rig.control.end();
+    while !rig.control.has_ended() {
+        rig.tick();
+    }
+    let mut packets = BTreeMap::new();
+    while let Some(()) = rig.ring.pop_with(|record| {
+        *packets.entry(record.key.parts().set).or_insert(0) += record.sums.packets;
+    }) {}
+    // Binomial: five standard deviations of n p (1 - p).
+    let expected = [(2, 1.0, 1), (3, 0.1, 1), (4, 0.01, 1), (5, 0.25, 3)];
+    for (set, chance, times) in expected {
+        let mean = (times * 100 * TURNS) as f64 * chance;
+        let bound = 5.0 * (mean * (1.0 - chance)).sqrt();
+        let got = packets[&set] as f64;
+        assert!((got - mean).abs() <= bound, "{set}: {got} of {mean}");
+    }
+    let passed = rig.control.counters().passed_over.get();
+    let all: u64 = packets.values().sum();
+    assert_eq!(all + passed, 600 * TURNS);
 }
 
 /// Fates at random, in random order, packets of interfaces that are not metered among them, chunks that come again

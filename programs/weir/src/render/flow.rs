@@ -7,11 +7,7 @@ use super::{Cell, Column, Screen, Style, Table, harmless};
 /// `show flow`: settings, then a table each of interfaces and workers, then the exporter.
 pub(crate) fn summary(reply: &Ipfix, screen: &Screen) -> String {
     let settings = &reply.settings;
-    let sampling = if settings.sampling_rate <= 1 {
-        "every packet".to_owned()
-    } else {
-        format!("1 in {}", settings.sampling_rate)
-    };
+    let sampling = rate(settings.sampling_rate);
     let biflow = if settings.biflow {
         ", both directions in one record"
     } else {
@@ -44,6 +40,7 @@ fn interfaces(reply: &Ipfix) -> Table {
         Column::number("Idx"),
         Column::text("Direction"),
         Column::text("Records"),
+        Column::text("Metered"),
     ]);
     for interface in &reply.interfaces {
         table.row([
@@ -51,9 +48,17 @@ fn interfaces(reply: &Ipfix) -> Table {
             interface.index.into(),
             interface.direction.to_string().into(),
             Cell::from(&interface.records),
+            rate(interface.sampling_rate).into(),
         ]);
     }
     table
+}
+
+fn rate(rate: u32) -> String {
+    match rate {
+        0 | 1 => "every packet".to_owned(),
+        rate => format!("1 in {rate}"),
+    }
 }
 
 fn workers(reply: &Ipfix) -> Table {
@@ -183,7 +188,7 @@ fn place(collector: &IpfixCollector) -> String {
     format!(
         "{} {}{version}",
         harmless(&collector.transport),
-        std::net::SocketAddr::new(collector.address, collector.port)
+        harmless(&collector.place())
     )
 }
 

@@ -1574,13 +1574,7 @@ fn flow_workers(all: &Snapshot) -> impl Iterator<Item = &FlowWorker> {
 
 fn of_flow_collectors(all: &Snapshot, out: &mut Samples, value: impl Fn(&IpfixCollector) -> u64) {
     for it in all.ipfix.iter().flat_map(|it| &it.collectors) {
-        out.put(
-            [
-                &std::net::SocketAddr::new(it.address, it.port),
-                &it.transport,
-            ],
-            value(it),
-        );
+        out.put([&it.place(), &it.transport], value(it));
     }
 }
 

@@ -98,7 +98,8 @@ pub(crate) fn ipfix() -> Ipfix {
         octets: 300 * flows,
     };
     let tcp = IpfixCollector {
-        address: [192, 0, 2, 9].into(),
+        host: "192.0.2.9".into(),
+        address: Some([192, 0, 2, 9].into()),
         port: 4739,
         transport: "tcp".into(),
         version: "ipfix".into(),
@@ -130,6 +131,7 @@ pub(crate) fn ipfix() -> Ipfix {
             biflow: false,
         },
         interfaces: vec![IpfixInterface {
+            sampling_rate: 1,
             interface: "wan".into(),
             index: 1,
             direction: SflowDirection::Both,

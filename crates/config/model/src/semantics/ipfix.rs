@@ -45,14 +45,16 @@ impl Rules<'_, '_> {
                 at!["ipfix", "interfaces", name.as_str(), "records"],
             );
         }
-        let sets = config.ipfix.sets_in_use().len();
+        let sets = config.ipfix.metered_by().len();
         if sets > MOST_SETS {
             let message = format!("interfaces are metered by {sets} record sets");
             self.error(
                 at!["ipfix", "interfaces"],
                 message,
                 "",
-                format!("at most {MOST_SETS} are distinguished"),
+                format!(
+                    "at most {MOST_SETS}; a set with several sampling rates counts once for each"
+                ),
             );
         }
     }
@@ -93,7 +95,11 @@ impl Rules<'_, '_> {
                 self.set_exists(set, at!["ipfix", "collectors", item, "records", place]);
             }
             if let Some(earlier) = first.insert(
-                (collector.address, collector.port, collector.transport as u8),
+                (
+                    &collector.address,
+                    collector.port,
+                    collector.transport as u8,
+                ),
                 item,
             ) {
                 let help = format!("the first is `ipfix.collectors[{earlier}]`; keep one of them");
@@ -125,17 +131,8 @@ impl Rules<'_, '_> {
                     "leave out `table`, or use `transport: udp`".into(),
                 );
             }
-            if let Some(source) = collector.source
-                && source.is_ipv4() != collector.address.is_ipv4()
-            {
-                let address = collector.address;
-                self.error(
-                    at!["ipfix", "collectors", item, "source"],
-                    format!("nothing can be sent from {source} to {address}"),
-                    "another IP version",
-                    format!("a source of the same IP version as {address}"),
-                );
-            }
+            self.collector_source("ipfix", item, &collector.address, collector.source);
+            self.collector_address("ipfix", item, &collector.address, collector.dev.as_ref());
             self.ipfix_tls(item);
             self.ipfix_fits(item);
         }

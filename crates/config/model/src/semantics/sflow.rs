@@ -238,6 +238,55 @@ impl Rules<'_, '_> {
         }
     }
 
+    /// A collector has an address of one host or of a group; what is an address of any link needs a device.
+    pub(super) fn collector_address(
+        &mut self,
+        section: &'static str,
+        item: usize,
+        host: &Host,
+        device: Option<&String>,
+    ) {
+        let Host::Address(address) = *host else {
+            return;
+        };
+        let path = at![section, "collectors", item, "address"];
+        if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
+            let help = "the address of a collector, or a group's".to_owned();
+            let message = "nothing is sent to every station of a link".to_owned();
+            self.error(path, message, "", help);
+        } else if is_of_a_link(address) && device.is_none() {
+            let help = "add `dev`: the device whose link it is on".to_owned();
+            self.error(
+                path,
+                format!("{address} is an address of any link"),
+                "",
+                help,
+            );
+        }
+    }
+
+    /// Packets to a collector come from one address, which has the collector's IP version.
+    pub(super) fn collector_source(
+        &mut self,
+        section: &'static str,
+        item: usize,
+        host: &Host,
+        source: Option<IpAddr>,
+    ) {
+        let Some(source) = source else { return };
+        let path = at![section, "collectors", item, "source"];
+        if let Host::Address(address) = host
+            && address.is_ipv4() != source.is_ipv4()
+        {
+            let message = format!("nothing can be sent from {source} to {address}");
+            let help = format!("a source of the same IP version as {address}");
+            self.error(path, message, "another IP version", help);
+        } else if is_of_many(source) {
+            let help = "an address of one machine".to_owned();
+            self.error(path, format!("`{source}` is no one's address"), "", help);
+        }
+    }
+
     /// A collector that is reached by a table of the router leaves neither through the host nor by anything of the host.
     pub(super) fn collector_path(
         &mut self,
@@ -301,48 +350,10 @@ impl Rules<'_, '_> {
                     help,
                 );
             }
-            if let (Host::Address(address), Some(source)) = (&collector.address, collector.source)
-                && address.is_ipv4() != source.is_ipv4()
-            {
-                let message = format!("nothing can be sent from {source} to {address}");
-                let help = format!("a source of the same IP version as {address}");
-                self.error(
-                    at!["sflow", "collectors", item, "source"],
-                    message,
-                    "another IP version",
-                    help,
-                );
-            } else if let Some(source) = collector.source.filter(|source| is_of_many(*source)) {
-                let help = "an address of one machine".to_owned();
-                self.error(
-                    at!["sflow", "collectors", item, "source"],
-                    format!("`{source}` is no one's address"),
-                    "",
-                    help,
-                );
-            }
+            self.collector_source("sflow", item, &collector.address, collector.source);
             let conflicts = (&collector.namespace, &collector.dev, collector.host);
             self.collector_path("sflow", item, collector.table.as_deref(), conflicts);
-            let Host::Address(address) = collector.address else {
-                continue;
-            };
-            if address == IpAddr::V4(Ipv4Addr::BROADCAST) {
-                let help = "the address of a collector, or a group's".to_owned();
-                self.error(
-                    at!["sflow", "collectors", item, "address"],
-                    "nothing is sent to every station of a link".to_owned(),
-                    "",
-                    help,
-                );
-            } else if is_of_a_link(address) && collector.dev.is_none() {
-                let help = "add `dev`: the device whose link it is on".to_owned();
-                self.error(
-                    at!["sflow", "collectors", item, "address"],
-                    format!("{address} is an address of any link"),
-                    "",
-                    help,
-                );
-            }
+            self.collector_address("sflow", item, &collector.address, collector.dev.as_ref());
         }
     }
 

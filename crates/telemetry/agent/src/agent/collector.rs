@@ -9,32 +9,19 @@
 //! A datagram counts as sent when no refusal came back within [`CONFIRM`]. A refusal that comes later is charged to the next
 //! datagram. So each datagram is counted once, as sent or as an error, and neither count ever goes back.
 //!
-//! A socket for which a name is looked up or a namespace entered is made on another thread; until it is
-//! there, datagrams for this collector are counted as lost. A namespace that is no longer the one of its
-//! name is left, and tried again until there is one of that name.
-//!
-//! A name is looked up again while its socket works. Once it stands for other addresses, datagrams go to one of those;
-//! as long as it cannot be looked up, they go where they went.
+//! Names, namespaces and paths are the affair of [`CollectorSocket`]; while it has no socket, datagrams are counted as lost.
 //!
 //! Trouble is logged when it begins and when it is over, not for every datagram. It is over when some went out one after the
 //! other and none came back: that one went says nothing, since whoever refuses is heard of after it.
 
 use std::io::{Error, ErrorKind};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::CollectorStats;
 use super::outbox::Outbox;
-use super::target::{Opened, Opening, Target};
+use super::socket::CollectorSocket;
+use super::target::{Opened, Target};
 
-/// A socket that failed is made anew after this time.
-const RETRY: Duration = Duration::from_secs(1);
-/// A name that could not be looked up is after this time: whom it costs is a name server.
-const RETRY_ELSEWHERE: Duration = Duration::from_secs(3);
-/// A name is looked up again after this time.
-const FOLLOW: Duration = Duration::from_secs(10);
-/// The path, through the router or the host, is chosen anew after this time.
-const PATH: Duration = Duration::from_millis(100);
 /// A datagram counts as sent when it was not refused within this time.
 const CONFIRM: Duration = Duration::from_millis(100);
 /// Trouble is over when datagrams went out this often, and for this long, without an error.
@@ -48,30 +35,9 @@ struct Trouble {
     went: u32,
 }
 
-/// How far the socket is.
-enum State {
-    /// There is none.
-    None,
-    /// Another thread makes one.
-    Opening(Opening<Opened>),
-    /// Datagrams go through it.
-    Open(Opened),
-}
-
 /// A place that datagrams go to.
 pub(super) struct Collector {
-    target: Target,
-    state: State,
-    /// Where it was last.
-    address: Option<SocketAddr>,
-    retry_at: Instant,
-    follow_at: Instant,
-    /// When to look for another path.
-    path_at: Instant,
-    /// Another thread looks whether the name still stands for this address.
-    following: Option<Opening<Option<Opened>>>,
-    /// Whether the last attempt failed.
-    unfollowed: bool,
+    socket: CollectorSocket,
     sent: u64,
     errors: u64,
     /// Datagrams that the kernel took since `sent_at`, of which no refusal came back. That is the time of the oldest one, so that
@@ -87,14 +53,7 @@ impl Collector {
     /// A collector whose socket is made when the first datagram goes out.
     pub(super) fn new(target: Target, now: Instant) -> Collector {
         Collector {
-            target,
-            state: State::None,
-            address: None,
-            retry_at: now,
-            follow_at: now,
-            path_at: now,
-            following: None,
-            unfollowed: false,
+            socket: CollectorSocket::new(target, "sFlow", now),
             sent: 0,
             errors: 0,
             unconfirmed: 0,
@@ -106,14 +65,14 @@ impl Collector {
 
     /// Where it is.
     pub(super) fn target(&self) -> &Target {
-        &self.target
+        self.socket.target()
     }
 
     /// Sends all that is in an outbox; what does not go is counted.
     pub(super) fn send(&mut self, outbox: &Outbox, now: Instant) {
         let errors = self.errors + self.late_refusals;
         self.confirm(now);
-        self.choose_path(now);
+        self.socket.choose_path(now);
         for piece in outbox.pieces() {
             let mut rest = outbox.octets(&piece);
             let outcome = self.try_send(&mut rest, piece.length, now);
@@ -123,31 +82,13 @@ impl Collector {
                 // Not before the next try.
                 Err(None) => self.errors += left,
                 Err(Some(error)) => {
-                    self.retry_at = now
-                        + if self.target.is_at_hand() {
-                            RETRY
-                        } else {
-                            RETRY_ELSEWHERE
-                        };
+                    self.socket.retry_later(now);
                     self.fail(&error, left, now);
                 }
             }
         }
         if !outbox.is_empty() {
             self.recover(errors, now);
-        }
-    }
-
-    /// Routes come and go: datagrams take the router's path while there is one.
-    fn choose_path(&mut self, now: Instant) {
-        if now < self.path_at {
-            return;
-        }
-        self.path_at = now + PATH;
-        if let State::Open(opened) = &self.state
-            && !opened.is_on_path(&self.target)
-        {
-            (self.state, self.retry_at) = (State::None, now);
         }
     }
 
@@ -158,7 +99,7 @@ impl Collector {
         length: usize,
         now: Instant,
     ) -> Result<(), Option<Error>> {
-        let mut opened = self.opened(now)?;
+        let mut opened = self.socket.take(now)?;
         if self.unconfirmed == 0 {
             self.sent_at = now;
         }
@@ -175,7 +116,7 @@ impl Collector {
             kind,
             Ok(()) | Err(ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)
         ) {
-            self.state = State::Open(opened);
+            self.socket.put_back(opened);
         }
         outcome.map_err(Some)
     }
@@ -188,101 +129,22 @@ impl Collector {
         length: usize,
     ) -> Result<(), Error> {
         while !rest.is_empty() {
-            let taken = opened.send(&self.target, rest, length)?;
+            let taken = opened.send(self.socket.target(), rest, length)?;
             self.unconfirmed += taken.div_ceil(length.max(1)) as u64;
             *rest = rest.get(taken..).unwrap_or_default();
         }
         Ok(())
     }
 
-    /// The socket, taken out of its place.
-    fn opened(&mut self, now: Instant) -> Result<Opened, Option<Error>> {
-        let opened = match std::mem::replace(&mut self.state, State::None) {
-            State::Open(opened) => return Ok(opened),
-            State::Opening(opening) => match opening.outcome() {
-                None => {
-                    self.state = State::Opening(opening);
-                    return Err(None);
-                }
-                Some(outcome) => outcome.map_err(Some)?,
-            },
-            State::None if now < self.retry_at => return Err(None),
-            State::None if self.target.is_at_hand() => self.target.open().map_err(Some)?,
-            State::None => {
-                self.state = State::Opening(self.target.open_elsewhere().map_err(Some)?);
-                return Err(None);
-            }
-        };
-        self.address = Some(opened.address);
-        (self.follow_at, self.following) = (now + FOLLOW, None);
-        Ok(opened)
-    }
-
-    /// Goes after a name that stands for other addresses now.
-    fn follow(&mut self, now: Instant) {
-        let (State::Open(opened), false) = (&self.state, self.target.is_numeric()) else {
-            return;
-        };
-        let Some(following) = &self.following else {
-            if now >= self.follow_at {
-                self.follow_at = now + FOLLOW;
-                // Without a thread there is another time.
-                self.following = self.target.follow_elsewhere(opened.address).ok();
-            }
-            return;
-        };
-        let Some(outcome) = following.outcome() else {
-            return;
-        };
-        self.following = None;
-        if let Err(error) = &outcome
-            && !self.unfollowed
-        {
-            tracing::warn!(
-                "sFlow collector {}: {error}; datagrams go to {} as before",
-                self.target,
-                opened.address
-            );
-        }
-        self.unfollowed = outcome.is_err();
-        if let Ok(Some(moved)) = outcome {
-            tracing::info!(
-                "sFlow collector {}: is at {} now, no longer at {}",
-                self.target,
-                moved.address,
-                opened.address
-            );
-            self.address = Some(moved.address);
-            self.state = State::Open(moved);
-        }
-    }
-
     /// Notices what happened although nothing was sent since: a refusal that came back, a socket that is ready, a
     /// namespace that is another one now.
     pub(super) fn listen(&mut self, now: Instant) {
-        self.follow(now);
         self.confirm(now);
-        match &self.state {
-            // What takes its time begins before there is anything to send.
-            State::None if self.target.is_at_hand() => {}
-            State::None | State::Opening(_) => match self.opened(now) {
-                Ok(opened) => self.state = State::Open(opened),
-                Err(None) => {}
-                Err(Some(error)) => {
-                    self.retry_at = now + RETRY_ELSEWHERE;
-                    self.complain(&error, now);
-                }
-            },
-            State::Open(opened) if !opened.is_current(&self.target) => {
-                self.state = State::None;
-                self.retry_at = now;
-                self.complain(&Error::other("its namespace is gone"), now);
-            }
-            State::Open(opened) => {
-                if let Ok(Some(error)) = opened.take_error() {
-                    self.refused(&error, now);
-                }
-            }
+        if let Err(error) = self.socket.prepare(now) {
+            self.complain(&error, now);
+        }
+        if let Some(Ok(Some(error))) = self.socket.open().map(Opened::take_error) {
+            self.refused(&error, now);
         }
     }
 
@@ -291,9 +153,7 @@ impl Collector {
         if self.unconfirmed == 0 || now.duration_since(self.sent_at) < CONFIRM {
             return;
         }
-        if let State::Open(opened) = &self.state
-            && let Ok(Some(error)) = opened.take_error()
-        {
+        if let Some(Ok(Some(error))) = self.socket.open().map(Opened::take_error) {
             self.refused(&error, now);
         }
         self.confirm_all();
@@ -330,7 +190,7 @@ impl Collector {
         if self.trouble.is_none() {
             tracing::warn!(
                 "sFlow collector {}: {text}; datagrams are lost until it takes them",
-                self.target
+                self.target()
             );
         }
         self.trouble = Some(Trouble {
@@ -343,8 +203,7 @@ impl Collector {
     /// Datagrams were sent, before which there were so many errors. Once no more goes wrong, trouble is over.
     fn recover(&mut self, errors: u64, now: Instant) {
         // Without a socket nothing is tried that could go wrong.
-        let went =
-            self.errors + self.late_refusals == errors && matches!(self.state, State::Open(_));
+        let went = self.errors + self.late_refusals == errors && self.socket.open().is_some();
         let Some(trouble) = self.trouble.as_mut().filter(|_| went) else {
             return;
         };
@@ -352,7 +211,7 @@ impl Collector {
         if trouble.went >= QUIET.0 && now.duration_since(trouble.last) >= QUIET.1 {
             tracing::info!(
                 "sFlow collector {}: takes datagrams again; {} were lost so far",
-                self.target,
+                self.socket.target(),
                 self.errors
             );
             self.trouble = None;
@@ -362,8 +221,8 @@ impl Collector {
     /// What it got so far.
     pub(super) fn stats(&self) -> CollectorStats {
         CollectorStats {
-            target: self.target.clone(),
-            address: self.address.or_else(|| self.target.known()),
+            target: self.target().clone(),
+            address: self.socket.address(),
             drops: true,
             sent: self.sent,
             errors: self.errors,

@@ -36,6 +36,7 @@ mod numbers;
 mod outbox;
 mod pace;
 mod run;
+pub(crate) mod socket;
 pub(crate) mod target;
 mod traps;
 mod ways;

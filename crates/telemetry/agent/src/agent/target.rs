@@ -16,7 +16,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
@@ -71,7 +72,7 @@ impl Target {
     }
 
     /// Where it is, unless it has a name.
-    pub(super) fn known(&self) -> Option<SocketAddr> {
+    pub(crate) fn known(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.address()?, self.port))
     }
 
@@ -102,6 +103,28 @@ impl Target {
             Err(_) if self.table.is_none() => Ok(None),
             Err(reason) => Err(io::Error::other(reason)),
         }
+    }
+
+    /// Looks its addresses up, on a thread of its own if it has a name.
+    pub(crate) fn look_up(&self) -> io::Result<Opening<Vec<SocketAddr>>> {
+        if let Some(address) = self.known() {
+            let (answer, opening) = channel();
+            let _ = answer.send(Ok(vec![address]));
+            return Ok(Opening(opening));
+        }
+        let target = self.clone();
+        elsewhere(move || {
+            let found = target.addresses()?;
+            match found.is_empty() {
+                true => Err(target.nowhere()),
+                false => Ok(found),
+            }
+        })
+    }
+
+    fn nowhere(&self) -> io::Error {
+        let host = &self.host;
+        io::Error::other(format!("{host} has no address of the source's IP version"))
     }
 
     /// Opens a socket on a thread of its own.
@@ -146,13 +169,7 @@ impl Target {
     }
 
     fn open_one_of(&self, found: &[SocketAddr]) -> io::Result<Opened> {
-        let nowhere = || {
-            io::Error::other(format!(
-                "{} has no address of the source's IP version",
-                self.host
-            ))
-        };
-        let address = *found.first().ok_or_else(nowhere)?;
+        let address = *found.first().ok_or_else(|| self.nowhere())?;
         if let Some((router, source)) = self.routed(address.ip())? {
             return Ok(Opened {
                 channel: Channel::Router { router, source },
@@ -365,7 +382,7 @@ fn elsewhere<T: Send + 'static>(
 
 /// A socket that is being opened.
 #[derive(Debug)]
-pub(super) struct Opening<T>(Receiver<io::Result<T>>);
+pub(crate) struct Opening<T>(Receiver<io::Result<T>>);
 
 impl<T> Opening<T> {
     /// What became of it, once that is known.
@@ -373,11 +390,22 @@ impl<T> Opening<T> {
         match self.0.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                Some(Err(io::Error::other("the thread that opens sockets ended")))
-            }
+            Err(TryRecvError::Disconnected) => Some(Err(ended())),
         }
     }
+
+    /// The same for those who may wait so long.
+    pub(crate) fn wait(&self, time: Duration) -> Option<io::Result<T>> {
+        match self.0.recv_timeout(time) {
+            Ok(outcome) => Some(outcome),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(ended())),
+        }
+    }
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the thread that opens sockets ended")
 }
 
 fn describe(whom: &str, what: &str, error: &io::Error) -> io::Error {

@@ -9,7 +9,6 @@ use weir_flowfmt::ipfix::elements::{by_name, by_number};
 use weir_flowfmt::ipfix::template::{Field, REVERSE, Space, Template};
 use weir_flowfmt::ipfix::{FIRST_DATA_SET, Version};
 
-use super::options::SELECTOR;
 use crate::flows::FlowRecord;
 use crate::flows::key::{Kind, MOST_SETS, Parts};
 use crate::flows::record::MPLS;
@@ -63,7 +62,7 @@ impl Shape {
 }
 
 /// What can be exported: element, octets, and the shapes of flows that have it.
-const FIELDS: [(u16, u16, u8); 61] = [
+const FIELDS: [(u16, u16, u8); 62] = [
     (1, 8, ALL),
     (2, 8, ALL),
     (4, 1, IP),
@@ -92,6 +91,7 @@ const FIELDS: [(u16, u16, u8); 61] = [
     (30, 1, V6),
     (31, 4, V6),
     (32, 2, V4),
+    (34, 4, ALL),
     (48, 1, ALL),
     (52, 1, IP),
     (53, 1, IP),
@@ -313,9 +313,34 @@ impl Epoch {
     }
 }
 
+/// How the packets of a record set's flows were chosen (RFC 5477: a Selector).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampler {
+    /// Its number: `selectorId`, `samplerId`.
+    pub(super) number: u8,
+    /// One packet in so many.
+    pub(super) rate: u32,
+}
+
+impl Sampler {
+    /// The one that all record sets share which have no rate of their own.
+    pub(super) const fn usual(rate: u32) -> Sampler {
+        Sampler { number: 1, rate }
+    }
+
+    /// That of a record set with a rate of its own: its number goes with that of the set.
+    pub(super) const fn of_set(set: u8, rate: u32) -> Sampler {
+        Sampler {
+            number: set + 2,
+            rate,
+        }
+    }
+}
+
 /// A record set worked out for one version: its templates.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    sampler: Sampler,
     templates: [Template; SHAPES.len()],
     /// The same with what the other direction tells behind it (RFC 5103).
     both: [Template; SHAPES.len()],
@@ -367,9 +392,16 @@ impl Plan {
             Template::data(first + BOTH + shape as u16, all)
         };
         Plan {
+            sampler: Sampler::usual(1),
             templates: SHAPES.map(template),
             both: SHAPES.map(both),
         }
+    }
+
+    /// The same for flows whose packets were chosen so.
+    #[must_use]
+    pub(super) fn sampled_by(self, sampler: Sampler) -> Plan {
+        Plan { sampler, ..self }
     }
 
     /// The templates that have any field; those of both directions, too, if there will be such records.
@@ -419,8 +451,9 @@ impl Plan {
                 .filter(|_| shape == Shape::Ip4ByIp6)
         })?;
         octets.clear();
+        let context = (epoch, self.sampler);
         for field in &template.fields {
-            write_field(field.number, record, &parts, epoch, octets);
+            write_field(field.number, record, &parts, context, octets);
         }
         Some(template.id)
     }
@@ -439,13 +472,14 @@ impl Plan {
         let shape = Shape::of(forward, &parts);
         let template = of(shape).or_else(|| of(Shape::Ip4).filter(|_| shape == Shape::Ip4ByIp6))?;
         octets.clear();
+        let context = (epoch, self.sampler);
         for field in &template.fields {
             match field.space {
                 _ if *field == DIRECTION => octets.push(direction as u8),
                 Space::Iana | Space::Scope9 => {
-                    write_field(field.number, forward, &parts, epoch, octets)
+                    write_field(field.number, forward, &parts, context, octets)
                 }
-                Space::Enterprise(_) => write_field(field.number, reverse, &back, epoch, octets),
+                Space::Enterprise(_) => write_field(field.number, reverse, &back, context, octets),
             }
         }
         Some(template.id)
@@ -469,7 +503,13 @@ fn six(address: &[u8; 16], parts: &Parts) -> [u8; 16] {
     }
 }
 
-fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, to: &mut Vec<u8>) {
+fn write_field(
+    element: u16,
+    record: &FlowRecord,
+    parts: &Parts,
+    (epoch, sampler): (&Epoch, Sampler),
+    to: &mut Vec<u8>,
+) {
     let (sums, facts) = (&record.sums, &record.facts);
     let milliseconds = |time| (epoch.wall(time) / 1_000_000).to_be_bytes();
     let ntp = |time| weir_flowfmt::ipfix::elements::to_ntp(epoch.wall(time));
@@ -516,7 +556,8 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
             }
             .to_be_bytes(),
         ),
-        48 => to.push(SELECTOR as u8),
+        34 => to.extend(sampler.rate.max(1).to_be_bytes()),
+        48 => to.push(sampler.number),
         52 => to.push(sums.ttl_low),
         53 => to.push(sums.ttl_high),
         56 => to.extend(facts.source_mac_of(parts)),
@@ -555,7 +596,7 @@ fn write_field(element: u16, record: &FlowRecord, parts: &Parts, epoch: &Epoch, 
         245 => to.extend(parts.customer_vlan.to_be_bytes()),
         234 => to.extend(record.vrf.to_be_bytes()),
         256 => to.extend(parts.source_port.to_be_bytes()),
-        302 => to.extend(SELECTOR.to_be_bytes()),
+        302 => to.extend(u64::from(sampler.number).to_be_bytes()),
         other => debug_assert!(by_number(other).is_none(), "a field that nobody writes"),
     }
 }

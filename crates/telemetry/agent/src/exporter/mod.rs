@@ -28,7 +28,8 @@ mod session;
 mod stream;
 mod wire;
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,8 +70,8 @@ pub struct TlsSettings {
 /// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorConfig {
-    /// Where.
-    pub address: SocketAddr,
+    /// Where: address or name, port, source, DSCP, device, namespace and table.
+    pub target: Target,
     /// How.
     pub transport: Transport,
     /// What is spoken: IPFIX, or NetFlow 9 over UDP.
@@ -81,22 +82,19 @@ pub struct CollectorConfig {
     pub mtu: u16,
     /// Octets of messages that wait for a stream at most.
     pub queue: usize,
-    /// Source, DSCP, device, namespace and table; its host is not looked at. `None`: the usual ones of the host.
-    pub reach: Option<Target>,
 }
 
 impl CollectorConfig {
-    /// How a socket for it is made.
-    fn target(&self) -> Target {
-        let place = Target::from(self.address);
-        match &self.reach {
-            None => place,
-            Some(reach) => Target {
-                host: place.host,
-                port: place.port,
-                ..reach.clone()
-            },
-        }
+    /// Octets of a message at most: with all headers it fits the path (RFC 7011, 10.3.3).
+    fn message(&self) -> usize {
+        // A name may have addresses of both versions; the source decides where there is one.
+        let address = self.target.known().map(|it| it.ip()).or(self.target.source);
+        let headers = match (&self.transport, address) {
+            (Transport::Udp, Some(IpAddr::V4(_))) => 28,
+            (Transport::Udp, _) => 48,
+            _ => 0,
+        };
+        usize::from(self.mtu).saturating_sub(headers)
     }
 }
 
@@ -109,6 +107,8 @@ pub struct ExporterConfig {
     pub refresh: Duration,
     /// One packet in so many is metered; 1 is all.
     pub sampling: u32,
+    /// Record sets, by their numbers, whose flows are sampled by another rate than that; each of their records has its rate.
+    pub rates: BTreeMap<u8, u32>,
     /// The meter's timeouts.
     pub active: Duration,
     /// The other one.
@@ -215,7 +215,9 @@ impl Load {
 /// What a collector got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectorStats {
-    /// Whether a stream is connected; datagrams always are.
+    /// Its address; `None` while its name is not looked up.
+    pub address: Option<SocketAddr>,
+    /// Whether a stream is connected, or datagrams have a socket.
     pub connected: bool,
     /// Connections that were made.
     pub connections: u64,
@@ -263,7 +265,7 @@ pub struct ExporterStats {
     /// Tables that it takes records from.
     pub sources: usize,
     /// By collector.
-    pub collectors: Vec<(SocketAddr, CollectorStats)>,
+    pub collectors: Vec<(Target, CollectorStats)>,
     /// Nanoseconds that the oldest record waits which is in no message that went out yet.
     pub oldest: u64,
 }

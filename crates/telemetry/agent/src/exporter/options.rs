@@ -2,16 +2,17 @@
 //! sampled (also that they were not: collectors drop flows of exporters whose rate they do not know), which fields are
 //! keys, and the names of interfaces and tables. Names have fixed lengths: nfdump 1.7 refuses options of variable ones.
 
+use std::collections::BTreeMap;
+
 use weir_flowfmt::ipfix::template::{Field, Template};
 
+use super::fields::Sampler;
 use super::{Load, Named};
 
 /// Templates of options have numbers from here on.
 const FIRST: u16 = 1024;
 /// Octets of names.
 const NAME: u16 = 32;
-/// The number of the sampler, `selectorId`: there is one for the router.
-pub(super) const SELECTOR: u64 = 1;
 
 /// What the records say.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,8 @@ pub(super) struct Numbers {
     pub(super) ignored: (u64, u64),
     pub(super) not_sent: Load,
     pub(super) sampling: u32,
+    /// Of record sets with a rate of their own, by number.
+    pub(super) rates: BTreeMap<u8, u32>,
     pub(super) timeouts: (u16, u16),
     /// Milliseconds since 1970.
     pub(super) started: u64,
@@ -33,7 +36,7 @@ pub(super) struct Numbers {
 }
 
 /// Number of scopes, then fields.
-const TEMPLATES: [(u16, &[(u16, u16)]); 10] = [
+const TEMPLATES: [(u16, &[(u16, u16)]); 11] = [
     // 4.1: the metering process; its domain, exportedOctet-, -Message- and -FlowRecordTotalCount.
     (1, &[(149, 4), (40, 8), (41, 8), (42, 8)]),
     // 4.2: ignoredPacket- and -OctetTotalCount.
@@ -42,8 +45,9 @@ const TEMPLATES: [(u16, &[(u16, u16)]); 10] = [
     (1, &[(144, 4), (166, 8), (167, 8), (168, 8)]),
     // 4.4: flowKeyIndicator of a template.
     (1, &[(145, 2), (173, 8)]),
-    // RFC 5476, 6.5.2: selectorAlgorithm and samplingProbability of a selector.
-    (1, &[(302, 8), (304, 2), (311, 8)]),
+    // RFC 5476, 6.5.2: selectorAlgorithm and samplingProbability of a selector; behind them samplingPacketInterval and -Space, by
+    // which later versions of nfdump know samplers of IPFIX.
+    (1, &[(302, 8), (304, 2), (311, 8), (305, 4), (306, 4)]),
     // Names, as a property of the interface; below, descriptions, as nfdump reads names: numbers are fields, not scopes, and
     // nothing stands between them. So, too, the names of tables.
     (1, &[(10, 4), (82, NAME)]),
@@ -54,6 +58,8 @@ const TEMPLATES: [(u16, &[(u16, u16)]); 10] = [
     // The rate as collectors of NetFlow know it: samplingInterval, samplingAlgorithm; of all that this domain tells.
     (1, &[(149, 4), (34, 4), (35, 1)]),
     (1, &[(149, 4), (10, 4), (83, NAME)]),
+    // A sampler by its number as collectors of NetFlow know it: samplerId, samplerMode, samplerRandomInterval.
+    (1, &[(149, 4), (48, 1), (49, 1), (50, 4)]),
 ];
 
 /// The templates of all options.
@@ -107,14 +113,23 @@ pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
     }
     // Each packet has the same chance, whatever was chosen before: selectorAlgorithm 4, uniform probabilistic.
     let rate = numbers.sampling.max(1);
-    add(
-        4,
-        &[
-            &long(SELECTOR),
-            &4_u16.to_be_bytes(),
-            &(1.0 / f64::from(rate)).to_be_bytes(),
-        ],
-    );
+    let own = numbers
+        .rates
+        .iter()
+        .map(|(set, rate)| Sampler::of_set(*set, *rate));
+    let samplers: Vec<Sampler> = [Sampler::usual(rate)].into_iter().chain(own).collect();
+    for sampler in &samplers {
+        add(
+            4,
+            &[
+                &long(sampler.number.into()),
+                &4_u16.to_be_bytes(),
+                &(1.0 / f64::from(sampler.rate.max(1))).to_be_bytes(),
+                &1_u32.to_be_bytes(),
+                &(sampler.rate.max(1) - 1).to_be_bytes(),
+            ],
+        );
+    }
     for interface in &numbers.interfaces {
         add(
             5,
@@ -153,6 +168,11 @@ pub(super) fn records(numbers: &Numbers) -> Vec<(u16, Vec<u8>)> {
         };
         add(9, &[&domain, &interface.number.to_be_bytes(), &name(text)]);
     }
+    // samplerMode 2: random.
+    for sampler in &samplers {
+        let interval = sampler.rate.max(1).to_be_bytes();
+        add(10, &[&domain, &[sampler.number, 2], &interval]);
+    }
     records
 }
 
@@ -189,5 +209,30 @@ mod tests {
         for (template, (id, octets)) in templates.iter().zip(&records) {
             assert_eq!((template.id, template.fixed()), (*id, Some(octets.len())));
         }
+    }
+
+    /// Octets worked out by hand: selectorId, uniform probabilistic sampling (4), the probability as a double, one packet and those
+    /// between; and in the words of NetFlow 9 domain, samplerId, mode and interval.
+    #[test]
+    fn samplers_with_their_rates() {
+        let numbers = Numbers {
+            sampling: 2,
+            rates: [(3, 16)].into(),
+            ..Numbers::default()
+        };
+        let all = records(&numbers);
+        let of = |template: u16| -> Vec<&[u8]> {
+            let records = all.iter().filter(|(id, _)| *id == template);
+            records.map(|(_, octets)| octets.as_slice()).collect()
+        };
+        let half = b"\0\0\0\0\0\0\0\x01\0\x04\x3f\xe0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x01".as_slice();
+        let sixteenth =
+            b"\0\0\0\0\0\0\0\x05\0\x04\x3f\xb0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x0f".as_slice();
+        assert_eq!(of(FIRST + 4), [half, sixteenth]);
+        let words = [
+            b"\0\0\0\0\x01\x02\0\0\0\x02".as_slice(),
+            b"\0\0\0\0\x05\x02\0\0\0\x10",
+        ];
+        assert_eq!(of(FIRST + 10), words);
     }
 }

@@ -15,6 +15,7 @@ use super::{
     CollectorConfig, Epoch, ExporterConfig, ExporterHandle, ExporterStats, FlowSource, Knows, Load,
     Shared, Transport, lock,
 };
+use crate::agent::Target;
 use crate::flows::FlowRecord;
 
 /// Records taken from each ring before anything else is looked at.
@@ -74,7 +75,7 @@ impl Exporter {
         let sessions = config
             .collectors
             .iter()
-            .map(|collector| Session::new(collector.clone(), config.domain, config.biflow))
+            .map(|collector| Session::new(collector.clone(), &config, now))
             .collect();
         let mut pairing = Pairing::default();
         pairing.set(config.collectors.iter().map(|collector| &collector.records));
@@ -138,6 +139,7 @@ impl Exporter {
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.take_wishes();
+            self.tend();
             self.refresh();
             let fullest = self.drain(BURST);
             let moment = self.moment();
@@ -231,9 +233,10 @@ impl Exporter {
         let Some(config) = config else { return };
         let mut old = std::mem::take(&mut self.sessions);
         for collector in &config.collectors {
+            let of_all =
+                |config: &ExporterConfig| (config.domain, config.biflow, config.rates.clone());
             let same = |session: &Session| {
-                session.config == *collector
-                    && (config.domain, config.biflow) == (self.config.domain, self.config.biflow)
+                session.config == *collector && of_all(&config) == of_all(&self.config)
             };
             self.sessions.push(match old.iter().position(same) {
                 Some(place) => {
@@ -241,7 +244,7 @@ impl Exporter {
                     session.is_due();
                     session
                 }
-                None => Session::new(collector.clone(), config.domain, config.biflow),
+                None => Session::new(collector.clone(), &config, moment.now),
             });
         }
         old.iter_mut()
@@ -252,6 +255,17 @@ impl Exporter {
             .set(config.collectors.iter().map(|collector| &collector.records));
         self.config = config;
         self.anchor();
+    }
+
+    /// Sockets that take their time: those that are there now get templates and options at once.
+    fn tend(&mut self) {
+        let moment = self.moment();
+        for session in &mut self.sessions {
+            if session.tend(moment) {
+                session.is_due();
+                self.options_at = None;
+            }
+        }
     }
 
     /// Templates and options for those whose time it is.
@@ -280,6 +294,7 @@ impl Exporter {
             ignored: self.knows.ignored(),
             not_sent,
             sampling: self.config.sampling.max(1),
+            rates: self.config.rates.clone(),
             timeouts: (seconds(self.config.active), seconds(self.config.idle)),
             started: self
                 .config
@@ -430,14 +445,14 @@ impl Exporter {
             .map(|session| session.waits(now))
             .max()
             .unwrap_or_default();
-        let of = |session: &Session| -> (std::net::SocketAddr, super::CollectorStats) {
-            let CollectorConfig { address, .. } = session.config;
+        let of = |session: &Session| -> (Target, super::CollectorStats) {
+            let target = session.config.target.clone();
             let mut stats = session.stats();
             self.leaving
                 .iter()
                 .filter(|earlier| earlier.is_with(&session.config))
                 .for_each(|earlier| stats.add(earlier.stats()));
-            (address, stats)
+            (target, stats)
         };
         *lock(&self.shared.stats) = ExporterStats {
             taken: self.taken,

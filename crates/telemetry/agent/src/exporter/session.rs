@@ -1,31 +1,28 @@
 //! One collector: its message being filled, its numbers, its transport.
 
+use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_flowfmt::ipfix::Version;
 use weir_flowfmt::ipfix::encode::{Fit, MessageBuilder};
 use weir_flowfmt::ipfix::template::Template;
 
-use super::fields::{Direction, Plan};
+use super::fields::{Direction, Plan, Sampler};
 use super::options::{self, Numbers};
 use super::stream::{Link, Message};
-use super::{CollectorConfig, CollectorStats, Epoch, Load, Transport};
-use crate::agent::Target;
-use crate::agent::target::Opened;
+use super::{CollectorConfig, CollectorStats, Epoch, ExporterConfig, Load, Transport};
+use crate::agent::socket::CollectorSocket;
 use crate::flows::FlowRecord;
 use crate::flows::key::MOST_SETS;
 
 /// A message goes out when its oldest record is so old.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The path, through the router or the host, is chosen anew after this time.
-const PATH: Duration = Duration::from_millis(100);
+/// A socket that exists is checked after this time: its namespace, and the addresses of its name.
+const CHECK: Duration = Duration::from_millis(100);
 /// Messages of options that are sent to a UDP collector at once, and the time between two such bursts.
 const OPTIONS_BURST: u32 = 32;
 const OPTIONS_REST: Duration = Duration::from_millis(1);
-/// A socket that failed is made anew after this time.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// What a moment is, for all that needs to know.
 #[derive(Clone, Copy)]
@@ -56,6 +53,8 @@ pub(super) struct Session {
     load: Load,
     since: Option<Instant>,
     refresh_at: Option<Instant>,
+    /// Whether templates went out.
+    introduced: bool,
     scratch: Vec<u8>,
     stats: CollectorStats,
     /// What earlier sessions with this collector counted.
@@ -63,42 +62,35 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(config: CollectorConfig, domain: u32, biflow: bool) -> Session {
-        // RFC 7011, 10.3.3: the message with all headers fits the path.
-        let headers = match (&config.transport, config.address) {
-            (Transport::Udp, SocketAddr::V4(_)) => 28,
-            (Transport::Udp, SocketAddr::V6(_)) => 48,
-            _ => 0,
-        };
-        let most = usize::from(config.mtu).saturating_sub(headers);
-        let connection = match config.transport {
+    pub(super) fn new(config: CollectorConfig, of_all: &ExporterConfig, now: Instant) -> Session {
+        let ExporterConfig {
+            domain,
+            biflow,
+            sampling,
+            rates,
+            ..
+        } = of_all;
+        let stream =
+            |tls| Connection::Stream(Link::start(config.target.clone(), tls, config.queue));
+        let connection = match &config.transport {
             Transport::Udp => Connection::Datagrams(Box::new(Datagrams {
-                target: config.target(),
-                opened: None,
-                path_at: None,
-                retry_at: None,
+                socket: CollectorSocket::new(config.target.clone(), "IPFIX", now),
+                check_at: now,
                 refusal: None,
             })),
-            Transport::Tcp => Connection::Stream(Link::start(
-                (config.address, config.target()),
-                None,
-                config.queue,
-            )),
-            Transport::Tls(ref tls) => Connection::Stream(Link::start(
-                (config.address, config.target()),
-                Some(tls.clone()),
-                config.queue,
-            )),
+            Transport::Tcp => stream(None),
+            Transport::Tls(tls) => stream(Some(tls.clone())),
         };
         Session {
-            plans: plans(&config),
-            biflow: biflow && config.version == Version::Ipfix,
-            builder: MessageBuilder::new(config.version, domain, most),
+            plans: plans(&config, *sampling, rates),
+            biflow: *biflow && config.version == Version::Ipfix,
+            builder: MessageBuilder::new(config.version, *domain, config.message()),
             connection,
             sequence: 0,
             load: Load::default(),
             since: None,
             refresh_at: None,
+            introduced: false,
             scratch: Vec::new(),
             stats: CollectorStats::default(),
             past: CollectorStats::default(),
@@ -185,6 +177,33 @@ impl Session {
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
+    /// Does what is due of the socket while nothing is sent; whether there is another one now, for which templates have to go out.
+    pub(super) fn tend(&mut self, moment: Moment) -> bool {
+        let Connection::Datagrams(datagrams) = &mut self.connection else {
+            return false;
+        };
+        let before = datagrams.socket.open().map(|opened| opened.address);
+        if before.is_some() && moment.now < datagrams.check_at {
+            return false;
+        }
+        datagrams.check_at = moment.now + CHECK;
+        if let Err(error) = datagrams.socket.prepare(moment.now) {
+            (self.stats.errors, self.stats.last_error) =
+                (self.stats.errors + 1, Some(error.to_string()));
+        }
+        let now = datagrams.socket.open().map(|opened| opened.address);
+        if now.is_none() || now == before {
+            return false;
+        }
+        if !self.introduced {
+            // Records of templates that the collector does not have are of no use to it.
+            self.stats.not_sent.add(std::mem::take(&mut self.load));
+            self.since = None;
+            self.builder.clear();
+        }
+        true
+    }
+
     /// Sends what waited long enough.
     pub(super) fn send_old(&mut self, moment: Moment) {
         if self.waits(moment.now) >= PATIENCE {
@@ -261,6 +280,12 @@ impl Session {
     pub(super) fn refresh(&mut self, moment: Moment, every: Duration, numbers: &Numbers) {
         if self.refresh_at.is_some_and(|at| moment.now < at) {
             return;
+        }
+        if let Connection::Datagrams(datagrams) = &self.connection {
+            if !datagrams.socket.is_ready(moment.now) {
+                return;
+            }
+            self.introduced = true;
         }
         self.refresh_at = Some(moment.now + every);
         self.send(moment);
@@ -373,7 +398,8 @@ impl Session {
     fn own_stats(&self) -> CollectorStats {
         match &self.connection {
             Connection::Datagrams(datagrams) => CollectorStats {
-                connected: datagrams.opened.is_some(),
+                address: datagrams.socket.address(),
+                connected: datagrams.socket.open().is_some(),
                 ..self.stats.clone()
             },
             Connection::Stream(link) => {
@@ -396,7 +422,8 @@ impl Session {
     /// Whether it is with the same collector.
     pub(super) fn is_with(&self, config: &CollectorConfig) -> bool {
         let transport = |config: &CollectorConfig| std::mem::discriminant(&config.transport);
-        (self.config.address, transport(&self.config)) == (config.address, transport(config))
+        let place = |config: &CollectorConfig| (config.target.host.clone(), config.target.port);
+        (place(&self.config), transport(&self.config)) == (place(config), transport(config))
     }
 
     /// Takes over what an earlier session with the collector counted.
@@ -430,11 +457,15 @@ impl Session {
 }
 
 /// What its record sets look like.
-fn plans(config: &CollectorConfig) -> Vec<Option<Plan>> {
+fn plans(config: &CollectorConfig, sampling: u32, rates: &BTreeMap<u8, u32>) -> Vec<Option<Plan>> {
     let mut plans = vec![None; MOST_SETS];
     for (number, set) in &config.records.0 {
+        let sampler = match rates.get(number) {
+            Some(rate) => Sampler::of_set(*number, *rate),
+            None => Sampler::usual(sampling),
+        };
         if let Some(place) = plans.get_mut(usize::from(*number)) {
-            *place = Some(Plan::new(set, config.version, *number));
+            *place = Some(Plan::new(set, config.version, *number).sampled_by(sampler));
         }
     }
     plans
@@ -442,11 +473,8 @@ fn plans(config: &CollectorConfig) -> Vec<Option<Plan>> {
 
 /// A UDP socket that never waits: what the kernel does not take now did not go out.
 struct Datagrams {
-    target: Target,
-    opened: Option<Opened>,
-    /// When to look whether it is still the path to take.
-    path_at: Option<Instant>,
-    retry_at: Option<Instant>,
+    socket: CollectorSocket,
+    check_at: Instant,
     /// That nobody listened when an earlier datagram came.
     refusal: Option<Error>,
 }
@@ -454,51 +482,30 @@ struct Datagrams {
 impl Datagrams {
     /// `Err(None)`: not before the next try.
     fn send(&mut self, octets: &[u8], now: Instant) -> Result<(), Option<Error>> {
-        let mut opened = match self.current(now) {
-            Some(opened) => opened,
-            None if self.retry_at.is_some_and(|at| now < at) => return Err(None),
-            None => self.target.open().map_err(|error| self.later(now, error))?,
+        self.socket.choose_path(now);
+        let mut opened = match self.socket.take(now) {
+            Ok(opened) => opened,
+            Err(None) => return Err(None),
+            Err(Some(error)) => {
+                self.socket.retry_later(now);
+                return Err(Some(error));
+            }
         };
-        let mut outcome = opened.send(&self.target, octets, octets.len());
-        // The error of an earlier datagram, returned instead of sending this one.
+        let mut outcome = opened.send(self.socket.target(), octets, octets.len());
+        // The echo of an earlier datagram, told instead of sending this one.
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::ConnectionRefused
         {
             self.refusal = Some(Error::new(error.kind(), error.to_string()));
-            outcome = opened.send(&self.target, octets, octets.len());
+            outcome = opened.send(self.socket.target(), octets, octets.len());
         }
-        match outcome {
-            Ok(_) => self.opened = Some(opened),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::ConnectionRefused
-                ) =>
-            {
-                self.opened = Some(opened);
-                return Err(Some(error));
+        let kind = outcome.as_ref().map_err(Error::kind);
+        match kind {
+            Ok(_) | Err(ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => {
+                self.socket.put_back(opened);
             }
-            Err(error) => return Err(self.later(now, error)),
+            Err(_) => self.socket.retry_later(now),
         }
-        Ok(())
-    }
-
-    /// What was opened before, if that is still the path to take and the namespace is still the one of its name.
-    fn current(&mut self, now: Instant) -> Option<Opened> {
-        let opened = self.opened.take()?;
-        if self.path_at.is_some_and(|at| now < at) {
-            return Some(opened);
-        }
-        self.path_at = Some(now + PATH);
-        if opened.is_on_path(&self.target) && opened.is_current(&self.target) {
-            return Some(opened);
-        }
-        self.retry_at = None;
-        None
-    }
-
-    fn later(&mut self, now: Instant, error: Error) -> Option<Error> {
-        self.retry_at = Some(now + RETRY);
-        Some(error)
+        outcome.map(|_| ()).map_err(Some)
     }
 }

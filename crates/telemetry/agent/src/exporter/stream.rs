@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::io::Error;
-use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -75,7 +74,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Starts the thread; it connects when it has a preamble.
-    pub(super) fn start(to: (SocketAddr, Target), tls: Option<TlsSettings>, most: usize) -> Link {
+    pub(super) fn start(target: Target, tls: Option<TlsSettings>, most: usize) -> Link {
         let queue = Queue {
             messages: VecDeque::new(),
             octets: 0,
@@ -86,10 +85,13 @@ impl Link {
         let shared = Arc::new(Shared {
             queue: Mutex::new(queue),
             wake: Condvar::new(),
-            stats: Mutex::default(),
+            stats: Mutex::new(CollectorStats {
+                address: target.known(),
+                ..CollectorStats::default()
+            }),
         });
         let writer = Writer {
-            to,
+            target,
             tls,
             shared: shared.clone(),
         };
@@ -166,7 +168,7 @@ impl Drop for Link {
 
 /// The thread.
 struct Writer {
-    to: (SocketAddr, Target),
+    target: Target,
     tls: Option<TlsSettings>,
     shared: Arc<Shared>,
 }
@@ -182,22 +184,21 @@ impl Writer {
                 self.shared.rest(SLICE);
                 continue;
             }
-            let outcome = Wire::connect((&self.to.0, &self.to.1), self.tls.as_ref(), || {
-                self.shared.is_over()
-            })
-            .and_then(|mut wire| {
-                let mut stats = lock(&self.shared.stats);
-                (stats.connected, stats.connections) = (true, stats.connections + 1);
-                drop(stats);
-                rest = RESTS.0;
-                let outcome = self.session(&mut wire, &mut kept);
-                wire.close();
-                self.wait_for_acknowledgements(&wire, &mut kept);
-                if outcome.is_err() {
-                    wire.abort();
-                }
-                outcome
-            });
+            let outcome = Wire::connect(&self.target, self.tls.as_ref(), || self.shared.is_over())
+                .and_then(|mut wire| {
+                    let mut stats = lock(&self.shared.stats);
+                    (stats.connected, stats.connections) = (true, stats.connections + 1);
+                    stats.address = wire.address().or(stats.address);
+                    drop(stats);
+                    rest = RESTS.0;
+                    let outcome = self.session(&mut wire, &mut kept);
+                    wire.close();
+                    self.wait_for_acknowledgements(&wire, &mut kept);
+                    if outcome.is_err() {
+                        wire.abort();
+                    }
+                    outcome
+                });
             kept.take_back();
             lock(&self.shared.stats).connected = false;
             let Err(error) = outcome else { break };
@@ -230,7 +231,7 @@ impl Writer {
         if stats.last_error.as_ref() != Some(&text) {
             tracing::warn!(
                 "IPFIX collector {}: {text}; records wait in its queue",
-                self.to.0
+                self.target
             );
         }
         (stats.errors, stats.last_error) = (stats.errors + 1, Some(text));

@@ -22,6 +22,8 @@ use crate::agent::Target;
 
 /// A collector that does not answer is given up after this time.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Addresses of a name that are tried.
+const MOST_ADDRESSES: usize = 4;
 /// How long a collector has to say what it thinks of the router's certificate, or of there being none.
 const VERDICT: Duration = Duration::from_millis(500);
 /// How long a call may keep the thread from seeing that it has to end.
@@ -69,13 +71,13 @@ fn is_wait(error: &Error) -> bool {
 impl Wire {
     /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
     pub(super) fn connect(
-        (address, target): (&SocketAddr, &Target),
+        target: &Target,
         tls: Option<&TlsSettings>,
         is_over: impl Fn() -> bool,
     ) -> Result<Wire, Error> {
         // What is wrong with the router's own files is reported whether the collector is there or not.
         let tls = tls.map(client).transpose()?;
-        let socket = dial((address, target), &is_over)?;
+        let socket = dial_any(target, &is_over)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(SLICE))?;
         socket.set_read_timeout(Some(SLICE))?;
@@ -129,6 +131,11 @@ impl Wire {
             Layer::Plain(socket) => socket,
             Layer::Tls(stream) => &stream.sock,
         }
+    }
+
+    /// The collector's address.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.counted().socket.peer_addr().ok()
     }
 
     /// Octets that were written to the socket so far.
@@ -220,6 +227,31 @@ impl Wire {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A socket that is connected to one of the collector's addresses, which are tried one after the other. Names are looked up for
+/// each connection.
+fn dial_any(target: &Target, is_over: impl Fn() -> bool) -> Result<TcpStream, Error> {
+    let opening = target.look_up()?;
+    let addresses = loop {
+        if let Some(found) = opening.wait(SLICE) {
+            break found?;
+        }
+        if is_over() {
+            return Err(Error::new(
+                ErrorKind::TimedOut,
+                "its name is being looked up",
+            ));
+        }
+    };
+    let mut last = Error::other("it has no address");
+    for address in addresses.iter().take(MOST_ADDRESSES) {
+        match dial((address, target), &is_over) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// A socket that is connected. Whoever ends this need not wait for a collector that does not answer.

@@ -14,15 +14,33 @@ use weir_ring::counter::Counter;
 use super::question::{Answer, Question};
 use crate::flows::{Selection, Table};
 
+/// How packets of an interface are metered in one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metered {
+    /// What separates flows.
+    pub selection: Selection,
+    /// One packet in so many is metered; 0 counts as 1. Interfaces with different rates need selections of different record
+    /// sets, so that no flow has packets of both.
+    pub sampling: u32,
+}
+
+impl From<Selection> for Metered {
+    /// Every packet.
+    fn from(selection: Selection) -> Metered {
+        Metered {
+            selection,
+            sampling: 1,
+        }
+    }
+}
+
 /// What is metered, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterPlan {
-    /// What comes in: by the number of the interface, what tells flows apart.
-    pub rx: BTreeMap<u32, Selection>,
+    /// What comes in, by the number of the interface.
+    pub rx: BTreeMap<u32, Metered>,
     /// What leaves.
-    pub tx: BTreeMap<u32, Selection>,
-    /// One packet in so many is metered; 0 counts as 1.
-    pub sampling: u32,
+    pub tx: BTreeMap<u32, Metered>,
     /// Nanoseconds after which a flow that goes on is reported.
     pub active: u64,
     /// Nanoseconds without a packet after which a flow is over.
@@ -35,7 +53,6 @@ impl Default for MeterPlan {
         MeterPlan {
             rx: BTreeMap::new(),
             tx: BTreeMap::new(),
-            sampling: 1,
             active: 60_000_000_000,
             idle: 15_000_000_000,
         }

@@ -17,13 +17,14 @@ mod directory;
 mod manifest;
 pub mod question;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_buf::Pkt;
 use weir_graph::{Destination, Follower, Look, Marks, Point, Tap, World};
 
-pub use control::{MeterControl, MeterCounters, MeterPlan, MeterSettings};
+pub use control::{MeterControl, MeterCounters, MeterPlan, MeterSettings, Metered};
 pub use question::{
     Answer, FlowFilter, FlowOrder, FlowRates, GroupBy, GroupKey, GroupSums, Grouping, Question,
 };
@@ -45,8 +46,8 @@ pub struct Meter {
     generation: u32,
     plan: Arc<MeterPlan>,
     /// By interface: what comes in, and what leaves.
-    rx: Vec<Option<Box<Selection>>>,
-    tx: Vec<Option<Box<Selection>>>,
+    rx: Vec<Option<Box<Sampled>>>,
+    tx: Vec<Option<Box<Sampled>>>,
     mailbox: Arc<Mailbox>,
     /// Of all tables that it gets: what was read before one came is found in it.
     secret: Secret,
@@ -56,10 +57,27 @@ pub struct Meter {
     arrivals: Manifest,
     departures: Manifest,
     waiting: Waiting,
+    random: Random,
+    question: Option<(Question, usize)>,
+}
+
+/// An interface in one direction: how it is metered, and which packet is next.
+struct Sampled {
+    metered: Metered,
     gaps: Gaps,
     /// Packets to pass over before the next one is metered.
     pass: u64,
-    question: Option<(Question, usize)>,
+}
+
+impl Sampled {
+    fn new(metered: &Metered, random: &mut Random) -> Sampled {
+        let mut gaps = Gaps::new(Random::new(random.bits()), metered.sampling);
+        Sampled {
+            metered: metered.clone(),
+            pass: gaps.pass(),
+            gaps,
+        }
+    }
 }
 
 impl Meter {
@@ -82,30 +100,23 @@ impl Meter {
             departures: Manifest::new(secret),
             secret,
             waiting: Waiting::default(),
-            gaps: Gaps::new(random, 1),
-            pass: 0,
+            random,
             question: None,
         };
         (meter, MeterControl(mailbox))
     }
 
     fn take_plan(&mut self, plan: Arc<MeterPlan>) {
-        let by_number = |selections: &std::collections::BTreeMap<u32, Selection>| {
-            let size = selections
-                .keys()
-                .last()
-                .map_or(0, |last| *last as usize + 1);
-            let mut places = vec![None; size];
-            for (number, selection) in selections {
-                places[*number as usize] = Some(Box::new(selection.clone()));
+        // Each packet has the same chance whatever was chosen before, so that gaps may begin anew with any plan.
+        let mut by_number = |all: &BTreeMap<u32, Metered>| {
+            let size = all.keys().last().map_or(0, |last| *last as usize + 1);
+            let mut places: Vec<_> = (0..size).map(|_| None).collect();
+            for (number, metered) in all {
+                places[*number as usize] = Some(Box::new(Sampled::new(metered, &mut self.random)));
             }
             places
         };
         (self.rx, self.tx) = (by_number(&plan.rx), by_number(&plan.tx));
-        if plan.sampling != self.plan.sampling {
-            self.gaps.set_rate(plan.sampling);
-            self.pass = self.gaps.pass();
-        }
         if let Some(table) = &mut self.table
             && (plan.active, plan.idle) != (self.plan.active, self.plan.idle)
         {
@@ -128,21 +139,27 @@ impl Meter {
             tx,
             arrivals,
             departures,
-            gaps,
-            pass,
             table,
             ..
         } = self;
         let table = table.as_deref();
-        let (selections, manifest, take): (_, _, Take) = match point {
+        let (interfaces, manifest, take): (_, _, Take) = match point {
             Point::Rx => (rx, arrivals, Manifest::take),
             Point::Tx => (tx, departures, Manifest::take_leaving),
             Point::Drop { .. } => return,
         };
-        let Some(Some(selection)) = selections.get(interface as usize) else {
+        let Some(Some(sampled)) = interfaces.get_mut(interface as usize) else {
             return self.ignore(packets);
         };
-        if self.plan.sampling <= 1 {
+        let Sampled {
+            metered: Metered {
+                selection,
+                sampling,
+            },
+            gaps,
+            pass,
+        } = &mut **sampled;
+        if *sampling <= 1 {
             return take(manifest, selection, interface, packets, table);
         }
         let mut taken = 0;
