@@ -174,6 +174,84 @@ impl Expected {
     }
 }
 
+/// A VLAN tag in front of a frame's type.
+fn tagged(mut frame: Vec<u8>, vlan: u8) -> Vec<u8> {
+    frame.splice(12..12, [0x81, 0, 0x20, vlan]);
+    frame
+}
+
+/// IPv4 and IPv6, with and without a tag, and what is neither, mixed within vectors and by runs of all lengths; in a table that lies
+/// in the nearest caches and in one that does not. Each packet is in the flow of its kind, addresses and tag.
+#[test]
+fn kinds_are_mixed_within_vectors() {
+    const KINDS: u32 = 5;
+    let frame_of = |kind: u32, flow: u32| match kind {
+        0 => frame(flow, 17),
+        1 => frame6(flow),
+        2 => tagged(frame(flow, 17), 9),
+        3 => tagged(frame6(flow), 9),
+        _ => frame(flow, 50),
+    };
+    for (seed, flows) in [(1, 40), (2, 400), (3, 20_000)] {
+        let mut random = Random::new(seed);
+        let mut draw = move |below: u64| (random.bits() % below) as u32;
+        let pool = Pool::new(PoolConfig {
+            chunks: 4096,
+            hugepages: Hugepages::Off,
+        })
+        .unwrap();
+        let mut rig = Rig::new(&["5-tuple", "dot1qVlanId", "forwardingStatus"], 1);
+        let mut expected: BTreeMap<(u8, u8, [u8; 4], u16), u64> = BTreeMap::new();
+        for turn in 0..400 {
+            let mut vector = Vec::new();
+            while vector.len() < 256 {
+                let (kind, run) = (draw(KINDS.into()), 1 + draw([2, 70, 256][turn % 3]));
+                for _ in 0..run.min(256 - vector.len() as u32) {
+                    let flow = draw(flows);
+                    vector.push(filled(&pool, &frame_of(kind, flow)));
+                    let (version, protocol) = match kind {
+                        1 | 3 => (6, 17),
+                        4 => (4, 50),
+                        _ => (4, 17),
+                    };
+                    let vlan = if matches!(kind, 2 | 3) { 9 } else { 0 };
+                    let key = (version, protocol, flow.to_be_bytes(), vlan);
+                    *expected.entry(key).or_default() += 1;
+                }
+            }
+            rig.look(Point::Rx, 1, &vector);
+            rig.leave(7, &vector);
+            rig.turn_over();
+        }
+        rig.control.end();
+        while !rig.control.has_ended() {
+            rig.tick();
+        }
+        let mut found: BTreeMap<(u8, u8, [u8; 4], u16), u64> = BTreeMap::new();
+        while let Some(()) = rig.ring.pop_with(|record| {
+            let parts = record.key.parts();
+            let [.., a, b, c, d] = parts.source;
+            assert_eq!((parts.output, parts.status, parts.input), (7, 0, 1));
+            let ports = if parts.protocol == 17 {
+                (9, 53)
+            } else {
+                (0, 0)
+            };
+            assert_eq!((parts.source_port, parts.destination_port), ports);
+            if parts.kind as u8 == 6 {
+                let network = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0];
+                assert_eq!(parts.source[..12], network);
+                let mut to = [0; 16];
+                (to[..4].copy_from_slice(&network[..4]), to[15] = 1);
+                assert_eq!(parts.destination, to);
+            }
+            let key = (parts.kind as u8, parts.protocol, [a, b, c, d], parts.vlan);
+            *found.entry(key).or_default() += record.sums.packets;
+        }) {}
+        assert_eq!(found, expected, "{flows}");
+    }
+}
+
 /// Two interfaces with rates of their own and sets of their own: each is sampled by its rate, packets of both are in no flow
 /// together, and what leaves is sampled apart from what comes in.
 #[test]

@@ -227,7 +227,7 @@ impl Table {
         let Some(due) = self.index.due_of_other(place, packet.hash) else {
             return false;
         };
-        let Some(hot) = self.index.records_mut().0.get_mut(place as usize) else {
+        let Some(hot) = self.index.records_mut().get_mut(place as usize) else {
             return false;
         };
         if hot.has_more() || dawn.is_used(hot, due) {
@@ -236,8 +236,13 @@ impl Table {
         // The slots were the reader's last: asked for early.
         prefetch_write(self.ring.address(AHEAD).cast::<u8>());
         let (packets, octets) = (hot.packets(), hot.octets());
-        self.ring
-            .stage_with(|slot| slot.fill(hot, EndReason::Resources, (&Facts::NONE, &[0; 4])));
+        self.ring.stage_with(|slot| {
+            slot.fill(
+                (hot, hot.short),
+                EndReason::Resources,
+                (&Facts::NONE, &[0; 4]),
+            )
+        });
         *hot = Hot::begin(packet, dawn.moment, Fraction::of(self.clock.now));
         self.index.replace(place, packet.hash);
         self.index.set_due(place, dawn.due);
@@ -368,7 +373,10 @@ impl Table {
         let slot = self.ring.address(AHEAD).cast::<u8>();
         prefetch_write(slot);
         let (hot, beside) = (self.index.hot(place), self.index.beside(place));
-        let written = self.ring.push_with(|slot| slot.fill(hot, reason, beside));
+        let short = self.index.short_of(place);
+        let written = self
+            .ring
+            .push_with(|slot| slot.fill((hot, short), reason, beside));
         if written {
             self.counts.exported[reason as usize].add(1);
             self.counts.exported_packets.add(hot.packets().into());

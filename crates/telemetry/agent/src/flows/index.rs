@@ -226,10 +226,10 @@ impl Index {
         &mut self.lines[place as usize]
     }
 
-    /// All of them by place, and what lies beside.
+    /// All of them by place.
     #[inline(always)]
-    pub(super) fn records_mut(&mut self) -> (&mut [Hot], &Pool) {
-        (&mut self.lines, &self.pool)
+    pub(super) fn records_mut(&mut self) -> &mut [Hot] {
+        &mut self.lines
     }
 
     /// Asks for a line, a bucket's or a record's, that may be far and is needed later.
@@ -714,9 +714,7 @@ mod tests {
         fn find(&self, flow: u32) -> Option<u32> {
             let reading = self.reading(flow);
             self.index
-                .find(reading.hash, |place| {
-                    self.index.is_of(place, &reading, &Addresses::default())
-                })
+                .find(reading.hash, |place| self.index.is_of(place, &reading))
                 .0
         }
 

@@ -30,6 +30,6 @@ pub use key::{Addresses, Key};
 pub use record::{AsNumbers, EndReason, Facts, FlowRecord, Observation, Opening, Reading};
 pub(crate) use record::{Share, Slip};
 pub use selection::{Beside, Selection};
-pub(crate) use selection::{Read, Sight};
+pub(crate) use selection::{Glass6, Read, Sight, Told};
 pub(crate) use table::Plain;
 pub use table::{Counts, Records, Settings, Table, VECTOR};

@@ -53,7 +53,7 @@ pub struct Reading {
     pub(super) place: u32,
 }
 
-/// What a plain packet of IPv4 tells, half a cache line. What it shares with others lies elsewhere ([`Share`]), where it goes as
+/// What a plain packet tells, half a cache line. The last word of its key, which those of untagged IPv4 do not have, lies elsewhere; what it shares with others lies elsewhere ([`Share`]), where it goes as
 /// well ([`ForwardingOutcome`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
@@ -84,7 +84,7 @@ impl Slip {
     }
 }
 
-/// What plain packets of IPv4 have in common that came by one interface under one record set.
+/// What plain packets have in common that came by one interface under one record set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     /// The third word of their keys, but for where they go.
@@ -97,8 +97,8 @@ pub(crate) struct Share {
 impl Share {
     /// The key of one.
     #[inline(always)]
-    pub(super) fn short(&self, slip: &Slip, outcome: ForwardingOutcome) -> Short {
-        Short::of_plain(slip.key, self.interfaces, outcome)
+    pub(super) fn short(&self, slip: &Slip, tail: u64, outcome: ForwardingOutcome) -> Short {
+        Short::of_plain(slip.key, (self.interfaces, tail), outcome)
     }
 
     /// Whether this is not the key of one; of packets that have a `STATUS`, or never one.
@@ -106,13 +106,13 @@ impl Share {
     pub(super) fn differs<const STATUS: bool>(
         &self,
         key: &Short,
-        slip: &Slip,
+        (slip, tail): (&Slip, u64),
         outcome: ForwardingOutcome,
     ) -> bool {
         debug_assert!(STATUS || !outcome.has_status());
         key.differs(
             &slip.key,
-            self.interfaces,
+            (self.interfaces, tail),
             if STATUS {
                 outcome
             } else {
@@ -123,9 +123,14 @@ impl Share {
 
     /// In full width, with its hash.
     #[inline(always)]
-    pub(crate) fn reading(&self, slip: &Slip, outcome: ForwardingOutcome, hash: u64) -> Reading {
+    pub(crate) fn reading(
+        &self,
+        (slip, tail): (&Slip, u64),
+        outcome: ForwardingOutcome,
+        hash: u64,
+    ) -> Reading {
         Reading {
-            short: self.short(slip, outcome),
+            short: self.short(slip, tail, outcome),
             hash,
             sizes: slip.sizes(),
             octets: slip.octets(),
@@ -215,8 +220,8 @@ impl Reading {
     }
 
     /// Whether its addresses lie elsewhere.
-    #[inline(always)]
-    pub(crate) fn is_wide(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_wide(&self) -> bool {
         self.marks & WIDE != 0
     }
 
@@ -413,14 +418,16 @@ const _: () =
     assert!(size_of::<Hot>() == 64 && size_of::<Facts>() == 64 && size_of::<Reading>() == 64);
 
 impl Departed {
+    /// `short` is the flow's as it leaves.
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
-        hot: &Hot,
+        (hot, short): (&Hot, Short),
         reason: EndReason,
         (facts, addresses): (&Facts, &Addresses),
     ) {
         self.hot = *hot;
+        self.hot.short = short;
         self.hot.sums[2] =
             hot.sums[2] & !(u64::from(REASON) << 32) | (reason as u64) << (32 + REASON_AT);
         if hot.marks() & FACTS != 0 {
@@ -527,6 +534,12 @@ impl Hot {
             &packet.marks_and_sizes,
             moment,
         );
+    }
+
+    /// Whether its addresses lie elsewhere.
+    #[inline(always)]
+    pub(super) fn is_wide(&self) -> bool {
+        self.marks() & WIDE != 0
     }
 
     #[inline(always)]

@@ -9,7 +9,7 @@
 
 use weir_cpu::{Lane, Lanes};
 
-use super::index::{NONE, TAGGED};
+use super::index::TAGGED;
 use super::key::{
     Addresses, Begun, BegunWide, Extra, ForwardingOutcome, Kind, PROTOCOL_AT, Parts, Secret, Short,
     TOS_AT, ground,
@@ -443,9 +443,7 @@ impl Read for WideGlass {
 pub(crate) struct Sight<'a> {
     selection: &'a Selection,
     secret: &'a Secret,
-    /// The interface of arrival, as keys have it: of IPv6.
-    interfaces6: u64,
-    /// What plain packets of IPv4 have in common.
+    /// What plain packets have in common.
     pub(crate) share: Share,
 }
 
@@ -462,7 +460,6 @@ impl<'a> Sight<'a> {
         Sight {
             selection,
             secret,
-            interfaces6: input & selection.ip6[5],
             share,
         }
     }
@@ -496,9 +493,33 @@ impl<'a> Sight<'a> {
         )
     }
 
+    /// For plain packets of IPv6, on a processor with `lanes` if there are any.
+    #[inline(always)]
+    pub(crate) fn glass6(&self, lanes: Option<Lanes>) -> Glass6<'a> {
+        let Selection { ip6, .. } = self.selection;
+        // As a plain packet has them: what is small in the first word, ports in the upper half of the second.
+        let small = Short::new(0, ip6[4] & 0xffff_0000, 0, 0);
+        Glass6 {
+            secret: self.secret,
+            lanes,
+            addresses: [ip6[0], ip6[1], ip6[2], ip6[3]],
+            small: small.0[0],
+            ports: ip6[4] & !0xffff_ffff,
+            vlan: ip6[6],
+            flow_label: if self.selection.labels.1 {
+                0x000f_ffff
+            } else {
+                0
+            },
+            ground: self.selection.ground | Kind::Ip6 as u64,
+            interfaces: self.share.interfaces,
+            is_short: self.selection.is_short6,
+        }
+    }
+
     /// Reads a frame of plain IPv6, or of plain IPv4 or IPv6 behind one VLAN tag; `None` for what the long way is for.
     #[inline(always)]
-    pub(crate) fn read_other(&self, frame: &[u8]) -> Option<(Reading, Addresses)> {
+    pub(crate) fn read_other(&self, glass6: &Glass6<'_>, frame: &[u8]) -> Option<Told> {
         let (tag, untagged) = match pair(frame.first_chunk::<SHORT>()?, 12) {
             IP6 => (0, frame),
             VLAN | QINQ | QINQ_OLD => (
@@ -508,7 +529,10 @@ impl<'a> Sight<'a> {
             _ => return None,
         };
         match pair(untagged.first_chunk::<SHORT>()?, 12) {
-            IP6 if self.selection.is_short6 => self.plain6(untagged, tag),
+            IP6 => {
+                let (told, odd) = glass6.read(untagged, tag);
+                (odd == 0).then_some(told)
+            }
             IP4 => self.plain4(untagged, tag),
             _ => None,
         }
@@ -516,15 +540,19 @@ impl<'a> Sight<'a> {
 
     /// Plain IPv4 behind a tag.
     #[inline(always)]
-    fn plain4(&self, untagged: &[u8], tag: u64) -> Option<(Reading, Addresses)> {
+    fn plain4(&self, untagged: &[u8], tag: u64) -> Option<Told> {
         let (slip, odd) = self.glass().slip(untagged.first_chunk()?);
         if odd != 0 {
             return None;
         }
-        let mut reading = self.share.reading(&slip, ForwardingOutcome::default(), 0);
-        reading.short.0[3] = tag & self.selection.ip4[6];
-        reading.hash = self.secret.hash(&reading.short);
-        Some((reading, Addresses::default()))
+        let tail = tag & self.selection.ip4[6];
+        let short = self.share.short(&slip, tail, ForwardingOutcome::default());
+        Some(Told {
+            slip,
+            tail,
+            addresses: [0; 4],
+            hash: self.secret.hash(&short),
+        })
     }
 
     /// Whether record sets want what only a flow's first packet tells.
@@ -532,47 +560,113 @@ impl<'a> Sight<'a> {
     pub(crate) fn wants_facts(&self) -> bool {
         self.share.facts != 0
     }
+}
 
+/// What a plain packet tells that is not untagged IPv4.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) slip: Slip,
+    /// The last word of its key.
+    pub(crate) tail: u64,
+    pub(crate) addresses: Addresses,
+    pub(crate) hash: u64,
+}
+
+/// What plain packets of IPv6 are read by: as [`Glass`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glass6<'a> {
+    secret: &'a Secret,
+    lanes: Option<Lanes>,
+    /// What separates flows: of the addresses, of what is small, of ports and tags.
+    addresses: Addresses,
+    small: u64,
+    ports: u64,
+    vlan: u64,
+    flow_label: u32,
+    ground: u64,
+    interfaces: u64,
+    /// Whether packets of IPv6 may be read so at all.
+    is_short: bool,
+}
+
+impl Glass6<'_> {
+    /// Whether a frame is probably one of those.
     #[inline(always)]
-    fn plain6(&self, untagged: &[u8], tag: u64) -> Option<(Reading, Addresses)> {
-        let head = untagged.first_chunk::<SHORT6>()?;
+    pub(crate) fn fits(&self, frame: &[u8]) -> bool {
+        self.is_short
+            && frame
+                .first_chunk::<SHORT>()
+                .is_some_and(|head| pair(head, 12) == IP6)
+    }
+
+    /// What an untagged frame tells if it is plain IPv6, and 0 if it is; `tag` is what stood in front of its type.
+    #[inline(always)]
+    pub(crate) fn read(&self, untagged: &[u8], tag: u64) -> (Told, u32) {
+        let Some(head) = untagged.first_chunk::<SHORT6>() else {
+            let nothing = Told {
+                hash: TAGGED,
+                ..Told::default()
+            };
+            return (nothing, 1);
+        };
         let (length, protocol) = (word(head, 18), head[20]);
-        let (flags, mask) = (FLAGS[usize::from(protocol)], &self.selection.ip6);
-        if head[14] & 0xf0 != 0x60 || flags & NEITHER != 0 || length < LEAST - 20 {
-            return None;
-        }
-        let first = u32::from_be_bytes([head[14], head[15], head[16], head[17]]);
-        let addresses = [
-            quad(head, 22) & mask[0],
-            quad(head, 30) & mask[1],
-            quad(head, 38) & mask[2],
-            quad(head, 46) & mask[3],
+        let flags = FLAGS[usize::from(protocol)];
+        let first = half(head, 14).swap_bytes();
+        let odd = u32::from(pair(head, 12) ^ IP6)
+            | (first >> 28 ^ 6)
+            | flags & NEITHER
+            | u32::from(length < LEAST - 20)
+            | u32::from(length > u16::MAX - 40)
+            | u32::from(!self.is_short);
+        let raw = [
+            quad(head, 22),
+            quad(head, 30),
+            quad(head, 38),
+            quad(head, 46),
         ];
-        let small = u64::from(protocol) << 24 | u64::from((first >> 20) as u8) << 16;
-        let middle = (quad(head, 50) & !0xffff_ffff | small) & mask[4]
-            | self.selection.ground
-            | Kind::Ip6 as u64;
-        let flow_label = if self.selection.labels.1 {
-            first & 0x000f_ffff
-        } else {
-            0
+        let mask = &self.addresses;
+        let addresses = [
+            raw[0] & mask[0],
+            raw[1] & mask[1],
+            raw[2] & mask[2],
+            raw[3] & mask[3],
+        ];
+        let [low, high] = match self.lanes {
+            Some(lanes) => {
+                let [a, b, c, d] = addresses;
+                let digest = self
+                    .secret
+                    .digest_wide(lanes, lanes.of([a, b]), lanes.of([c, d]));
+                lanes.words(digest)
+            }
+            None => self.secret.digest(&addresses),
         };
-        let short = Short::new(
-            self.secret.digest(&addresses),
-            middle,
-            self.interfaces6,
-            tag & mask[6] | u64::from(flow_label),
-        );
-        let marks = marks_of(u16::from_le_bytes([head[66], head[67]]) & flags as u16, 0);
-        let reading = Reading {
-            hash: self.secret.hash(&short),
-            short,
-            octets: 40 + u32::from(length),
-            sizes: sizes_of(length.saturating_add(40), head[21]),
-            marks: marks | WIDE | self.share.facts,
-            place: NONE,
+        let small = u64::from(protocol) << PROTOCOL_AT | u64::from((first >> 20) as u8) << TOS_AT;
+        let key = [
+            small & self.small | self.ground | low << 32,
+            low >> 32 | quad(head, 50) & self.ports,
+        ];
+        let tail = (tag & self.vlan | u64::from(first & self.flow_label)) ^ high;
+        let marks = marks_of(pair(head, 66) & flags as u16, 0) | WIDE;
+        let sizes = sizes_of(length.wrapping_add(40), head[21]);
+        let rest = self.secret.rest(self.interfaces, tail);
+        let hash = match self.lanes {
+            Some(lanes) => self.secret.begin_wide(lanes, rest).hash(lanes.of(key)),
+            None => self.secret.begin(rest).hash(key),
         };
-        Some((reading, addresses))
+        let slip = Slip {
+            key,
+            marks_and_sizes: [u64::from(marks) << 32, sizes],
+        };
+        (
+            Told {
+                slip,
+                tail,
+                addresses,
+                hash,
+            },
+            odd,
+        )
     }
 }
 
@@ -673,15 +767,19 @@ mod tests {
             }
             None => read_by(sight.glass(), frame, &mut slip),
         };
+        let nowhere = ForwardingOutcome::default();
         let plain = if !odd {
-            reading = sight
-                .share
-                .reading(&slip, ForwardingOutcome::default(), hash);
+            reading = sight.share.reading((&slip, 0), nowhere, hash);
             addresses = Addresses::default();
             true
         } else {
-            let other = sight.read_other(frame);
-            (reading, addresses) = other.unwrap_or_default();
+            let of = |lanes| sight.read_other(&sight.glass6(lanes), frame);
+            let other = of(Lanes::new());
+            let told = other.unwrap_or_default();
+            reading = sight
+                .share
+                .reading((&told.slip, told.tail), nowhere, told.hash);
+            addresses = told.addresses;
             other.is_some()
         };
         reading.forget_place();
@@ -689,6 +787,16 @@ mod tests {
             beside = Beside::of(frame);
         }
         plain.then_some((reading, addresses, beside))
+    }
+
+    /// The key of a record.
+    fn joined(reading: &Reading, secret: &Secret, addresses: &Addresses) -> Key {
+        let clear = if reading.is_wide() {
+            reading.short.without_digest(secret, addresses)
+        } else {
+            reading.short
+        };
+        Key::join(&clear, addresses)
     }
 
     /// Random frames that are nearly plain: whenever the short way takes one, the long way says the same.
@@ -744,8 +852,8 @@ mod tests {
                 };
                 short += 1;
                 assert_eq!(
-                    Key::join(&quick.short, &addresses).parts(),
-                    Key::join(&any.short, &far).parts(),
+                    joined(&quick, &secret, &addresses).parts(),
+                    joined(&any, &secret, &far).parts(),
                     "{names:?} {frame:02x?}"
                 );
                 let facts = if selection.facts == 0 {
@@ -847,7 +955,7 @@ mod tests {
                     None => selection.read_any(&secret, 7, frame, frame.len() as u32),
                 };
                 let record = FlowRecord {
-                    key: Key::join(&reading.short, &addresses),
+                    key: joined(&reading, &secret, &addresses),
                     facts,
                     ..FlowRecord::default()
                 };
@@ -904,13 +1012,13 @@ mod tests {
         let secret = Secret::new(&mut Random::new(5));
         let parts = |names: &[&str]| {
             let (reading, addresses, _) = read(&selection(names), &secret, 9, &frame).unwrap();
-            Key::join(&reading.short, &addresses).parts()
+            joined(&reading, &secret, &addresses).parts()
         };
         let congested = |names: &[&str]| {
             let mut marked = frame.clone();
             marked[15] |= 3;
             let (reading, addresses, _) = read(&selection(names), &secret, 9, &marked).unwrap();
-            Key::join(&reading.short, &addresses).parts().tos
+            joined(&reading, &secret, &addresses).parts().tos
         };
         let tuple = parts(&["5-tuple"]);
         assert_eq!(

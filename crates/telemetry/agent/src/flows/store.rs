@@ -1,10 +1,10 @@
 //! The records of a table, by place: for each flow the one line that its packets touch, which lies behind its bucket, and apart from it
-//! what only some flows have and no packet of a known flow of IPv4 reads.
+//! what only some flows have and no packet of a known flow reads.
 //!
 //! Such are the addresses of what is not IPv4, and what only the first packet tells where a record set wants it. They lie
 //! in a pool, so that places that are empty cost nothing there, and a record that moves leaves them where they are.
 
-use weir_cpu::{LargePages, prefetch_address};
+use weir_cpu::LargePages;
 
 use super::Facts;
 use super::index::{Index, NONE};
@@ -32,9 +32,20 @@ impl Index {
 
     /// Whether it is the flow of a packet.
     #[inline(always)]
-    pub(super) fn is_of(&self, place: u32, packet: &Reading, addresses: &Addresses) -> bool {
+    pub(super) fn is_of(&self, place: u32, packet: &Reading) -> bool {
         self.hot(place).short == packet.short
-            && (packet.marks & WIDE == 0 || self.pool.has_addresses(place, addresses))
+    }
+
+    /// The key of a wide flow as it leaves, of others as it is.
+    #[inline(always)]
+    pub(super) fn short_of(&self, place: u32) -> Short {
+        let hot = self.hot(place);
+        if hot.is_wide() {
+            let (_, addresses) = self.pool.of(place);
+            hot.short.without_digest(&self.secret, addresses)
+        } else {
+            hot.short
+        }
     }
 
     /// A flow begins at a place where none is.
@@ -92,7 +103,7 @@ impl Index {
         let (hot, (facts, addresses)) = (self.hot(place), self.beside(place));
         let facts = if hot.has_facts() { *facts } else { Facts::NONE };
         FlowRecord {
-            key: Key::join(&hot.short, addresses),
+            key: Key::join(&self.short_of(place), addresses),
             sums: hot.sums(now, reason),
             vrf: 0,
             numbers: AsNumbers::default(),
@@ -111,31 +122,6 @@ impl Pool {
             fresh: 0,
             free: Vec::with_capacity(flows),
         }
-    }
-
-    /// Asks for what tells where a record's part is.
-    #[inline(always)]
-    pub(super) fn fetch(&self, place: u32) {
-        prefetch_address(self.attached.as_ptr().wrapping_add(place as usize).cast());
-    }
-
-    /// Asks for that part, as far as packets of known flows are compared with it.
-    #[inline(always)]
-    pub(super) fn fetch_addresses(&self, place: u32) {
-        let attached = self.attached.get(place as usize).copied().unwrap_or(0);
-        prefetch_address(
-            self.addresses
-                .as_ptr()
-                .wrapping_add(attached as usize)
-                .cast(),
-        );
-    }
-
-    /// Whether these are a flow's addresses.
-    #[inline(always)]
-    pub(super) fn has_addresses(&self, place: u32, addresses: &Addresses) -> bool {
-        let attached = self.attached.get(place as usize).copied().unwrap_or(NONE);
-        self.addresses.get(attached as usize) == Some(addresses)
     }
 
     /// Where nothing is written, another flow's value stays: it is not read.

@@ -18,7 +18,7 @@ use super::expiry::{CHOICE, Clock, Dawn, Tally};
 use super::index::{BLOCK, Index, NONE, WAYS};
 use super::key::{Addresses, ForwardingOutcome, Secret};
 use super::record::{
-    BEGINS, Departed, EndReason, FlowRecord, Fraction, Hot, Reading, Share, Slip, TURNS, WIDE,
+    BEGINS, Departed, EndReason, FlowRecord, Fraction, Hot, Reading, Share, Slip, TURNS,
     milliseconds,
 };
 use super::{Facts, Observation};
@@ -188,12 +188,6 @@ impl Table {
         });
     }
 
-    /// Asks for what tells where the addresses of the flow at a place lie.
-    #[inline(always)]
-    pub(crate) fn ask_beside(&self, place: u32) {
-        self.index.pool.fetch(place);
-    }
-
     /// Looks into their buckets and keeps the places of the records that may be theirs.
     #[inline(always)]
     pub(crate) fn guess(&self, packets: &mut [Reading]) {
@@ -309,14 +303,10 @@ impl Table {
                 .iter_mut()
                 .zip(places)
                 .for_each(|(packet, place)| packet.place = place);
-            readings
-                .iter()
-                .filter(|packet| packet.marks & WIDE != 0)
-                .for_each(|packet| self.ask_beside(packet.place));
         }
     }
 
-    /// Counts plain packets of IPv4; `facts` as for [`Table::meter`].
+    /// Counts plain packets; `facts` as for [`Table::meter`].
     pub(crate) fn count_plain(
         &mut self,
         now: u64,
@@ -325,20 +315,32 @@ impl Table {
     ) {
         self.set_clock(now);
         let (moment, facts) = (milliseconds(now), &mut facts);
-        let octets = if plain.has_status {
-            dispatch(CountPlain::<_, true> {
-                table: self,
+        let table = &mut *self;
+        let octets = match (plain.has_status, plain.more.is_some()) {
+            (true, false) => dispatch(CountPlain::<_, true, false> {
+                table,
                 plain,
                 moment,
                 facts,
-            })
-        } else {
-            dispatch(CountPlain::<_, false> {
-                table: self,
+            }),
+            (false, false) => dispatch(CountPlain::<_, false, false> {
+                table,
                 plain,
                 moment,
                 facts,
-            })
+            }),
+            (true, true) => dispatch(CountPlain::<_, true, true> {
+                table,
+                plain,
+                moment,
+                facts,
+            }),
+            (false, true) => dispatch(CountPlain::<_, false, true> {
+                table,
+                plain,
+                moment,
+                facts,
+            }),
         };
         self.counts.packets.add(plain.slips.len() as u64);
         self.counts.octets.add(octets);
@@ -376,9 +378,9 @@ impl Table {
         addresses: &Addresses,
         facts: &mut dyn FnMut() -> Facts,
     ) {
-        let (found, probes) = self.index.find(packet.hash, |place| {
-            self.index.is_of(place, packet, addresses)
-        });
+        let (found, probes) = self
+            .index
+            .find(packet.hash, |place| self.index.is_of(place, packet));
         self.counts.long_ways.add(1);
         self.counts.probes.add(probes.into());
         match found {
@@ -554,15 +556,14 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
                 .iter()
                 .skip(from + SOON)
                 .take(SOON)
-                .for_each(|packet| table.fetch_parts(packet));
+                .for_each(|packet| table.index.fetch_record(packet.place));
             let end = packets.len().min(from + SOON);
             while done < end {
-                let theirs = addresses.get(done..).unwrap_or(&[]);
-                let (known, sum) = table.add(&packets[done..end], theirs, moment);
+                let (known, sum) = table.add(&packets[done..end], moment);
                 (done, octets) = (done + known, octets + sum);
                 if done < end {
                     let packet = &packets[done];
-                    let wide = theirs.get(known).unwrap_or(&[0; 4]);
+                    let wide = addresses.get(done).unwrap_or(&[0; 4]);
                     if let Some(later) = packets.get(done + STRANGE) {
                         table.index.fetch(later.hash);
                     }
@@ -576,21 +577,10 @@ impl<F: FnMut(usize) -> Facts> Task for Count<'_, F> {
 }
 
 impl Table {
-    /// Asks for the record of a packet's flow and what is compared beside it.
-    #[inline(always)]
-    fn fetch_parts(&self, packet: &Reading) {
-        self.index.fetch_record(packet.place);
-        if packet.is_wide() {
-            self.index.pool.fetch_addresses(packet.place);
-        }
-    }
-}
-
-impl Table {
     /// Counts packets of known flows, until one is not; how many they were, and their octets.
     #[inline(always)]
-    fn add(&mut self, packets: &[Reading], theirs: &[Addresses], moment: u32) -> (usize, u64) {
-        let (records, pool) = self.index.records_mut();
+    fn add(&mut self, packets: &[Reading], moment: u32) -> (usize, u64) {
+        let records = self.index.records_mut();
         let (mut count, mut octets) = (0, 0);
         for packet in packets {
             let Some(hot) = records
@@ -599,12 +589,7 @@ impl Table {
             else {
                 break;
             };
-            if packet.marks & (TURNS | WIDE) != 0
-                && (packet.marks & TURNS != 0
-                    || theirs
-                        .get(count)
-                        .is_none_or(|theirs| !pool.has_addresses(packet.place, theirs)))
-            {
+            if packet.marks & TURNS != 0 {
                 break;
             }
             hot.add(packet, moment);
@@ -615,7 +600,7 @@ impl Table {
     }
 }
 
-/// Plain packets of IPv4 that are to be counted.
+/// Plain packets that are to be counted.
 pub(crate) struct Plain<'a> {
     pub(crate) share: Share,
     pub(crate) slips: &'a [Slip],
@@ -625,17 +610,21 @@ pub(crate) struct Plain<'a> {
     pub(crate) places: Option<&'a [u32]>,
     /// Whether the status may be part of a key.
     pub(crate) has_status: bool,
+    /// The last words of their keys, and the addresses of those of IPv6; `None` when all are untagged IPv4.
+    pub(crate) more: Option<(&'a [u64], &'a [Addresses])>,
 }
 
-/// As [`Count`], of plain packets, which have a `STATUS` or never one.
-struct CountPlain<'a, F, const STATUS: bool> {
+/// As [`Count`], of plain packets, which have a `STATUS` or never one, and a last word of their keys (`TAIL`) or never one.
+struct CountPlain<'a, F, const STATUS: bool, const TAIL: bool> {
     table: &'a mut Table,
     plain: &'a Plain<'a>,
     moment: u32,
     facts: &'a mut F,
 }
 
-impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, STATUS> {
+impl<F: FnMut(usize) -> Facts, const STATUS: bool, const TAIL: bool> Task
+    for CountPlain<'_, F, STATUS, TAIL>
+{
     type Output = u64;
 
     #[inline(always)]
@@ -652,10 +641,12 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
             outcomes,
             hashes,
             places,
+            more,
             ..
         } = *plain;
         let mut block = Block {
             share,
+            more: more.unwrap_or_default(),
             moment,
             dawn: table.dawn(),
             tally: Tally::default(),
@@ -674,7 +665,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
                         .iter()
                         .for_each(|place| table.index.fetch_record(*place)),
                 }
-                octets += block.count::<STATUS>(
+                octets += block.count::<STATUS, TAIL>(
                     table,
                     (
                         &slips[from..],
@@ -696,7 +687,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
                     *place = view.likely(*place, hash);
                     table.index.fetch_record(*place);
                 }
-                octets += block.count::<STATUS>(
+                octets += block.count::<STATUS, TAIL>(
                     table,
                     (&slips[from..], &outcomes[from..], hashes, &near),
                     from,
@@ -712,6 +703,7 @@ impl<F: FnMut(usize) -> Facts, const STATUS: bool> Task for CountPlain<'_, F, ST
 /// Plain packets with what they share that are counted one after the other.
 struct Block<'a> {
     share: Share,
+    more: (&'a [u64], &'a [Addresses]),
     moment: u32,
     dawn: Dawn,
     tally: Tally,
@@ -721,7 +713,7 @@ struct Block<'a> {
 impl Block<'_> {
     /// Counts so many of the packets from place `from` on, and gives the sum of their octets.
     #[inline(always)]
-    fn count<const STATUS: bool>(
+    fn count<const STATUS: bool, const TAIL: bool>(
         &mut self,
         table: &mut Table,
         (slips, outcomes, hashes, places): (&[Slip], &[ForwardingOutcome], &[u64], &[u32]),
@@ -730,14 +722,19 @@ impl Block<'_> {
     ) -> u64 {
         let count = count.min(slips.len());
         let (mut done, mut octets) = (0, 0);
+        let (tails, addresses) = (
+            self.more.0.get(from..).unwrap_or(&[]),
+            self.more.1.get(from..).unwrap_or(&[]),
+        );
         loop {
             let (slips_left, fates_left, places_left) = (
                 &slips[done..count],
                 outcomes.get(done..).unwrap_or(&[]),
                 places.get(done..).unwrap_or(&[]),
             );
-            let add = AddPlain::<STATUS> {
-                records: table.index.records_mut().0,
+            let add = AddPlain::<STATUS, TAIL> {
+                records: table.index.records_mut(),
+                tails: tails.get(done..).unwrap_or(&[]),
                 share: self.share,
                 slips: slips_left,
                 outcomes: fates_left,
@@ -761,10 +758,12 @@ impl Block<'_> {
             if let Some(later) = hashes.get(done + STRANGE) {
                 table.index.fetch(*later);
             }
-            let packet = self.share.reading(slip, *outcome, *hash);
+            let tail = tails.get(done).copied().unwrap_or(0);
+            let packet = self.share.reading((slip, tail), *outcome, *hash);
             if !table.displace(&self.dawn, &packet, places[done], &mut self.tally) {
                 let Block { moment, facts, .. } = self;
-                table.long_way(*moment, &packet, &[0; 4], &mut || facts(from + done));
+                let wide = addresses.get(done).unwrap_or(&[0; 4]);
+                table.long_way(*moment, &packet, wide, &mut || facts(from + done));
             }
             (done, octets) = (done + 1, octets + u64::from(packet.octets));
         }
@@ -772,8 +771,9 @@ impl Block<'_> {
 }
 
 /// Counts packets of known flows, until one is not; how many they were, and their octets.
-struct AddPlain<'a, const STATUS: bool> {
+struct AddPlain<'a, const STATUS: bool, const TAIL: bool> {
     records: &'a mut [Hot],
+    tails: &'a [u64],
     share: Share,
     slips: &'a [Slip],
     outcomes: &'a [ForwardingOutcome],
@@ -781,13 +781,14 @@ struct AddPlain<'a, const STATUS: bool> {
     moment: u32,
 }
 
-impl<const STATUS: bool> Task for AddPlain<'_, STATUS> {
+impl<const STATUS: bool, const TAIL: bool> Task for AddPlain<'_, STATUS, TAIL> {
     type Output = (usize, u64);
 
     #[inline(always)]
     fn run(self) -> (usize, u64) {
         let AddPlain {
             records,
+            tails,
             share,
             slips,
             outcomes,
@@ -799,7 +800,14 @@ impl<const STATUS: bool> Task for AddPlain<'_, STATUS> {
             let Some(hot) = records.get_mut(*place as usize) else {
                 break;
             };
-            if share.differs::<STATUS>(&hot.short, slip, *outcome) || slip.marks() & TURNS != 0 {
+            let tail = if TAIL {
+                tails.get(known).copied().unwrap_or(0)
+            } else {
+                0
+            };
+            if share.differs::<STATUS>(&hot.short, (slip, tail), *outcome)
+                || slip.marks() & TURNS != 0
+            {
                 break;
             }
             hot.add_plain(slip, moment);

@@ -16,8 +16,8 @@ use weir_graph::DropReason;
 use super::directory::Directory;
 use crate::flows::key::Secret;
 use crate::flows::{
-    Addresses, Beside, Facts, ForwardingOutcome, Plain, Read, Reading, Selection, Share, Sight,
-    Slip, Table, VECTOR,
+    Addresses, Beside, Facts, ForwardingOutcome, Glass6, Plain, Read, Reading, Selection, Share,
+    Sight, Slip, Table, Told, VECTOR,
 };
 use crate::forwarding_status::{FOR_US, FORWARDED, INCOMPLETE_ADJACENCY, forwarding_status};
 
@@ -48,6 +48,8 @@ struct Lens {
     status: u8,
     /// Whether it was looked for their flows as they were read.
     far: bool,
+    /// Whether any is not untagged IPv4: the last words of their keys count, and the addresses of those of IPv6.
+    more: bool,
 }
 
 /// Packets in a row.
@@ -58,7 +60,7 @@ struct Run {
     lens: Lens,
 }
 
-/// Packets in the order in which they were read. Fast-path eligible ones of IPv4 take half a cache line each; of others that has
+/// Packets in the order in which they were read. Plain ones take half a cache line each; of others that has
 /// the identity only, and what they tell lies beside.
 #[derive(Debug)]
 pub(super) struct Manifest {
@@ -66,6 +68,9 @@ pub(super) struct Manifest {
     /// By place: the packet's identity, and what became of it.
     packets: Vec<usize>,
     outcomes: Vec<ForwardingOutcome>,
+    /// By place, in runs of which not all are untagged IPv4: the last word of the key, and the addresses of IPv6.
+    tails: Vec<u64>,
+    addresses: Vec<Addresses>,
     /// By place: the hash, and where the flow may be, in runs of which that was looked for.
     hashes: Vec<u64>,
     places: Vec<u32>,
@@ -84,7 +89,7 @@ pub(super) struct Manifest {
     secret: Secret,
 }
 
-/// What is not plain IPv4.
+/// What is not plain.
 #[derive(Debug, Default)]
 struct Others {
     /// Places of packets, in order, and where what they tell is; [`NOWHERE`] for those that wait.
@@ -92,7 +97,7 @@ struct Others {
     spare: Vec<(u32, u32)>,
     readings: Vec<Reading>,
     addresses: Vec<Addresses>,
-    /// Facts of those that are not plain IPv6 either, by place.
+    /// Their facts, by place.
     facts: Vec<(usize, Facts)>,
 }
 
@@ -128,6 +133,8 @@ impl Manifest {
     pub(super) fn new(secret: Secret) -> Manifest {
         Manifest {
             slips: Vec::new(),
+            tails: Vec::new(),
+            addresses: Vec::new(),
             packets: Vec::new(),
             outcomes: Vec::new(),
             hashes: Vec::new(),
@@ -162,13 +169,15 @@ impl Manifest {
         let secret = self.secret;
         let sight = Sight::new(selection, &secret, interface);
         let share = sight.share;
+        let lanes = Lanes::new();
         let taking = Taking {
             manifest: self,
             sight,
+            glass6: sight.glass6(lanes),
             subject: (selection, &secret, interface),
             packets,
         };
-        match (far, Lanes::new()) {
+        let more = match (far, lanes) {
             (Some(table), Some(lanes)) => weir_cpu::dispatch(Far {
                 taking,
                 glass: sight.wide_glass(lanes),
@@ -187,7 +196,7 @@ impl Manifest {
                 taking,
                 glass: sight.glass(),
             }),
-        }
+        };
         self.count += packets.len();
         let (output, status) = selection.masks_of_fate();
         self.close_run(Lens {
@@ -195,6 +204,7 @@ impl Manifest {
             output,
             status,
             far: far.is_some(),
+            more,
         });
     }
 
@@ -244,6 +254,8 @@ impl Manifest {
     fn grow(&mut self, count: usize) {
         let size = (self.count + count).next_power_of_two().max(2 * VECTOR);
         self.slips.resize(size, Slip::default());
+        self.tails.resize(size, 0);
+        self.addresses.resize(size, [0; 4]);
         self.packets.resize(size, 0);
         self.outcomes.resize(size, ForwardingOutcome::default());
         self.hashes.resize(size, 0);
@@ -513,11 +525,15 @@ impl Manifest {
                 .zip(self.others.addresses.get(other).copied())
         });
         let (mut reading, addresses) = read.unwrap_or_else(|| {
-            (
-                lens.share
-                    .reading(slip, ForwardingOutcome::default(), self.hashes[place]),
-                Addresses::default(),
-            )
+            let (tail, addresses) = match lens.more {
+                true => (self.tails[place], self.addresses[place]),
+                false => (0, Addresses::default()),
+            };
+            let nowhere = ForwardingOutcome::default();
+            let reading = lens
+                .share
+                .reading((slip, tail), nowhere, self.hashes[place]);
+            (reading, addresses)
         });
         reading.forget_place();
         // Nobody will look for it before it goes on.
@@ -544,6 +560,9 @@ impl Manifest {
                     hashes: &manifest.hashes[from..end],
                     places: lens.far.then(|| &manifest.places[from..end]),
                     has_status: lens.status != 0,
+                    more: lens
+                        .more
+                        .then(|| (&manifest.tails[from..end], &manifest.addresses[from..end])),
                 };
                 table.count_plain(now, &plain, |place| manifest.facts(from + place));
             }
@@ -739,6 +758,7 @@ fn leave_apart(
 struct Taking<'a> {
     manifest: &'a mut Manifest,
     sight: Sight<'a>,
+    glass6: Glass6<'a>,
     subject: (&'a Selection, &'a Secret, u32),
     packets: &'a [Pkt],
 }
@@ -750,11 +770,11 @@ struct Near<'a, G> {
 }
 
 impl<G: Read> Task for Near<'_, G> {
-    type Output = ();
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self) {
-        self.taking.all(&self.glass);
+    fn run(self) -> bool {
+        self.taking.all(&self.glass).1
     }
 }
 
@@ -766,10 +786,10 @@ struct Far<'a, G> {
 }
 
 impl<G: Read> Task for Far<'_, G> {
-    type Output = ();
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> bool {
         let Far {
             taking,
             glass,
@@ -779,40 +799,27 @@ impl<G: Read> Task for Far<'_, G> {
             taking.manifest.count,
             taking.manifest.count + taking.packets.len(),
         );
-        let Manifest {
-            hashes,
-            places,
-            others,
-            ..
-        } = taking.all(&glass);
+        let (Manifest { hashes, places, .. }, more) = taking.all(&glass);
         table.ask(&hashes[from..end], &mut places[from..end]);
-        let these = others
-            .places
-            .iter()
-            .rev()
-            .take_while(|(place, _)| *place as usize >= from);
-        let wide = these.filter(|(_, other)| {
-            others
-                .readings
-                .get(*other as usize)
-                .is_some_and(Reading::is_wide)
-        });
-        wide.for_each(|(place, _)| table.ask_beside(places[*place as usize]));
+        more
     }
 }
 
 impl<'a> Taking<'a> {
-    /// Reads all packets.
+    /// Reads all packets; whether any is plain and not untagged IPv4.
     #[inline(always)]
-    fn all(self, glass: &impl Read) -> &'a mut Manifest {
+    fn all(self, glass: &impl Read) -> (&'a mut Manifest, bool) {
         let Taking {
             manifest,
             sight,
+            glass6,
             subject,
             packets,
         } = self;
         let Manifest {
             slips,
+            tails,
+            addresses,
             packets: identities,
             hashes,
             beside,
@@ -826,34 +833,60 @@ impl<'a> Taking<'a> {
             &mut beside[from..end],
             &mut hashes[from..end],
         );
+        let (tails, addresses) = (&mut tails[from..end], &mut addresses[from..end]);
         let identities = &mut identities[from..end];
+        let mut has_more = false;
         packets.iter().take(AHEAD).for_each(Pkt::prefetch);
         let all = packets;
         for (first, packets) in (0..).step_by(GROUP).zip(packets.chunks(GROUP)) {
             // Nobody looked at those in front of them before.
             let ahead = all.get(first + AHEAD..).unwrap_or(&[]);
+            let more = (&mut tails[first..], &mut addresses[first..]);
+            let is_ip6 = packets.first().is_some_and(|it| glass6.fits(it.data()));
             let to = (
                 &mut slips[first..],
                 &mut hashes[first..],
                 &mut identities[first..],
             );
             // A function of its own has all registers for what each packet is compared with, and that is worth a call a group.
-            if weir_cpu::apart(ReadPlain {
-                glass,
-                packets,
-                ahead,
-                to,
-            }) {
-                // Which of them: that is asked one by one only where it has to be.
-                let to = (&mut slips[first..], &mut hashes[first..], &mut *others);
-                weir_cpu::apart(ReadOthers {
+            let has_others = if is_ip6 {
+                weir_cpu::apart(ReadPlain6 {
+                    glass6: &glass6,
+                    packets,
+                    ahead,
+                    to,
+                    more,
+                })
+            } else {
+                weir_cpu::apart(ReadPlain {
                     glass,
+                    packets,
+                    ahead,
+                    to,
+                })
+            };
+            let had_more = has_more;
+            has_more |= is_ip6 && !has_others;
+            if has_others {
+                // Which of them: that is found out one by one only where it has to be.
+                let to = (&mut slips[first..], &mut hashes[first..], &mut *others);
+                has_more |= weir_cpu::apart(ReadOthers {
+                    glass,
+                    glass6: &glass6,
                     sight,
                     subject,
                     packets,
                     from: from + first,
                     to,
+                    more: (&mut tails[first..], &mut addresses[first..]),
                 });
+            }
+            // Keys of untagged IPv4 have no last word.
+            if has_more && !had_more {
+                tails[..first].fill(0);
+            }
+            if has_more && !is_ip6 && !has_others {
+                tails[first..first + packets.len()].fill(0);
             }
             if sight.wants_facts() {
                 packets
@@ -862,7 +895,50 @@ impl<'a> Taking<'a> {
                     .for_each(|(packet, beside)| *beside = Beside::of(packet.data()));
             }
         }
-        manifest
+        (manifest, has_more)
+    }
+}
+
+/// Reads packets as plain ones of IPv6, and notes which they are; whether any is another one.
+struct ReadPlain6<'a, 'b> {
+    glass6: &'a Glass6<'b>,
+    packets: &'a [Pkt],
+    /// As many as there are further on: they are prefetched.
+    ahead: &'a [Pkt],
+    /// Slips, hashes and identities; the last words of keys and addresses.
+    to: (&'a mut [Slip], &'a mut [u64], &'a mut [usize]),
+    more: (&'a mut [u64], &'a mut [Addresses]),
+}
+
+impl Task for ReadPlain6<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let ReadPlain6 {
+            glass6: &glass6,
+            packets,
+            ahead,
+            to: (slips, hashes, identities),
+            more: (tails, addresses),
+        } = self;
+        let mut any = 0;
+        let to = slips
+            .iter_mut()
+            .zip(hashes)
+            .zip(identities.iter_mut().zip(tails.iter_mut().zip(addresses)));
+        for (number, (packet, ((slip, hash), (identity, (tail, both))))) in
+            packets.iter().zip(to).enumerate()
+        {
+            if let Some(further) = ahead.get(number) {
+                further.prefetch();
+            }
+            let (told, odd) = glass6.read(packet.data(), 0);
+            (*slip, *hash, *tail, *both) = (told.slip, told.hash, told.tail, told.addresses);
+            *identity = packet.identity();
+            any |= odd;
+        }
+        any != 0
     }
 }
 
@@ -913,40 +989,56 @@ impl<G: Read> Task for ReadPlain<'_, G> {
     }
 }
 
-/// Reads what is not plain IPv4 of packets in a row; facts of what is not plain IPv6 either are kept by place.
-struct ReadOthers<'a, G> {
+/// Reads packets in a row of which some are not untagged plain IPv4; what is not plain at all is kept with its facts by place.
+struct ReadOthers<'a, 'b, G> {
     glass: &'a G,
+    glass6: &'a Glass6<'b>,
     sight: Sight<'a>,
     subject: (&'a Selection, &'a Secret, u32),
     packets: &'a [Pkt],
     /// Place of the first one.
     from: usize,
     to: (&'a mut [Slip], &'a mut [u64], &'a mut Others),
+    more: (&'a mut [u64], &'a mut [Addresses]),
 }
 
-impl<G: Read> Task for ReadOthers<'_, G> {
-    type Output = ();
+impl<G: Read> Task for ReadOthers<'_, '_, G> {
+    /// Whether any is plain and not untagged IPv4.
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> bool {
         let ReadOthers {
             glass: &glass,
+            glass6: &glass6,
             sight,
             subject: (selection, secret, interface),
             packets,
             from,
             to: (slips, hashes, others),
+            more: (tails, addresses),
         } = self;
-        for (place, (packet, (slip, hash))) in
-            (from..).zip(packets.iter().zip(slips.iter_mut().zip(hashes)))
+        let mut has_more = false;
+        let to = slips
+            .iter_mut()
+            .zip(hashes)
+            .zip(tails.iter_mut().zip(addresses));
+        for (place, (packet, ((slip, hash), (tail, both)))) in (from..).zip(packets.iter().zip(to))
         {
-            if let Some((reading, addresses)) = sight.read_other(packet.data()) {
-                *hash = reading.hash;
-                others.put(place, reading, addresses);
+            if let Some(told) = sight.read_other(&glass6, packet.data()) {
+                let Told {
+                    slip: of_it,
+                    tail: last,
+                    addresses,
+                    hash: own,
+                } = told;
+                (*slip, *tail, *both, *hash) = (of_it, last, addresses, own);
+                has_more = true;
                 continue;
             }
+            *tail = 0;
             let mut any = glass.none();
-            glass.read(packet.data(), slip, &mut any);
+            *hash = glass.read(packet.data(), slip, &mut any);
             if !glass.is_any(any) {
                 continue;
             }
@@ -956,6 +1048,7 @@ impl<G: Read> Task for ReadOthers<'_, G> {
             others.put(place, reading, addresses);
             others.facts.push((place, facts));
         }
+        has_more
     }
 }
 
