@@ -1640,8 +1640,8 @@ class Ipfix:
 class IpfixCollector:
     """One collector."""
 
-    address: str
-    """Its address."""
+    host: str
+    """Its address or its name, as it is configured."""
 
     port: int
     """Its port."""
@@ -1653,7 +1653,7 @@ class IpfixCollector:
     """What is spoken: `ipfix` or `netflow9`."""
 
     connected: bool
-    """Whether a stream is connected; datagrams always are."""
+    """Whether a stream is connected, or datagrams have a socket."""
 
     connections: int
     """Connections that were made."""
@@ -1678,6 +1678,9 @@ class IpfixCollector:
 
     errors: int
     """Errors."""
+
+    address: str | None = None
+    """Its address; absent while its name is not looked up."""
 
     dev: str | None = None
     """The Linux device that they leave by, if it is configured."""
@@ -1716,6 +1719,9 @@ class IpfixInterface:
 
     records: str
     """The record set."""
+
+    sampling_rate: int
+    """One packet in this many is metered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

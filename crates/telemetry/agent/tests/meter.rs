@@ -242,7 +242,8 @@ fn kinds_are_mixed_within_vectors() {
                 let network = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0];
                 assert_eq!(parts.source[..12], network);
                 let mut to = [0; 16];
-                (to[..4].copy_from_slice(&network[..4]), to[15] = 1);
+                to[..4].copy_from_slice(&network[..4]);
+                to[15] = 1;
                 assert_eq!(parts.destination, to);
             }
             let key = (parts.kind as u8, parts.protocol, [a, b, c, d], parts.vlan);
