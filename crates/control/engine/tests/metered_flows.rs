@@ -105,7 +105,8 @@ impl Heard {
     fn listen(&mut self) {
         let mut buffer = vec![0; 9000];
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
-            let (received, records, rates) = (&mut self.received, &mut self.records, &mut self.rates);
+            let (received, records, rates) =
+                (&mut self.received, &mut self.records, &mut self.rates);
             self.collector
                 .read(from, &buffer[..length], &mut |item| match item {
                     Item::Record(record) if !record.template.is_options() => {
