@@ -88,6 +88,8 @@ impl Control {
                 line.get(1..).unwrap_or("")
             };
             match code {
+                // BIRD 3 cannot print an attribute of a thousand bytes and goes on with the next.
+                _ if body.contains("<line overflow>") => each(body),
                 Some(code) if code >= 8000 => failed = Some(body.trim().to_owned()),
                 _ => each(body),
             }
@@ -103,6 +105,43 @@ impl Control {
     /// As [`Control::ask`].
     pub fn sessions(&mut self) -> Result<Vec<Session>, Error> {
         Ok(sessions(&self.ask("show protocols all")?))
+    }
+
+    /// The number of routes of a table.
+    ///
+    /// # Errors
+    /// As [`Control::ask`].
+    pub fn count(&mut self, table: &str) -> Result<usize, Error> {
+        // `3 of 3 routes for 3 networks in table roa_4`
+        let text = self.ask(&format!("show route table {table} count"))?;
+        let number = text
+            .split_whitespace()
+            .next()
+            .and_then(|it| it.parse().ok());
+        number.ok_or_else(|| Error::Bird(format!("a count without a number: {}", text.trim())))
+    }
+
+    /// Routes of one table behind a filter, one at a time.
+    ///
+    /// # Errors
+    /// As [`Control::ask`].
+    pub fn each_route_of(
+        &mut self,
+        table: &str,
+        filter: &str,
+        mut each: impl FnMut(TableRoute),
+    ) -> Result<(), Error> {
+        let mut reader = RouteReader::new(false);
+        self.each_line(
+            &format!("show route table {table} filter {filter} all"),
+            |line| {
+                if let Some(route) = reader.line(line) {
+                    each(route);
+                }
+            },
+        )?;
+        reader.end().into_iter().for_each(&mut each);
+        Ok(())
     }
 
     /// Routes with attributes, those that filters rejected included, one at a time.
@@ -221,6 +260,10 @@ pub struct TableRoute {
     pub protocol: String,
     /// The AS path, the neighbour first. Members of AS_SETs are part of it.
     pub path: Vec<u32>,
+    /// Whether the path has an AS_SET.
+    pub has_as_set: bool,
+    /// The next hop.
+    pub next_hop: Option<IpAddr>,
     /// Standard communities.
     pub communities: Vec<(u16, u16)>,
     /// Large communities.
@@ -229,6 +272,8 @@ pub struct TableRoute {
     pub local_pref: Option<u32>,
     /// Whether a filter rejected it.
     pub is_filtered: bool,
+    /// Whether BIRD could not print all of its attributes.
+    pub is_cut: bool,
 }
 
 /// Puts routes together from the lines of `show route all`.
@@ -237,6 +282,8 @@ struct RouteReader {
     /// The prefix stands only before the first of its routes.
     prefix: Option<IpNet>,
     route: Option<TableRoute>,
+    /// The attribute that a further line continues.
+    key: String,
 }
 
 impl RouteReader {
@@ -245,6 +292,7 @@ impl RouteReader {
             is_filtered,
             prefix: None,
             route: None,
+            key: String::new(),
         }
     }
 
@@ -268,38 +316,68 @@ impl RouteReader {
                 prefix,
                 protocol: protocol.to_owned(),
                 path: Vec::new(),
+                has_as_set: false,
+                next_hop: None,
                 communities: Vec::new(),
                 large: Vec::new(),
                 local_pref: None,
                 is_filtered: self.is_filtered,
+                is_cut: false,
             });
+            self.key.clear();
         }
         done
     }
 
     fn attribute(&mut self, text: &str) {
-        let (Some(route), Some((key, value))) = (&mut self.route, text.split_once(':')) else {
+        let Some(route) = &mut self.route else {
             return;
         };
-        match key.trim() {
-            "BGP.as_path" => {
-                route.path = value
-                    .split(|c: char| !c.is_ascii_digit())
-                    .filter_map(|number| number.parse().ok())
-                    .collect();
+        if text.contains("<line overflow>") {
+            route.is_cut = true;
+            return;
+        }
+        // A further line of a list begins with a second tab.
+        let (is_first, value) = match text.strip_prefix('\t') {
+            Some(more) => (false, more),
+            None => {
+                let Some((key, value)) = text.split_once(':') else {
+                    return;
+                };
+                key.trim().clone_into(&mut self.key);
+                (true, value)
             }
-            "BGP.local_pref" => route.local_pref = value.trim().parse().ok(),
-            "BGP.community" => {
-                route.communities = tuples(value)
-                    .filter_map(|numbers| match numbers.as_slice() {
+        };
+        // BIRD 2 writes `BGP.as_path`, BIRD 3 `bgp_path`.
+        let key = self.key.as_str();
+        let key = key
+            .strip_prefix("BGP.")
+            .or_else(|| key.strip_prefix("bgp_"));
+        match key.unwrap_or("") {
+            "next_hop" if is_first => {
+                // An IPv6 route may have a link-local address besides.
+                let first = value.split_whitespace().next().unwrap_or("");
+                route.next_hop = first.parse().ok();
+            }
+            "as_path" | "path" => {
+                route.has_as_set |= value.contains('{');
+                let numbers = value.split(|c: char| !c.is_ascii_digit());
+                route
+                    .path
+                    .extend(numbers.filter_map(|it| it.parse::<u32>().ok()));
+            }
+            "local_pref" => route.local_pref = value.trim().parse().ok(),
+            "community" => {
+                route
+                    .communities
+                    .extend(tuples(value).filter_map(|it| match it.as_slice() {
                         [high, low] => {
                             Some((u16::try_from(*high).ok()?, u16::try_from(*low).ok()?))
                         }
                         _ => None,
-                    })
-                    .collect();
+                    }));
             }
-            "BGP.large_community" => route.large = large_communities(value).collect(),
+            "large_community" => route.large.extend(large_communities(value)),
             _ => {}
         }
     }
@@ -375,7 +453,7 @@ BGP state:          Active\n    Neighbor AS:      25091\n    Last error:       S
     const ROUTES: &str = "Table master4:\n\
 77.109.128.0/18      unicast [AS13030_1 12:00:00.000] * (100) [AS1299i]\n\tvia 10.0.0.1 on eth0\n\
 \tType: BGP univ\n\tBGP.as_path: 13030 1299 {65001 65002}\n\tBGP.local_pref: 210\n\
-\tBGP.community: (65535,0) (1,2)\n\tBGP.large_community: (8298, 0, 1)\n                     \
+\tBGP.community: (65535,0) (1,2)\n\t\t(3,4)\n\tBGP.large_community: (8298, 0, 1)\n                     \
 unicast [AS25091_1 12:00:01.000 from 10.0.0.9] (100) [AS1299i]\n\tBGP.as_path: 25091 1299\n\n\
 Table master6:\n2001:db8::/32        unicast [AS13030_2 12:00:00.000] * (100) [i]\n\tBGP.as_path: 13030\n";
 
@@ -389,7 +467,8 @@ Table master6:\n2001:db8::/32        unicast [AS13030_2 12:00:00.000] * (100) [i
         all.extend(reader.end());
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].path, [13030, 1299, 65001, 65002]);
-        assert_eq!(all[0].communities, [(65535, 0), (1, 2)]);
+        assert_eq!(all[0].communities, [(65535, 0), (1, 2), (3, 4)]);
+        assert!(all[0].has_as_set && !all[1].has_as_set);
         assert_eq!(
             (all[0].local_pref, own_large(&all[0].large, 8298, 0)),
             (Some(210), Some(1))

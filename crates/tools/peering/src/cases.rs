@@ -4,6 +4,7 @@
 //! case, and runs the production filters over it. It listens on a Unix socket in a folder of its own and has
 //! neither kernel routes nor network access.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,10 +13,10 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use crate::bird::{REJECTED, name, policy};
-use crate::birdc::{Control, large_communities, own_large};
+use crate::bird::{REJECTED, policy};
+use crate::birdc::{Control, TableRoute, own_large};
 use crate::model::{Neighbor, Peering};
-use crate::policy::{Reason, Route, Verdict};
+use crate::policy::{Reason, Route, Verdict, community, large_community};
 use crate::snapshot::Snapshot;
 use crate::{Error, read};
 
@@ -37,8 +38,18 @@ pub struct Case {
     /// Standard communities, as `65535:0`.
     #[serde(default)]
     pub communities: Vec<String>,
+    /// Large communities, as `64500:1:2`.
+    #[serde(default)]
+    pub large_communities: Vec<String>,
     /// `accept`, or the name of a reason.
     pub expect: String,
+    /// The local preference that an accepted route must get.
+    pub local_pref: Option<u32>,
+    /// Large communities that an accepted route must have, as `64500:0:2`.
+    #[serde(default)]
+    pub has: Vec<String>,
+    /// The exchange, where the neighbour is met at several.
+    pub at: Option<String>,
 }
 
 /// A case that got another verdict than it should.
@@ -81,14 +92,30 @@ pub fn run(peering: &Peering, snapshot: &Snapshot, cases: &[Case]) -> Result<Vec
     }
     let verdicts = verdicts(peering, snapshot, &routes)?;
     let mut failed = Vec::new();
-    for (index, (case, verdict)) in cases.iter().zip(&verdicts).enumerate() {
-        let found = word(*verdict);
-        if found != case.expect {
+    for (index, (case, found)) in cases.iter().zip(&verdicts).enumerate() {
+        let mut wrong = |expected: String, found: String| {
             failed.push(Failed {
                 number: index + 1,
-                expected: case.expect.clone(),
+                expected,
                 found,
             });
+        };
+        let verdict = word(found.verdict);
+        if verdict != case.expect {
+            wrong(case.expect.clone(), verdict);
+            continue;
+        }
+        if let (Some(wanted), Verdict::Accept { local_pref }) = (case.local_pref, found.verdict)
+            && wanted != local_pref
+        {
+            wrong(format!("local preference {wanted}"), local_pref.to_string());
+        }
+        let is_there =
+            |text: &&String| large_community(text).is_some_and(|it| found.large.contains(&it));
+        if let Some(missing) = case.has.iter().find(|it| !is_there(it)) {
+            let all = found.large.iter();
+            let all: Vec<String> = all.map(|(a, b, c)| format!("{a}:{b}:{c}")).collect();
+            wrong(format!("community {missing}"), all.join(" "));
         }
     }
     Ok(failed)
@@ -105,7 +132,7 @@ fn route<'a>(peering: &'a Peering, case: &Case) -> Result<(&'a Neighbor, Route),
     let neighbor = peering
         .neighbors
         .iter()
-        .find(|it| it.asn == case.from)
+        .find(|it| it.asn == case.from && (case.at.is_none() || case.at == it.at))
         .ok_or_else(|| format!("AS{} is no neighbour", case.from))?;
     let known = case.expect == "accept" || Reason::ALL.iter().any(|it| it.name() == case.expect);
     if !known {
@@ -116,21 +143,31 @@ fn route<'a>(peering: &'a Peering, case: &Case) -> Result<(&'a Neighbor, Route),
             names.join(", ")
         ));
     }
-    let mut communities = Vec::new();
+    let mut route = Route::new(case.route, case.path.clone());
     for text in &case.communities {
-        let parts = text
-            .split_once(':')
-            .and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        communities.push(
-            parts.ok_or_else(|| format!("communities: {text:?}: write two numbers, as 65535:0"))?,
+        route.communities.push(
+            community(text)
+                .ok_or_else(|| format!("communities: {text:?}: write two numbers, as 65535:0"))?,
         );
     }
-    let route = Route {
-        prefix: case.route.trunc(),
-        path: case.path.clone(),
-        communities,
-    };
+    for text in &case.large_communities {
+        route.large.push(large_community(text).ok_or_else(|| {
+            format!("large-communities: {text:?}: write three numbers, as 64500:1:2")
+        })?);
+    }
+    if let Some(text) = case.has.iter().find(|it| large_community(it).is_none()) {
+        return Err(format!("has: {text:?}: write three numbers, as 64500:0:2"));
+    }
     Ok((neighbor, route))
+}
+
+/// What the filters made of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The large communities of the route behind the filter.
+    pub large: Vec<(u32, u32, u32)>,
 }
 
 /// What the generated filters say of routes, by a BIRD of its own.
@@ -141,49 +178,100 @@ pub fn verdicts(
     peering: &Peering,
     snapshot: &Snapshot,
     routes: &[(&Neighbor, Route)],
-) -> Result<Vec<Verdict>, Error> {
+) -> Result<Vec<Found>, Error> {
     let mut text = format!("router id {};\n", peering.router_id);
     text += &policy(peering, snapshot);
+    // BIRD 3 does not print attributes of a thousand bytes, so that long ones are removed behind the verdict.
     for neighbor in &peering.neighbors {
-        let name = name(neighbor);
+        let name = neighbor.name();
         for family in ["4", "6"] {
             let _ = writeln!(
                 text,
                 "filter verdict_{name}_{family} {{ if import_{name}_{family}() then \
-                 bgp_large_community.add((OWN_ASN, {ACCEPTED}, 0)); accept; }}"
+                 bgp_large_community.add((OWN_ASN, {ACCEPTED}, 0)); \
+                 bgp_community = -empty-; bgp_path = +empty+; accept; }}"
             );
         }
     }
-    for (number, (_, route)) in routes.iter().enumerate() {
-        test_route(&mut text, number, route);
+    let mut tables: BTreeMap<(String, bool), Vec<TestTable>> = BTreeMap::new();
+    for (number, (neighbor, route)) in routes.iter().enumerate() {
+        let all = tables
+            .entry((neighbor.name(), route.prefix.addr().is_ipv4()))
+            .or_default();
+        // A table has one route for a prefix.
+        match all.iter_mut().find(|it| !it.contains_key(&route.prefix)) {
+            Some(table) => drop(table.insert(route.prefix, number)),
+            None => all.push(TestTable::from([(route.prefix, number)])),
+        }
+    }
+    for ((name, is_ipv4), all) in &tables {
+        for (index, table) in all.iter().enumerate() {
+            let family = if *is_ipv4 { 4 } else { 6 };
+            let name = format!("t_{name}_{family}_{index}");
+            let _ = writeln!(
+                text,
+                "ipv{family} table {name};\nprotocol static s{name} {{ ipv{family} {{ table {name}; import filter {{ accept; }}; }};"
+            );
+            for number in table.values() {
+                if let Some((_, route)) = routes.get(*number) {
+                    test_route(&mut text, route);
+                }
+            }
+            text.push_str("}\n");
+        }
     }
     let mut bird = Bird::start(&text)?;
-    let mut verdicts = Vec::with_capacity(routes.len());
-    for (number, (neighbor, route)) in routes.iter().enumerate() {
-        let family = if route.prefix.addr().is_ipv4() {
-            "4"
-        } else {
-            "6"
-        };
-        let answer = bird.control.ask(&format!(
-            "show route table t{number} filter verdict_{}_{family} all",
-            name(neighbor)
-        ))?;
-        verdicts.push(read_verdict(peering.asn, &answer)?);
+    if peering.data.rpki.servers.is_empty() {
+        for is_ipv4 in [true, false] {
+            let own = snapshot
+                .vrps
+                .iter()
+                .filter(|it| it.prefix.addr().is_ipv4() == is_ipv4);
+            bird.wait_for(if is_ipv4 { "roa_4" } else { "roa_6" }, own.count())?;
+        }
+        if text.contains("\naspa table aspas;\n") {
+            bird.wait_for("aspas", snapshot.aspas.len())?;
+        }
     }
-    Ok(verdicts)
+    for ((name, is_ipv4), all) in &tables {
+        for (index, table) in all.iter().enumerate() {
+            let family = if *is_ipv4 { 4 } else { 6 };
+            bird.wait_for(&format!("t_{name}_{family}_{index}"), table.len())?;
+        }
+    }
+    let mut verdicts: Vec<Option<Found>> = vec![None; routes.len()];
+    for ((name, is_ipv4), all) in &tables {
+        for (index, table) in all.iter().enumerate() {
+            let family = if *is_ipv4 { 4 } else { 6 };
+            let (table_name, filter) = (
+                format!("t_{name}_{family}_{index}"),
+                format!("verdict_{name}_{family}"),
+            );
+            bird.control.each_route_of(&table_name, &filter, |route| {
+                let slot = table
+                    .get(&route.prefix)
+                    .and_then(|it| verdicts.get_mut(*it));
+                if let Some(slot) = slot {
+                    *slot = read_verdict(peering.asn, route);
+                }
+            })?;
+        }
+    }
+    let missing = |number: usize| Error::Bird(format!("no verdict on route {}", number + 1));
+    verdicts
+        .into_iter()
+        .enumerate()
+        .map(|(number, found)| found.ok_or_else(|| missing(number)))
+        .collect()
 }
 
-fn test_route(text: &mut String, number: usize, route: &Route) {
-    let family = if route.prefix.addr().is_ipv4() {
-        "ipv4"
-    } else {
-        "ipv6"
-    };
+/// The numbers of routes by prefix.
+type TestTable = BTreeMap<IpNet, usize>;
+
+fn test_route(text: &mut String, route: &Route) {
     let _ = write!(
         text,
-        "{family} table t{number};\nprotocol static s{number} {{ {family} {{ table t{number}; import filter {{ accept; }}; }};\n  \
-         route {} blackhole {{ bgp_path = +empty+;",
+        "  route {} blackhole {{ bgp_path = +empty+;",
         route.prefix
     );
     for asn in route.path.iter().rev() {
@@ -192,27 +280,25 @@ fn test_route(text: &mut String, number: usize, route: &Route) {
     for (high, low) in &route.communities {
         let _ = write!(text, " bgp_community.add(({high}, {low}));");
     }
-    text.push_str(" };\n}\n");
+    for (global, function, value) in &route.large {
+        let _ = write!(
+            text,
+            " bgp_large_community.add(({global}, {function}, {value}));"
+        );
+    }
+    text.push_str(" };\n");
 }
 
-fn read_verdict(asn: u32, answer: &str) -> Result<Verdict, Error> {
-    let communities: Vec<(u32, u32, u32)> = answer
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("BGP.large_community:"))
-        .flat_map(large_communities)
-        .collect();
-    if own_large(&communities, asn, ACCEPTED).is_some() {
-        let local_pref = answer
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("BGP.local_pref:"))
-            .and_then(|value| value.trim().parse().ok())
-            .unwrap_or(100);
-        return Ok(Verdict::Accept { local_pref });
-    }
-    own_large(&communities, asn, REJECTED)
-        .and_then(Reason::of)
-        .map(Verdict::Reject)
-        .ok_or_else(|| Error::Bird(format!("an answer without a verdict: {answer}")))
+fn read_verdict(asn: u32, route: TableRoute) -> Option<Found> {
+    let mut large = route.large;
+    let verdict = if own_large(&large, asn, ACCEPTED).is_some() {
+        large.retain(|it| (it.0, it.1) != (asn, ACCEPTED));
+        let local_pref = route.local_pref.unwrap_or(100);
+        Verdict::Accept { local_pref }
+    } else {
+        Verdict::Reject(own_large(&large, asn, REJECTED).and_then(Reason::of)?)
+    };
+    Some(Found { verdict, large })
 }
 
 /// Checks a configuration by `bird -p`, in a process of its own.
@@ -241,14 +327,28 @@ pub fn check(configuration: &str) -> Result<(), Error> {
     }
 }
 
-/// `bird` is in /usr/sbin, which is not on every user's path.
+/// `bird` is in /usr/sbin, which is not on every user's path. `WEIR_BIRD` names another one.
 fn program() -> PathBuf {
+    if let Some(chosen) = std::env::var_os("WEIR_BIRD") {
+        return PathBuf::from(chosen);
+    }
     let usual = Path::new("/usr/sbin/bird");
     if usual.exists() {
         usual.to_owned()
     } else {
         PathBuf::from("bird")
     }
+}
+
+/// The version of the installed BIRD, major and minor.
+#[must_use]
+pub fn version() -> Option<(u32, u32)> {
+    let output = Command::new(program()).arg("--version").output().ok()?;
+    // `BIRD version 2.0.12`, on standard error or output.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    let mut numbers = text.split_whitespace().nth(2)?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// Whether BIRD is installed.
@@ -332,6 +432,25 @@ impl Bird {
                 return Err(Error::Bird("it does not start".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Bird {
+    /// Waits until a table has all its routes: BIRD 3 fills tables beside everything else.
+    fn wait_for(&mut self, table: &str, routes: usize) -> Result<(), Error> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let found = self.control.count(table)?;
+            if found >= routes {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(Error::Bird(format!(
+                    "table {table} has {found} of {routes} routes"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }

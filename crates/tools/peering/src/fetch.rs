@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::write;
 use crate::model::Peering;
-use crate::snapshot::{Snapshot, prefix_set, vrps};
+use crate::peeringdb;
+use crate::snapshot::{Snapshot, file_name, member_asns, prefix_set, vrps};
 use crate::{Error, read};
 
 /// The largest file that is fetched.
@@ -117,6 +118,9 @@ pub fn fetch(
             )),
             Ok(after) => {
                 for file in files {
+                    if !staging.join(file).exists() {
+                        continue;
+                    }
                     std::fs::rename(staging.join(file), folder.join(file)).map_err(|source| {
                         Error::File {
                             path: file.clone(),
@@ -149,35 +153,54 @@ pub fn fetch(
         });
         Ok::<(), Error>(())
     };
-    for set in Snapshot::sets_of(peering) {
-        let names = ["4", "6"].map(|family| format!("irr/{}.{family}.json", set.replace(':', "_")));
-        let fetched = names
-            .iter()
-            .zip(["-4", "-6"])
-            .try_for_each(|(name, family)| irr(sources, &set, family, name, &staging.join(name)));
+    // PeeringDB first: AS-SETs that the section does not name come from it.
+    let peeringdb_source = sources
+        .peeringdb
+        .as_ref()
+        .or(peering.data.peeringdb.from.as_ref());
+    if let Some(from) = peeringdb_source {
+        for (file, object) in peeringdb::FILES {
+            let fetched = match peeringdb_object(from, file, object, peering, folder) {
+                Ok(false) => continue,
+                Ok(true) => Ok(()),
+                Err(problem) => Err(problem),
+            };
+            take(&[file.to_owned()], from.clone(), fetched, &|folder| {
+                peeringdb::count(folder, file)
+            })?;
+        }
+    }
+    let known = peeringdb::PeeringDb::load(folder, false)?;
+    // What cannot be completed is reported when the snapshot is used.
+    let completed = crate::resolve::complete(peering.clone(), &known).map(|it| it.0);
+    let sets = Snapshot::sets_of(completed.as_ref().unwrap_or(peering));
+    for set in sets {
+        let files = ["4.json", "6.json", "asns.json"];
+        let names = files.map(|it| format!("irr/{}.{it}", file_name(&set)));
+        let irr_from = sources.irr.is_some();
+        let fetched = names.iter().zip(files).try_for_each(|(name, kind)| {
+            let result = irr(sources, peering, &set, kind, name, &staging.join(name));
+            // A folder may lack the members.
+            if irr_from && kind == "asns.json" {
+                Ok(())
+            } else {
+                result
+            }
+        });
         let from = match &sources.irr {
             Some(folder) => folder.display().to_string(),
-            None => sources
-                .irr_server
-                .clone()
-                .unwrap_or_else(|| "bgpq4".to_owned()),
+            None => irr_server(sources, peering).unwrap_or("bgpq4").to_owned(),
         };
         take(&names, from, fetched, &|folder| {
+            member_asns(folder, &set)?;
             Ok(prefix_set(folder, &set)?.len())
         })?;
     }
-    if let Some(from) = &sources.vrps {
+    if let Some(from) = sources.vrps.as_ref().or(peering.data.rpki.from.as_ref()) {
         let name = "vrps.json".to_owned();
         let fetched = get(from, &staging.join(&name));
         take(&[name], from.clone(), fetched, &|folder| {
-            Ok(vrps(&folder.join("vrps.json"))?.len())
-        })?;
-    }
-    if let Some(from) = &sources.peeringdb {
-        let name = "peeringdb.json".to_owned();
-        let fetched = get(&peeringdb_url(from, peering), &staging.join(&name));
-        take(&[name], from.clone(), fetched, &|folder| {
-            Ok(networks(folder)?.len())
+            Ok(vrps(&folder.join("vrps.json"))?.0.len())
         })?;
     }
     let text = serde_json::to_string_pretty(&meta).map_err(|error| Error::Format {
@@ -195,7 +218,19 @@ fn lost(before: usize, after: usize) -> u32 {
     (gone * 100).checked_div(before).unwrap_or(0) as u32
 }
 
-fn irr(sources: &Sources, set: &str, family: &str, name: &str, to: &Path) -> Result<(), String> {
+fn irr_server<'a>(sources: &'a Sources, peering: &'a Peering) -> Option<&'a str> {
+    let own = peering.data.irr.from.as_deref();
+    sources.irr_server.as_deref().or(own)
+}
+
+fn irr(
+    sources: &Sources,
+    peering: &Peering,
+    set: &str,
+    kind: &str,
+    name: &str,
+    to: &Path,
+) -> Result<(), String> {
     if let Some(folder) = &sources.irr {
         let from = folder.join(Path::new(name).file_name().unwrap_or_default());
         return std::fs::copy(&from, to)
@@ -203,13 +238,24 @@ fn irr(sources: &Sources, set: &str, family: &str, name: &str, to: &Path) -> Res
             .map_err(|error| format!("{}: {error}", from.display()));
     }
     let mut command = Command::new("bgpq4");
-    if let Some(server) = &sources.irr_server {
+    if let Some(server) = irr_server(sources, peering) {
         command.args(["-h", server]);
     }
-    if let Some(list) = &sources.irr_sources {
-        command.args(["-S", list]);
+    let list = peering.data.irr.sources.join(",");
+    if let Some(list) = sources
+        .irr_sources
+        .clone()
+        .or((!list.is_empty()).then_some(list))
+    {
+        command.args(["-S", &list]);
     }
-    command.args([family, "-j", "-l", "NN", set]);
+    // Aggregated, and up to what filters accept: fewer entries for the same routes.
+    match kind {
+        "4.json" => command.args(["-4", "-A", "-m", "24"]),
+        "6.json" => command.args(["-6", "-A", "-m", "48"]),
+        _ => command.arg("-t"),
+    };
+    command.args(["-j", "-l", "NN", set]);
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -260,62 +306,82 @@ fn get(from: &str, to: &Path) -> Result<(), String> {
     }
 }
 
-/// The API's query for the neighbours alone, when the base address of an API is given.
-fn peeringdb_url(from: &str, peering: &Peering) -> String {
-    if !from.ends_with("/api") {
-        return from.to_owned();
+/// Gets one kind of PeeringDB's objects; false when the source does not have it. A source is a file with networks, a folder
+/// with the files of a snapshot, or the base address of an API.
+fn peeringdb_object(
+    from: &str,
+    file: &str,
+    object: &str,
+    peering: &Peering,
+    folder: &Path,
+) -> Result<bool, String> {
+    let to = folder.join("new").join(file);
+    if !from.contains("://") && Path::new(from).is_dir() {
+        let source = Path::new(from).join(file);
+        return if source.exists() {
+            get(&source.display().to_string(), &to).map(|()| true)
+        } else {
+            Ok(false)
+        };
     }
+    if !from.ends_with("/api") {
+        // One file or address has networks only.
+        return if object == "net" {
+            get(from, &to).map(|()| true)
+        } else {
+            Ok(false)
+        };
+    }
+    let mut ixs: Vec<u32> = peering
+        .exchanges
+        .values()
+        .filter_map(|it| it.peeringdb_ix)
+        .collect();
+    ixs.sort_unstable();
+    ixs.dedup();
+    let (key, numbers) = match object {
+        "net" => ("asn__in", networks_of_interest(peering, folder)),
+        "netixlan" | "ixlan" => ("ix_id__in", ixs),
+        _ => ("ixlan_id__in", ixs),
+    };
+    if numbers.is_empty() {
+        return Ok(false);
+    }
+    // Long lists of numbers make addresses that servers refuse.
+    let mut data = Vec::new();
+    for part in numbers.chunks(PER_QUERY) {
+        let list: Vec<String> = part.iter().map(u32::to_string).collect();
+        get(&format!("{from}/{object}?{key}={}", list.join(",")), &to)?;
+        let text = std::fs::read_to_string(&to).map_err(|error| error.to_string())?;
+        let reply: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| format!("{object}: {error}"))?;
+        match reply.get("data") {
+            Some(serde_json::Value::Array(list)) => data.extend(list.iter().cloned()),
+            _ => return Err(format!("{object}: a reply without data")),
+        }
+    }
+    let text = serde_json::json!({"data": data}).to_string();
+    std::fs::write(&to, text).map_err(|error| error.to_string())?;
+    Ok(true)
+}
+
+/// The most numbers of a query.
+const PER_QUERY: usize = 150;
+
+/// Neighbours, and the networks at the own exchanges, which could become neighbours.
+fn networks_of_interest(peering: &Peering, folder: &Path) -> Vec<u32> {
     let mut asns: Vec<u32> = peering.neighbors.iter().map(|it| it.asn).collect();
+    if let Ok(all) = peeringdb::PeeringDb::load(folder, false) {
+        asns.extend(all.presences.iter().map(|it| it.asn));
+    }
     asns.sort_unstable();
     asns.dedup();
-    let list: Vec<String> = asns.iter().map(u32::to_string).collect();
-    format!("{from}/net?asn__in={}", list.join(","))
+    asns
 }
 
-/// A network of PeeringDB.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Network {
-    /// Its AS number.
-    pub asn: u32,
-    /// Its name.
-    #[serde(default)]
-    pub name: String,
-    /// Its AS-SET.
-    #[serde(default)]
-    pub irr_as_set: Option<String>,
-    /// How many IPv4 prefixes it announces at most.
-    #[serde(default)]
-    pub info_prefixes4: Option<u32>,
-    /// How many IPv6 prefixes it announces at most.
-    #[serde(default)]
-    pub info_prefixes6: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct Networks {
-    data: Vec<Network>,
-}
-
-/// PeeringDB's networks of a snapshot, by AS number.
-///
-/// # Errors
-/// When the file is missing or damaged.
-pub fn networks(folder: &Path) -> Result<BTreeMap<u32, Network>, Error> {
-    let path = folder.join("peeringdb.json");
-    let file: Networks = serde_json::from_str(&read(&path)?).map_err(|error| Error::Format {
-        path: path.display().to_string(),
-        reason: error.to_string(),
-    })?;
-    Ok(file.data.into_iter().map(|it| (it.asn, it)).collect())
-}
-
-/// The limit that follows from PeeringDB's number: room for growth, and for networks that keep it low.
+/// Seconds since 1970.
 #[must_use]
-pub fn derived_limit(prefixes: u32) -> u32 {
-    ((u64::from(prefixes) + 100) * 115 / 100).min(u64::from(u32::MAX)) as u32
-}
-
-fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |it| it.as_secs())

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`model`] | the `peering:` section: exchanges, neighbours, relations, limits |
+//! | [`resolve`], [`peeringdb`] | the section completed by PeeringDB: addresses, LANs, limits, AS-SETs |
 //! | [`snapshot`] | IRR prefix sets and RPKI payloads in a folder; nothing here uses the network |
 //! | [`policy`] | the policy as a pure function: what happens to a route from a neighbour, and why |
 //! | [`bird`] | the same policy as BIRD 2 configuration |
@@ -11,6 +12,7 @@
 //! | [`plan`] | what a new configuration changes, routes with another verdict included |
 //! | [`apply`] | changes of the running BIRD under guards, confirmed or undone |
 //! | [`fetch`] | the snapshot from public sources: the only part that uses the network |
+//! | [`outputs`] | files for other programs from the same data |
 //! | [`prefixes`], [`traffic`] | values by prefix, measured bytes by destination |
 //!
 //! Building is pure: the same YAML and the same snapshot give the same bytes. What the snapshot lacks is an
@@ -24,9 +26,12 @@ pub mod birdc;
 pub mod cases;
 pub mod fetch;
 pub mod model;
+pub mod outputs;
+pub mod peeringdb;
 pub mod plan;
 pub mod policy;
 pub mod prefixes;
+pub mod resolve;
 pub mod snapshot;
 pub mod traffic;
 

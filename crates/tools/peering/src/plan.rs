@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bird::{self, REJECTED, session_names};
+use crate::bird::{self, REJECTED};
 use crate::birdc::{TableRoute, own_large};
-use crate::model::{Mode, Peering};
+use crate::model::{Mode, Peering, Relation};
 use crate::policy::{Policy, Reason, Route, Verdict};
 use crate::prefixes::PrefixIndex;
 use crate::snapshot::{Entry, Snapshot};
@@ -50,8 +50,14 @@ pub struct SessionSummary {
     pub password_file: Option<PathBuf>,
     /// The limit of received routes.
     pub limit: Option<u32>,
+    /// What happens beyond it.
+    #[serde(default)]
+    pub limit_action: String,
     /// A hash of filters and channel settings.
     pub filters: u64,
+    /// A hash of the other settings of the session.
+    #[serde(default)]
+    pub options: u64,
 }
 
 impl Summary {
@@ -76,39 +82,33 @@ impl Summary {
                     .copied()
                     .collect();
                 if neighbor.is_filtered_by_prefix() {
-                    let name = format!("{}_{family}", bird::name(neighbor));
+                    let name = format!("{}_{family}", neighbor.name());
                     summary.sets.insert(name, entries);
                 }
             }
-            for (name, address) in session_names(neighbor) {
-                let is_ipv4 = address.is_ipv4();
-                let limit = if is_ipv4 {
-                    neighbor.limit.ipv4
-                } else {
-                    neighbor.limit.ipv6
-                };
+            for (name, it) in peering.sessions(neighbor) {
+                let options = format!(
+                    "{} {:?} {:?} {} {}",
+                    it.passive, it.multihop, it.local_address, it.bfd, neighbor.require_role
+                );
+                let role = neighbor.relation.own_role().filter(|_| neighbor.role);
                 let session = SessionSummary {
                     asn: neighbor.asn,
-                    address,
-                    role: neighbor.relation.own_role().to_owned(),
-                    is_down: peering.mode(neighbor) == Mode::Down,
-                    gtsm: neighbor.gtsm,
-                    password_file: neighbor.password_file.clone(),
-                    limit,
-                    filters: hash(&bird::filters(peering, neighbor, is_ipv4)),
+                    address: it.address,
+                    role: role.unwrap_or("none").to_owned(),
+                    is_down: it.mode == Mode::Down,
+                    gtsm: it.gtsm,
+                    password_file: it.password_file,
+                    limit: it.limit,
+                    limit_action: neighbor.limit_action.word().to_owned(),
+                    filters: bird::hash(&bird::filters(peering, neighbor, it.address.is_ipv4())),
+                    options: bird::hash(&options),
                 };
                 summary.sessions.insert(name, session);
             }
         }
         summary
     }
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }
 
 /// What happens to a session.
@@ -157,6 +157,17 @@ pub struct SetStep {
     pub removed: usize,
 }
 
+/// A limit that changes.
+#[derive(Clone, Debug, Serialize)]
+pub struct LimitStep {
+    /// The session.
+    pub name: String,
+    /// The limit before; `None` = there was none.
+    pub before: Option<u32>,
+    /// The limit after.
+    pub after: Option<u32>,
+}
+
 /// What a new configuration changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
@@ -164,8 +175,12 @@ pub struct Plan {
     pub sessions: Vec<SessionStep>,
     /// Prefix sets.
     pub sets: Vec<SetStep>,
+    /// Limits of sessions that stay.
+    pub limits: Vec<LimitStep>,
     /// ROAs before and after.
     pub roas: (usize, usize),
+    /// What a person should know of the data.
+    pub notes: Vec<String>,
     /// Routes that get another verdict; `None` = BIRD was not asked.
     pub verdicts: Option<VerdictDiff>,
 }
@@ -179,7 +194,9 @@ impl Plan {
         let mut plan = Plan {
             sessions: Vec::new(),
             sets: Vec::new(),
+            limits: Vec::new(),
             roas: (before.vrps, after.vrps),
+            notes: Vec::new(),
             verdicts: None,
         };
         let mut step = |name: &str, of: &SessionSummary, change| {
@@ -203,6 +220,16 @@ impl Plan {
         for (name, old) in &before.sessions {
             if !after.sessions.contains_key(name) {
                 step(name, old, SessionChange::Remove);
+            }
+        }
+        for (name, new) in &after.sessions {
+            let old = before.sessions.get(name);
+            if let Some(old) = old.filter(|old| old.limit != new.limit) {
+                plan.limits.push(LimitStep {
+                    name: name.clone(),
+                    before: old.limit,
+                    after: new.limit,
+                });
             }
         }
         for (name, new) in &after.sets {
@@ -237,6 +264,7 @@ impl Plan {
             .verdicts
             .as_ref()
             .is_none_or(|it| it.rejected + it.accepted + it.preference == 0);
+        let quiet = quiet && self.limits.is_empty();
         self.sessions.is_empty() && self.sets.is_empty() && self.roas.0 == self.roas.1 && quiet
     }
 }
@@ -244,13 +272,15 @@ impl Plan {
 fn change(old: &SessionSummary, new: &SessionSummary, other_asn: bool) -> Option<SessionChange> {
     let identity = |it: &SessionSummary| {
         let it = it.clone();
-        (it.asn, it.address, it.role, it.gtsm, it.password_file)
+        let transport = (it.gtsm, it.password_file, it.options);
+        (it.asn, it.address, it.role, transport)
     };
+    let channel = |it: &SessionSummary| (it.limit, it.limit_action.clone(), it.filters);
     match (old.is_down, new.is_down) {
         (false, true) => Some(SessionChange::Disable),
         (true, false) => Some(SessionChange::Enable),
         _ if other_asn || identity(old) != identity(new) => Some(SessionChange::Reset),
-        _ if (old.limit, old.filters) != (new.limit, new.filters) => Some(SessionChange::Reload),
+        _ if channel(old) != channel(new) => Some(SessionChange::Reload),
         _ => None,
     }
 }
@@ -342,14 +372,14 @@ impl<'a> Comparison<'a> {
     #[must_use]
     pub fn new(
         peering: &'a Peering,
-        snapshot: &Snapshot,
+        snapshot: &'a Snapshot,
         before: Option<&Summary>,
         traffic: Option<&'a Traffic>,
     ) -> Comparison<'a> {
         let mut known = BTreeMap::new();
         for (number, neighbor) in peering.neighbors.iter().enumerate() {
-            let is_down = peering.mode(neighbor) == Mode::Down;
-            known.extend(session_names(neighbor).map(|(name, _)| (name, (number, is_down))));
+            let sessions = peering.sessions(neighbor);
+            known.extend(sessions.map(|(name, it)| (name, (number, it.mode == Mode::Down))));
         }
         let removed = before
             .into_iter()
@@ -373,6 +403,17 @@ impl<'a> Comparison<'a> {
         let before = verdict_of(self.peering.asn, route);
         let after = match self.known.get(&route.protocol) {
             Some((_, true)) => None,
+            // What is not known does not change.
+            Some((_, false)) if route.is_cut => match before {
+                Found::Accept(local_pref) => Some(Verdict::Accept {
+                    local_pref: local_pref.unwrap_or(100),
+                }),
+                Found::Reject(reason) => Some(Verdict::Reject(reason.unwrap_or(Reason::AsSet))),
+            },
+            Some((number, false)) if self.is_own(*number) => {
+                let local_pref = route.local_pref.unwrap_or(100);
+                Some(Verdict::Accept { local_pref })
+            }
             Some((number, false)) => Some(self.policy.import(*number, &announced(route))),
             None if self.removed.contains(&route.protocol) => None,
             None => return,
@@ -424,6 +465,12 @@ impl<'a> Comparison<'a> {
         if self.traffic.is_some() && was_accepted {
             self.prefixes.insert(&route.prefix, stays);
         }
+    }
+
+    /// Whether the neighbour is a router of the own network, whose routes are not filtered.
+    fn is_own(&self, neighbor: usize) -> bool {
+        let neighbor = self.peering.neighbors.get(neighbor);
+        neighbor.is_some_and(|it| it.relation == Relation::Own)
     }
 
     /// The result.
@@ -485,12 +532,16 @@ pub fn rejection(asn: u32, route: &TableRoute) -> Option<Reason> {
     }
 }
 
-/// A route as its neighbour announced it. Filters change neither prefix nor path nor standard communities.
+/// A route as its neighbour announced it, as far as the policy is concerned: filters remove communities that do not
+/// count, and change neither prefix nor path nor next hop.
 #[must_use]
 pub fn announced(route: &TableRoute) -> Route {
     Route {
         prefix: route.prefix,
         path: route.path.clone(),
+        has_as_set: route.has_as_set,
         communities: route.communities.clone(),
+        large: route.large.clone(),
+        next_hop: route.next_hop,
     }
 }

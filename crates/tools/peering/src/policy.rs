@@ -3,45 +3,73 @@
 //! The BIRD filters say the same; a property test compares both over random routes. Checks are made in the order
 //! of [`Policy::import`], and the first that fails decides.
 
-use ipnet::IpNet;
+mod aspa;
+pub(crate) mod import;
 
-use crate::model::{Mode, Neighbor, Peering, Relation};
-use crate::prefixes::PrefixIndex;
-use crate::snapshot::{Entry, Snapshot, Vrp};
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use crate::model::{Peering, Relation};
+
+pub use aspa::{AspaState, check as check_aspa};
+pub use import::Policy;
 
 /// Why a route is rejected; the numbers are those that arouteserver gave them, which other tools know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[repr(u32)]
 pub enum Reason {
     /// The AS path is longer than [`LONGEST_PATH`].
     PathTooLong = 1,
     /// The prefix is reserved, or the own network's, or an exchange's LAN.
     BogonPrefix = 2,
+    /// The prefix or an AS number of the path is in the configured list.
+    Blocked = 3,
+    /// The next hop is not the neighbour's (a route server's: not in the LAN).
+    NextHop = 5,
     /// The first AS of the path is not the neighbour's.
     FirstAs = 6,
     /// The path has a reserved AS number.
     BogonAsn = 7,
     /// The path has a network that needs no transit, behind a peer or a customer.
+    #[serde(rename = "transit-free-asn")]
     TransitFree = 8,
+    /// The origin is no member of the neighbour's AS-SET.
+    OriginNotInAsSet = 9,
+    /// An IPv6 prefix is outside of 2000::/3.
+    NotGlobalUnicast = 10,
     /// The prefix is in no route object of the neighbour's AS-SET.
     NotInIrr = 12,
     /// The prefix is too short or too long for the Internet.
     PrefixLength = 13,
     /// The origin is not authorized (RFC 6811).
     RpkiInvalid = 14,
+    /// The path has a network behind a route server that is never behind one.
+    NeverViaRouteServer = 15,
+    /// The path contradicts ASPA objects. This number and the next are Weir's own.
+    AspaInvalid = 16,
+    /// The path ends with an AS_SET (RFC 9774).
+    AsSet = 17,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 15] = [
         Self::PathTooLong,
         Self::BogonPrefix,
+        Self::Blocked,
+        Self::NextHop,
         Self::FirstAs,
         Self::BogonAsn,
         Self::TransitFree,
+        Self::OriginNotInAsSet,
+        Self::NotGlobalUnicast,
         Self::NotInIrr,
         Self::PrefixLength,
         Self::RpkiInvalid,
+        Self::NeverViaRouteServer,
+        Self::AspaInvalid,
+        Self::AsSet,
     ];
 
     /// Its word in cases and reports.
@@ -50,12 +78,45 @@ impl Reason {
         match self {
             Self::PathTooLong => "path-too-long",
             Self::BogonPrefix => "bogon-prefix",
+            Self::Blocked => "blocked",
+            Self::NextHop => "next-hop",
             Self::FirstAs => "first-as",
             Self::BogonAsn => "bogon-asn",
             Self::TransitFree => "transit-free-asn",
+            Self::OriginNotInAsSet => "origin-not-in-as-set",
+            Self::NotGlobalUnicast => "not-global-unicast",
             Self::NotInIrr => "not-in-irr",
             Self::PrefixLength => "prefix-length",
             Self::RpkiInvalid => "rpki-invalid",
+            Self::NeverViaRouteServer => "never-via-route-server",
+            Self::AspaInvalid => "aspa-invalid",
+            Self::AsSet => "as-set",
+        }
+    }
+
+    /// Where the check comes from: the comment above the generated function.
+    #[must_use]
+    pub const fn source(self) -> &'static str {
+        match self {
+            Self::PathTooLong => "NLNOG BGP filter guide, long_paths",
+            Self::BogonPrefix => {
+                "RFC 6890, RFC 7454 section 6.1; NLNOG BGP filter guide, bogon_prefixes, no_ixp_leaks"
+            }
+            Self::Blocked => "the keys reject-prefixes and reject-asns",
+            Self::NextHop => "RFC 7454 section 10; RFC 7948 section 4.8",
+            Self::FirstAs => "RFC 4271 section 6.3, RFC 7454 section 9",
+            Self::BogonAsn => {
+                "RFC 7607, RFC 6793, RFC 6996, RFC 5398; NLNOG BGP filter guide, bogon_asns"
+            }
+            Self::TransitFree => "NLNOG BGP filter guide, no_transit_leaks; RFC 7908",
+            Self::OriginNotInAsSet => "MANRS action 1",
+            Self::NotGlobalUnicast => "RFC 4291, IANA IPv6 global unicast",
+            Self::NotInIrr => "RFC 7454 section 6.1.3, MANRS action 1",
+            Self::PrefixLength => "RFC 7454 section 6.1.3; NLNOG BGP filter guide, small_prefixes",
+            Self::RpkiInvalid => "RFC 6811, RFC 7115; NLNOG BGP filter guide, reject_invalids",
+            Self::NeverViaRouteServer => "PeeringDB, info_never_via_route_servers",
+            Self::AspaInvalid => "draft-ietf-sidrops-aspa-verification",
+            Self::AsSet => "RFC 9774; NLNOG BGP filter guide",
         }
     }
 
@@ -114,6 +175,28 @@ pub const TRANSIT_FREE: [u32; 12] = [
 /// GRACEFUL_SHUTDOWN (RFC 8326).
 pub const GRACEFUL_SHUTDOWN: (u16, u16) = (65535, 0);
 
+/// BLACKHOLE (RFC 7999).
+pub const BLACKHOLE: (u16, u16) = (65535, 666);
+/// Functions of own large communities, (own AS, function, value).
+pub mod functions {
+    /// What a neighbour is ([`crate::model::Relation::tag`]).
+    pub const RELATION: u32 = 0;
+    /// Of customers: the local preference to use.
+    pub const PREFERENCE: u32 = 1;
+    /// Of customers: put the own AS number once more in front of the path towards an AS (0 = all); 3 and 4: two and three times.
+    pub const PREPEND: u32 = 2;
+    /// 1 = in the AS-SET, 2 = origin valid, 3 = origin not found.
+    pub const VALIDATION: u32 = 5;
+    /// Of customers: do not announce to an AS (0 = to nobody).
+    pub const WITHHOLD: u32 = 6;
+    /// Why a route is rejected; of an accepted route, what it would be rejected for ([`super::Reason`]).
+    pub const REASON: u32 = 7;
+    /// The exchange: its number in PeeringDB.
+    pub const EXCHANGE: u32 = 8;
+}
+/// The most communities of a route; all are removed from one with more.
+pub const MOST_COMMUNITIES: usize = 100;
+
 /// A route as a neighbour announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -121,8 +204,48 @@ pub struct Route {
     pub prefix: IpNet,
     /// The AS path, the neighbour first.
     pub path: Vec<u32>,
+    /// Whether the path ends with an AS_SET.
+    pub has_as_set: bool,
     /// Standard communities.
     pub communities: Vec<(u16, u16)>,
+    /// Large communities.
+    pub large: Vec<(u32, u32, u32)>,
+    /// The next hop, where it is known.
+    pub next_hop: Option<std::net::IpAddr>,
+}
+
+impl Route {
+    /// A route with a path and nothing else.
+    #[must_use]
+    pub fn new(prefix: IpNet, path: Vec<u32>) -> Route {
+        Route {
+            prefix: prefix.trunc(),
+            path,
+            has_as_set: false,
+            communities: Vec::new(),
+            large: Vec::new(),
+            next_hop: None,
+        }
+    }
+}
+
+/// A standard community as `65535:0`.
+#[must_use]
+pub fn community(text: &str) -> Option<(u16, u16)> {
+    let (high, low) = text.split_once(':')?;
+    Some((high.parse().ok()?, low.parse().ok()?))
+}
+
+/// A large community as `64500:1:2`.
+#[must_use]
+pub fn large_community(text: &str) -> Option<(u32, u32, u32)> {
+    let (global, rest) = text.split_once(':')?;
+    let (function, value) = rest.split_once(':')?;
+    Some((
+        global.parse().ok()?,
+        function.parse().ok()?,
+        value.parse().ok()?,
+    ))
 }
 
 /// What happens to a route.
@@ -155,7 +278,7 @@ pub fn is_laboratory(peering: &Peering) -> bool {
     is_bogon_asn(peering.asn)
 }
 
-fn is_bogon_asn(asn: u32) -> bool {
+pub(crate) fn is_bogon_asn(asn: u32) -> bool {
     BOGON_ASNS
         .iter()
         .any(|(first, last)| (*first..=*last).contains(&asn))
@@ -187,174 +310,25 @@ pub const fn lengths(is_ipv4: bool) -> (u8, u8) {
     if is_ipv4 { (8, 24) } else { (12, 48) }
 }
 
-/// The policy, prepared for many routes.
-pub struct Policy<'a> {
-    peering: &'a Peering,
-    is_laboratory: bool,
-    rejected: PrefixIndex<()>,
-    vrps: PrefixIndex<Vrp>,
-    /// What each neighbour may announce, by its position.
-    sets: Vec<PrefixIndex<Entry>>,
+/// Networks that buy no transit.
+#[must_use]
+pub fn transit_free_asns(peering: &Peering) -> Vec<u32> {
+    let own = peering.policy.transit_free_asns.as_ref();
+    own.map_or_else(|| TRANSIT_FREE.to_vec(), Clone::clone)
 }
 
-impl<'a> Policy<'a> {
-    /// Prepares the policy of a configuration and a snapshot.
-    #[must_use]
-    pub fn new(peering: &'a Peering, snapshot: &Snapshot) -> Policy<'a> {
-        let set = |neighbor: &Neighbor| {
-            let entries = if neighbor.is_filtered_by_prefix() {
-                snapshot.accepted(neighbor)
-            } else {
-                Vec::new()
-            };
-            entries.into_iter().map(|it| (it.prefix, it)).collect()
-        };
-        Policy {
-            peering,
-            is_laboratory: is_laboratory(peering),
-            rejected: rejected_prefixes(peering)
-                .into_iter()
-                .map(|it| (it, ()))
-                .collect(),
-            vrps: snapshot.vrps.iter().map(|it| (it.prefix, *it)).collect(),
-            sets: peering.neighbors.iter().map(set).collect(),
-        }
-    }
-
-    /// What happens to a route from the neighbour at this position of the configuration.
-    #[must_use]
-    pub fn import(&self, neighbor: usize, route: &Route) -> Verdict {
-        let Some(of) = self.peering.neighbors.get(neighbor) else {
-            return Verdict::Reject(Reason::FirstAs);
-        };
-        if let Some(reason) = self.failed_check(neighbor, of, route) {
-            return Verdict::Reject(reason);
-        }
-        let drained =
-            self.peering.mode(of) == Mode::Drain || route.communities.contains(&GRACEFUL_SHUTDOWN);
-        Verdict::Accept {
-            local_pref: if drained {
-                0
-            } else {
-                self.peering.local_pref(of)
-            },
-        }
-    }
-
-    fn failed_check(&self, number: usize, neighbor: &Neighbor, route: &Route) -> Option<Reason> {
-        let (shortest, longest) = lengths(route.prefix.addr().is_ipv4());
-        if route.path.len() > LONGEST_PATH {
-            Some(Reason::PathTooLong)
-        } else if !self.is_laboratory && route.path.iter().any(|asn| is_bogon_asn(*asn)) {
-            Some(Reason::BogonAsn)
-        } else if neighbor.relation != Relation::RouteServer
-            && route.path.first() != Some(&neighbor.asn)
-        {
-            Some(Reason::FirstAs)
-        } else if !(shortest..=longest).contains(&route.prefix.prefix_len()) {
-            Some(Reason::PrefixLength)
-        } else if self.rejected.covering(&route.prefix).next().is_some() {
-            Some(Reason::BogonPrefix)
-        } else if neighbor.relation != Relation::Transit
-            && transit_free(neighbor, route).next().is_some()
-        {
-            Some(Reason::TransitFree)
-        } else if self.origin(route) == Origin::Invalid {
-            Some(Reason::RpkiInvalid)
-        } else if neighbor.is_filtered_by_prefix() && self.entry(number, route).is_none() {
-            Some(Reason::NotInIrr)
-        } else {
-            None
-        }
-    }
-
-    /// Validates the origin of a route.
-    #[must_use]
-    pub fn origin(&self, route: &Route) -> Origin {
-        let asn = route.path.last().copied().unwrap_or(0);
-        let mut covered = false;
-        for (_, vrp) in self.vrps.covering(&route.prefix) {
-            covered = true;
-            if vrp.asn == asn && asn != 0 && route.prefix.prefix_len() <= vrp.max_length {
-                return Origin::Valid;
-            }
-        }
-        if covered {
-            Origin::Invalid
-        } else {
-            Origin::NotFound
-        }
-    }
-
-    /// The entry of a neighbour's set that accepts a route.
-    fn entry(&self, neighbor: usize, route: &Route) -> Option<&Entry> {
-        self.sets
-            .get(neighbor)?
-            .covering(&route.prefix)
-            .map(|(_, entry)| entry)
-            .find(|entry| entry.accepts(&route.prefix))
-    }
-
-    /// Why a route gets its verdict: one sentence a fact, the deciding one last.
-    #[must_use]
-    pub fn evidence(&self, neighbor: usize, route: &Route) -> Vec<String> {
-        let Some(of) = self.peering.neighbors.get(neighbor) else {
-            return Vec::new();
-        };
-        let path: Vec<String> = route.path.iter().map(u32::to_string).collect();
-        let mut facts = vec![format!("AS path {}", path.join(" "))];
-        let vrps: Vec<String> = self
-            .vrps
-            .covering(&route.prefix)
-            .take(10)
-            .map(|(prefix, vrp)| format!("{prefix} up to /{} for AS{}", vrp.max_length, vrp.asn))
-            .collect();
-        facts.push(match self.origin(route) {
-            Origin::NotFound => "no ROA covers the prefix".to_owned(),
-            Origin::Valid => format!("the origin is valid: ROA {}", vrps.join(", ")),
-            Origin::Invalid => format!("the origin is invalid: ROA {}", vrps.join(", ")),
-        });
-        if of.is_filtered_by_prefix() {
-            let set = match (&of.as_set, of.prefixes.is_empty()) {
-                (Some(set), true) => set.clone(),
-                _ => "the configured prefixes".to_owned(),
-            };
-            facts.push(match self.entry(neighbor, route) {
-                Some(entry) => format!(
-                    "{set} has {} with lengths {} to {}",
-                    entry.prefix, entry.least, entry.most
-                ),
-                None => format!("{set} does not have the prefix"),
-            });
-        }
-        facts.extend(match self.failed_check(neighbor, of, route) {
-            Some(Reason::PathTooLong) => Some(format!("the path has {} ASNs", route.path.len())),
-            Some(Reason::BogonAsn) => route
-                .path
-                .iter()
-                .find(|asn| is_bogon_asn(**asn))
-                .map(|asn| format!("AS{asn} is reserved")),
-            Some(Reason::FirstAs) => Some(format!("the first ASN is not {}", of.asn)),
-            Some(Reason::BogonPrefix) => self
-                .rejected
-                .covering(&route.prefix)
-                .next()
-                .map(|(prefix, ())| format!("{prefix} is reserved, own, or an exchange's LAN")),
-            Some(Reason::TransitFree) => transit_free(of, route)
-                .next()
-                .map(|asn| format!("AS{asn} buys no transit, so AS{} leaks its route", of.asn)),
-            Some(Reason::PrefixLength) => {
-                let (shortest, longest) = lengths(route.prefix.addr().is_ipv4());
-                Some(format!("lengths from {shortest} to {longest} are accepted"))
-            }
-            _ => None,
-        });
-        facts
-    }
-}
-
-/// Networks of the path that buy no transit, the neighbour itself excepted.
-fn transit_free<'a>(neighbor: &'a Neighbor, route: &'a Route) -> impl Iterator<Item = u32> + 'a {
-    let is_one = |asn: &u32| *asn != neighbor.asn && TRANSIT_FREE.contains(asn);
-    route.path.iter().copied().filter(is_one)
+/// The local preferences that customers may choose, the highest first: the lowest that a route asks for counts.
+#[must_use]
+pub fn customer_local_prefs(peering: &Peering) -> Vec<u32> {
+    let all = [
+        Relation::Customer,
+        Relation::Peer,
+        Relation::RouteServer,
+        Relation::Transit,
+    ];
+    let own = peering.policy.customer_local_prefs.clone();
+    let mut list = own.unwrap_or_else(|| all.map(Relation::local_pref).to_vec());
+    list.sort_unstable_by(|one, other| other.cmp(one));
+    list.dedup();
+    list
 }

@@ -26,7 +26,7 @@ fn text() -> String {
 
 fn parse(text: &str) -> (Peering, Snapshot) {
     let peering = Peering::parse("peering.yaml", text).unwrap();
-    let snapshot = Snapshot::load(&data(), &peering).unwrap();
+    let snapshot = Snapshot::load(&data(), &peering, 0).unwrap();
     (peering, snapshot)
 }
 
@@ -52,6 +52,8 @@ fn route(prefix: &str, protocol: &str, path: &[u32], local_pref: Option<u32>) ->
         prefix: prefix.parse().unwrap(),
         protocol: protocol.to_owned(),
         path: path.to_vec(),
+        has_as_set: false,
+        next_hop: None,
         communities: Vec::new(),
         large: if local_pref.is_none() {
             vec![(8298, 7, 12)]
@@ -60,6 +62,7 @@ fn route(prefix: &str, protocol: &str, path: &[u32], local_pref: Option<u32>) ->
         },
         local_pref,
         is_filtered: local_pref.is_none(),
+        is_cut: false,
     }
 }
 
@@ -144,11 +147,7 @@ fn an_explanation_names_the_data() {
     let (peering, snapshot) = parse(&text());
     let policy = Policy::new(&peering, &snapshot);
     let of = |prefix: &str, path: &[u32]| {
-        let route = weir_peering::policy::Route {
-            prefix: prefix.parse().unwrap(),
-            path: path.to_vec(),
-            communities: Vec::new(),
-        };
+        let route = weir_peering::policy::Route::new(prefix.parse().unwrap(), path.to_vec());
         policy.evidence(0, &route).join("\n")
     };
     let invalid = of("77.109.128.0/24", &[13030]);
@@ -210,7 +209,9 @@ impl Bird {
 
     /// Applies a configuration that announces one prefix and has no neighbours.
     fn apply(&self, prefix: &str, wait: Option<Duration>) -> Result<Outcome, Error> {
-        let text = format!("peering: {{asn: 64496, router-id: 192.0.2.1, prefixes: [{prefix}]}}");
+        let text = format!(
+            "peering: {{asn: 64496, router-id: 192.0.2.1, prefixes: [{prefix}], kernel: {{export: false}}}}"
+        );
         let peering = Peering::parse("test", &text).unwrap();
         let snapshot = Snapshot::default();
         let summary = Summary::of(&peering, &snapshot);
@@ -324,15 +325,20 @@ fn fetched_data_replaces_older_data_only_when_it_is_not_smaller() {
     }
     let all = fetch::fetch(&peering, &folder.0, &sources, 20).unwrap();
     assert!(all.iter().all(|it| it.problem.is_none()), "{all:?}");
-    let first = Snapshot::load(&folder.0, &peering).unwrap();
-    assert_eq!(first.vrps, Snapshot::load(&data(), &peering).unwrap().vrps);
+    let first = Snapshot::load(&folder.0, &peering, fetch::now()).unwrap();
+    assert_eq!(
+        first.vrps,
+        Snapshot::load(&data(), &peering, 0).unwrap().vrps
+    );
     assert_eq!(fetch::meta(&folder.0).unwrap().files.len(), 3);
 
     let all = fetch::fetch(&peering, &folder.0, &sources, 20).unwrap();
     let problem = all.iter().find_map(|it| it.problem.clone()).unwrap();
     assert_eq!(problem, "it is empty");
     assert_eq!(
-        Snapshot::load(&folder.0, &peering).unwrap().vrps,
+        Snapshot::load(&folder.0, &peering, fetch::now())
+            .unwrap()
+            .vrps,
         first.vrps
     );
     serving.join().unwrap();
@@ -345,7 +351,9 @@ fn fetched_data_replaces_older_data_only_when_it_is_not_smaller() {
     let all = fetch::fetch(&peering, &folder.0, &gone, 20).unwrap();
     assert!(all.iter().all(|it| it.problem.is_some()), "{all:?}");
     assert_eq!(
-        Snapshot::load(&folder.0, &peering).unwrap().sets,
+        Snapshot::load(&folder.0, &peering, fetch::now())
+            .unwrap()
+            .sets,
         first.sets
     );
 }

@@ -78,9 +78,9 @@ pub(crate) struct PeeringArgs {
     /// The file with the `peering` section
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
-    /// The folder with IRR and RPKI data
+    /// The folder with public data [default: the key `data.folder`]
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) snapshot: PathBuf,
+    pub(crate) snapshot: Option<PathBuf>,
 }
 
 /// The running BIRD.

@@ -6,11 +6,12 @@ mod demo;
 mod inspect;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use weir_peering::fetch::{self, Sources};
 use weir_peering::model::Peering;
-use weir_peering::snapshot::Snapshot;
+use weir_peering::resolve::{self, Loaded};
 use weir_peering::{Error, apply, bird, cases};
 
 use crate::cli::{PeeringArgs, PeeringCommand, PeeringDaemonArgs, PeeringFetchArgs};
@@ -24,9 +25,17 @@ pub(crate) fn execute(
 ) -> Result<(), Failure> {
     match what {
         PeeringCommand::Check(args) => {
-            let (peering, snapshot) = load(args)?;
+            let Loaded {
+                peering,
+                snapshot,
+                notes,
+                ..
+            } = load(args)?;
             cases::check(&bird::configuration(&peering, &snapshot)).map_err(refused)?;
             let sessions: usize = peering.neighbors.iter().map(|it| it.addresses.len()).sum();
+            for note in notes {
+                writeln!(to, "note: {note}")?;
+            }
             writeln!(
                 to,
                 "{} is right: {} neighbors, {sessions} sessions, {} prefix sets, {} ROAs",
@@ -37,7 +46,9 @@ pub(crate) fn execute(
             )?;
         }
         PeeringCommand::Build(args) => {
-            let (peering, snapshot) = load(&args.of)?;
+            let Loaded {
+                peering, snapshot, ..
+            } = load(&args.of)?;
             let text = bird::configuration(&peering, &snapshot);
             match &args.output {
                 None => to.write_all(text.as_bytes())?,
@@ -53,7 +64,9 @@ pub(crate) fn execute(
             }
         }
         PeeringCommand::Test(args) => {
-            let (peering, snapshot) = load(&args.of)?;
+            let Loaded {
+                peering, snapshot, ..
+            } = load(&args.of)?;
             let all = cases::load(&args.cases).map_err(refused)?;
             let failed = cases::run(&peering, &snapshot, &all).map_err(refused)?;
             if json {
@@ -110,8 +123,13 @@ fn fetch_snapshot(args: &PeeringFetchArgs, json: bool, to: &mut dyn Write) -> Re
         irr_sources: args.irr_sources.clone(),
         peeringdb: args.peeringdb.clone(),
     };
-    let all =
-        fetch::fetch(&peering, &args.of.snapshot, &sources, args.max_shrink).map_err(refused)?;
+    let all = fetch::fetch(
+        &peering,
+        &folder(&args.of, &peering)?,
+        &sources,
+        args.max_shrink,
+    )
+    .map_err(refused)?;
     if json {
         write_json(&all, to)?;
     } else {
@@ -137,19 +155,24 @@ fn fetch_snapshot(args: &PeeringFetchArgs, json: bool, to: &mut dyn Write) -> Re
 }
 
 fn section(args: &PeeringArgs) -> Result<Peering, Failure> {
-    let text = std::fs::read_to_string(&args.config).map_err(|error| {
-        Failure::said(format_args!(
-            "cannot read {}: {error}",
-            args.config.display()
-        ))
-    })?;
-    Peering::parse(&args.config.display().to_string(), &text).map_err(refused)
+    Peering::load(&args.config).map_err(refused)
 }
 
-fn load(args: &PeeringArgs) -> Result<(Peering, Snapshot), Failure> {
+/// The folder of the snapshot: the option, else the key `data.folder`.
+fn folder(args: &PeeringArgs, peering: &Peering) -> Result<PathBuf, Failure> {
+    let folder = args
+        .snapshot
+        .clone()
+        .or_else(|| peering.data.folder.clone());
+    folder.ok_or_else(|| {
+        Failure::said("name the folder of the snapshot: --snapshot, or the key data.folder")
+    })
+}
+
+fn load(args: &PeeringArgs) -> Result<Loaded, Failure> {
     let peering = section(args)?;
-    let snapshot = Snapshot::load(&args.snapshot, &peering).map_err(refused)?;
-    Ok((peering, snapshot))
+    let folder = folder(args, &peering)?;
+    resolve::load(peering, &folder, fetch::now()).map_err(refused)
 }
 
 fn daemon(args: &PeeringDaemonArgs) -> apply::Daemon {

@@ -4,9 +4,8 @@ use std::io::Write;
 
 use weir_peering::apply::{Daemon, Guard, Outcome};
 use weir_peering::bird;
-use weir_peering::model::Peering;
 use weir_peering::plan::{Comparison, Plan, SessionChange, Summary, VerdictDiff};
-use weir_peering::snapshot::Snapshot;
+use weir_peering::resolve::Loaded;
 use weir_peering::traffic::Traffic;
 
 use super::{daemon, load, refused, write_json};
@@ -16,22 +15,27 @@ use crate::failure::{CONFLICT, FAILED, Failure};
 /// A configuration with what it changes.
 struct Prepared {
     daemon: Daemon,
-    peering: Peering,
-    snapshot: Snapshot,
+    of: Loaded,
     summary: Summary,
     plan: Plan,
 }
 
 fn prepare(args: &PeeringPlanArgs) -> Result<Prepared, Failure> {
-    let (peering, snapshot) = load(&args.of)?;
+    let of = load(&args.of)?;
     let traffic = args.traffic.as_deref().map(Traffic::load);
     let traffic = traffic.transpose().map_err(refused)?;
     let daemon = daemon(&args.daemon);
     daemon.settle().map_err(refused)?;
     let running = daemon.running().map_err(refused)?;
-    let summary = Summary::of(&peering, &snapshot);
+    let summary = Summary::of(&of.peering, &of.snapshot);
     let mut plan = Plan::between(running.as_ref(), &summary);
-    let mut comparison = Comparison::new(&peering, &snapshot, running.as_ref(), traffic.as_ref());
+    plan.notes.clone_from(&of.notes);
+    let mut comparison = Comparison::new(
+        &of.peering,
+        &of.snapshot,
+        running.as_ref(),
+        traffic.as_ref(),
+    );
     daemon
         .control()
         .and_then(|mut control| control.each_route(|route| comparison.route(&route)))
@@ -39,8 +43,7 @@ fn prepare(args: &PeeringPlanArgs) -> Result<Prepared, Failure> {
     plan.verdicts = Some(comparison.finish());
     Ok(Prepared {
         daemon,
-        peering,
-        snapshot,
+        of,
         summary,
         plan,
     })
@@ -100,7 +103,7 @@ pub(super) fn apply(
         window: args.guard,
         imports_percent: args.imports,
     };
-    let configuration = bird::configuration(&prepared.peering, &prepared.snapshot);
+    let configuration = bird::configuration(&prepared.of.peering, &prepared.of.snapshot);
     let outcome = prepared
         .daemon
         .apply(
@@ -134,6 +137,9 @@ pub(super) fn apply(
 }
 
 fn print(plan: &Plan, to: &mut dyn Write) -> Result<(), Failure> {
+    for note in &plan.notes {
+        writeln!(to, "note: {note}")?;
+    }
     if plan.is_empty() {
         writeln!(to, "nothing changes")?;
     }
@@ -157,6 +163,16 @@ fn print(plan: &Plan, to: &mut dyn Write) -> Result<(), Failure> {
             to,
             "~ prefixes of {}: {} -> {} (+{} -{})",
             it.name, it.before, it.after, it.added, it.removed
+        )?;
+    }
+    let number = |it: Option<u32>| it.map_or_else(|| "none".to_owned(), |it| it.to_string());
+    for it in &plan.limits {
+        writeln!(
+            to,
+            "~ limit of {}: {} -> {}",
+            it.name,
+            number(it.before),
+            number(it.after)
         )?;
     }
     if plan.roas.0 != plan.roas.1 {

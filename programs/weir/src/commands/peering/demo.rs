@@ -348,7 +348,7 @@ impl Stage {
 
     fn load(&self, text: &str) -> Result<(Peering, Snapshot), Failure> {
         let peering = Peering::parse("demo", text).map_err(refused)?;
-        let snapshot = Snapshot::load(&self.snapshot, &peering).map_err(refused)?;
+        let snapshot = Snapshot::load(&self.snapshot, &peering, 0).map_err(refused)?;
         Ok((peering, snapshot))
     }
 
@@ -470,7 +470,11 @@ fn policy_cases() -> Result<Vec<Case>, Failure> {
                 route: route.parse::<IpNet>().map_err(Failure::said)?,
                 path,
                 communities: Vec::new(),
+                large_communities: Vec::new(),
                 expect: expect.to_owned(),
+                local_pref: None,
+                has: Vec::new(),
+                at: None,
             })
         })
         .collect()

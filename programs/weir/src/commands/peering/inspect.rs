@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use weir_peering::bird::session_names;
 use weir_peering::birdc::TableRoute;
-use weir_peering::fetch::{derived_limit, meta, networks};
+use weir_peering::fetch::{meta, now};
+use weir_peering::peeringdb::derived_limit;
 use weir_peering::plan::{Summary, announced, rejection};
 use weir_peering::policy::{Policy, Route, Verdict};
+use weir_peering::resolve::Loaded;
 
-use super::{daemon, load, refused, write_json};
+use super::{daemon, folder, load, refused, write_json};
 use crate::cli::{PeeringDaemonArgs, PeeringExplainArgs, PeeringReportArgs, PeeringRoutesArgs};
 use crate::failure::{CONFLICT, Failure};
 use crate::render::{Cell, Column, Screen, Table};
@@ -147,7 +147,9 @@ pub(super) fn explain(
     json: bool,
     to: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let (peering, snapshot) = load(&args.of)?;
+    let Loaded {
+        peering, snapshot, ..
+    } = load(&args.of)?;
     let policy = Policy::new(&peering, &snapshot);
     let mut found: Vec<(usize, String, Route)> = Vec::new();
     let neighbors: Vec<usize> = (0..peering.neighbors.len())
@@ -168,7 +170,7 @@ pub(super) fn explain(
         let sessions: BTreeMap<String, usize> = neighbors
             .iter()
             .filter_map(|number| Some((*number, peering.neighbors.get(*number)?)))
-            .flat_map(|(number, of)| session_names(of).map(move |(name, _)| (name, number)))
+            .flat_map(|(number, of)| peering.sessions(of).map(move |(name, _)| (name, number)))
             .collect();
         daemon(&args.daemon)
             .control()
@@ -183,11 +185,7 @@ pub(super) fn explain(
             })
             .map_err(refused)?;
     } else {
-        let route = Route {
-            prefix: args.prefix.trunc(),
-            path: args.path.clone(),
-            communities: Vec::new(),
-        };
+        let route = Route::new(args.prefix, args.path.clone());
         found.push((first, format!("AS{}", args.from), route));
     }
     if found.is_empty() {
@@ -224,9 +222,14 @@ pub(super) fn report(
     json: bool,
     to: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let (peering, _) = load(&args.of)?;
-    let mut lines = Vec::new();
-    for (file, it) in meta(&args.of.snapshot).map_err(refused)?.files {
+    let Loaded {
+        peering,
+        peeringdb,
+        notes,
+        ..
+    } = load(&args.of)?;
+    let mut lines = notes;
+    for (file, it) in meta(&folder(&args.of, &peering)?).map_err(refused)?.files {
         let age = now().saturating_sub(it.fetched);
         if age > args.max_age.as_secs() {
             lines.push(format!("{file} is {} hours old", age / 3600));
@@ -237,9 +240,10 @@ pub(super) fn report(
         .and_then(|mut control| control.sessions())
         .map_err(refused)?;
     let by_name: BTreeMap<_, _> = sessions.iter().map(|it| (it.name.as_str(), it)).collect();
-    let known = networks(&args.of.snapshot).unwrap_or_default();
+    let known = &peeringdb.networks;
     for neighbor in &peering.neighbors {
-        for (name, address) in session_names(neighbor) {
+        for (name, session) in peering.sessions(neighbor) {
+            let address = session.address;
             match by_name.get(name.as_str()) {
                 None => lines.push(format!(
                     "{name} ({address}): BIRD does not have it; apply the configuration"
@@ -294,10 +298,4 @@ pub(super) fn report(
         writeln!(to, "nothing needs attention")?;
     }
     Ok(())
-}
-
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |it| it.as_secs())
 }
