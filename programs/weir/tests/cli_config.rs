@@ -234,6 +234,7 @@ impl Router for Pretender {
             steps: steps(),
             without_device,
             needs_restart,
+            peering: Vec::new(),
         })
     }
     fn config_diff(&self, request: &DiffRequest) -> Result<ConfigDiff, ApiError> {

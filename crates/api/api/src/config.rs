@@ -111,6 +111,9 @@ pub struct ConfigPlan {
     pub without_device: Vec<String>,
     /// Keys whose new value counts from the next start on.
     pub needs_restart: Vec<String>,
+    /// What the BGP daemon would do with a changed `peering` section, a line each.
+    #[serde(default)]
+    pub peering: Vec<String>,
 }
 
 /// One step of a plan.

@@ -219,6 +219,7 @@ fn fit_shared(config: &mut Config, step: &Step) -> Option<()> {
         Step::SetSflowSettings { from, to } => set(&mut config.sflow, from, to),
         Step::SetIpfix { from, to } => set(&mut config.ipfix, from, to),
         Step::SetLinux { from, to } => set(&mut config.linux, from, to),
+        Step::SetPeering { from, to } => set(&mut config.peering, from, to),
         Step::SetIp4 { from, to } => set(&mut config.ip4, from, to),
         Step::SetAccess { from, to } => set(&mut config.api, from.as_ref(), to.as_ref()),
         Step::SetLogLevel { from, to } => set(&mut config.logging.level, from, to),

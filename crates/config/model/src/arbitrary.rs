@@ -1046,6 +1046,9 @@ impl Dice {
     fn restart_settings(&self, config: &mut Config) {
         let even = |number: usize| self.setting(number).is_multiple_of(2);
         config.ip4.source_routes = even(10);
+        config.peering = even(12).then(|| {
+            serde_json::json!({"asn": 64500, "prefixes": ["192.0.2.0/24"], "neighbors": [{"asn": self.setting(7), "gtsm": true}]})
+        });
         config.workers.count = 1 + u16::from(self.setting(7) % 2);
         config.workers.cores = if even(8) {
             (0..config.workers.count).collect()

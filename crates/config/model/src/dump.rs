@@ -93,6 +93,7 @@ fn entry(row: &'static Key, key: &str, value: &Value) -> Option<Block> {
             None => items(row, paths),
         },
         (Kind::List(..), Value::Array(values)) => items(row, values),
+        (Kind::Companion, Value::Object(values)) => return Some(companion(key, values)),
         (_, value) => return Some(leaf(key, &scalar(row.kind, value))),
     };
     if below.is_empty() {
@@ -105,6 +106,64 @@ fn entry(row: &'static Key, key: &str, value: &Value) -> Option<Block> {
         line: format!("{key}:"),
         below,
     })
+}
+
+/// A section without rows in the table.
+fn companion(key: &str, values: &Map<String, Value>) -> Block {
+    let below: Vec<Block> = values.iter().map(|(key, value)| free(key, value)).collect();
+    let line = if below.is_empty() {
+        format!("{}: {{}}", text(key))
+    } else {
+        format!("{}:", text(key))
+    };
+    Block {
+        id: key.to_owned(),
+        line,
+        below,
+    }
+}
+
+/// A key of such a section: sections in lines of their own, items of lists in one line each.
+fn free(key: &str, value: &Value) -> Block {
+    let list = |values: &[Value]| {
+        let below = values.iter().map(|value| {
+            let line = format!("- {}", flow(value));
+            Block {
+                id: line.clone(),
+                line,
+                below: Vec::new(),
+            }
+        });
+        Block {
+            id: key.to_owned(),
+            line: format!("{}:", text(key)),
+            below: below.collect(),
+        }
+    };
+    match value {
+        Value::Object(values) => companion(key, values),
+        Value::Array(values) if !values.is_empty() => list(values),
+        value => leaf(&text(key), &flow(value)),
+    }
+}
+
+/// A value in one line. Every reader takes JSON's texts in quotes for texts.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Object(values) => {
+            let all: Vec<String> = values
+                .iter()
+                .map(|(key, value)| format!("{}: {}", text(key), flow(value)))
+                .collect();
+            format!("{{{}}}", all.join(", "))
+        }
+        Value::Array(values) => {
+            let all: Vec<String> = values.iter().map(flow).collect();
+            format!("[{}]", all.join(", "))
+        }
+        Value::String(value) => text(value),
+        value => value.to_string(),
+    }
 }
 
 fn leaf(key: &str, value: &str) -> Block {

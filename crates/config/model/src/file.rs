@@ -77,6 +77,11 @@ pub(crate) struct File {
     ipfix: Ipfix,
     #[key(default = Ip4::default())]
     ip4: Ip4,
+    /// BGP policy: exchanges, neighbours, filters, and the daemon that runs them. `weir peering
+    /// check` checks its keys, which docs/peering.md describes; it is planned, applied, confirmed
+    /// and rolled back with the rest of the file.
+    #[key(example = "{asn: 64500, router-id: 192.0.2.1, prefixes: [192.0.2.0/24]}")]
+    peering: Option<serde_json::Value>,
     /// Routing tables in addition to the default one, each for IPv4 and IPv6, by name: a letter,
     /// then up to 31 letters, digits, `.`, `_`, `/` or `-`.
     #[key(names = Vrf, example = "{red: {table: 10}}")]
@@ -365,6 +370,7 @@ impl From<Config> for File {
             linux: config.linux,
             ipfix: config.ipfix,
             ip4: config.ip4,
+            peering: config.peering,
             vrfs: config.vrfs,
             routes: config.routes,
             mpls: config.mpls,
@@ -533,6 +539,7 @@ impl File {
             ipfix: self.ipfix,
             linux,
             ip4: self.ip4,
+            peering: self.peering,
             vrfs: self.vrfs,
             routes: self.routes,
             mpls: self.mpls,

@@ -98,6 +98,8 @@ pub(crate) enum Kind {
     AddressRange,
     /// A port or a range of them.
     PortRange,
+    /// A section whose keys belong to another part of the router.
+    Companion,
     /// vppcfg has it, this version not.
     Unsupported,
 }
@@ -217,7 +219,7 @@ impl Kind {
     /// What is right, as the object of "expected".
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Section => "a section of keys".into(),
+            Self::Section | Self::Companion => "a section of keys".into(),
             Self::Named(Names::Interface) => "interfaces by name".into(),
             Self::Named(Names::AccessList) => "access lists by name".into(),
             Self::Named(Names::PrefixList) => "prefix lists by name".into(),

@@ -27,6 +27,7 @@ mod build;
 mod cases;
 mod changes;
 mod check;
+mod companion;
 mod credentials;
 mod device;
 mod diagnostic;

@@ -44,6 +44,8 @@ pub struct Config {
     pub linux: Linux,
     /// What is done with IPv4 packets of all interfaces.
     pub ip4: Ip4,
+    /// BGP policy, whose keys belong to `weir peering`.
+    pub peering: Option<serde_json::Value>,
     /// Routing tables beside the default one, by name.
     pub vrfs: BTreeMap<String, Vrf>,
     /// Static routes by table and prefix; no prefix has host bits.

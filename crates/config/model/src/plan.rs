@@ -555,6 +555,10 @@ impl Planner<'_> {
             let (from, to) = (self.model.ip4, self.wanted.ip4);
             self.add(Step::SetIp4 { from, to });
         }
+        if self.model.peering != self.wanted.peering {
+            let (from, to) = (self.model.peering.clone(), self.wanted.peering.clone());
+            self.add(Step::SetPeering { from, to });
+        }
         let (from, to) = (self.model.logging.level, self.wanted.logging.level);
         if from != to {
             self.add(Step::SetLogLevel { from, to });

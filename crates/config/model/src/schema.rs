@@ -230,6 +230,7 @@ fn of_kind(row: &'static Key) -> Map<String, Value> {
         Kind::Sha256 => {
             object(json!({"anyOf": [pattern("[0-9A-Fa-f]{64}|hidden"), {"type": "number"}]}))
         }
+        Kind::Companion => object(json!({"type": ["object", "null"]})),
         Kind::Unsupported => object(json!({"not": {}})),
     }
 }
@@ -286,6 +287,9 @@ fn parsed(row: &'static Key, text: &str) -> Option<Value> {
 }
 
 fn value(row: &'static Key, node: &Node<'_>) -> Value {
+    if row.kind == Kind::Companion {
+        return crate::companion::value(node);
+    }
     let child = |name: &str| match row.kind {
         Kind::Section => below(row.path).iter().find(|row| row.name() == name),
         _ => below(row.path).first(),

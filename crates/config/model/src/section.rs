@@ -328,6 +328,21 @@ impl Value for PathBuf {
     }
 }
 
+/// A section whose keys belong to another part of the router.
+impl Value for Json {
+    fn rows(declared: &Declared<'_>, rows: &mut Vec<Key>) {
+        rows.push(declared.row(Kind::Companion, declared.about, declared.example));
+    }
+
+    fn read(node: &Node<'_>, _kind: Option<Kind>) -> Option<Self> {
+        (!node.is_empty()).then(|| crate::companion::value(node))
+    }
+
+    fn write(&self, _full: bool) -> Json {
+        self.clone()
+    }
+}
+
 impl Value for bool {
     fn rows(declared: &Declared<'_>, rows: &mut Vec<Key>) {
         scalar_row(declared, Some(Kind::Truth), rows);

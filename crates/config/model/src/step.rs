@@ -417,6 +417,13 @@ pub enum Step {
         /// The new settings.
         to: Ip4,
     },
+    /// Change the BGP policy. The daemon that runs it is changed behind all steps.
+    SetPeering {
+        /// The old section.
+        from: Option<serde_json::Value>,
+        /// The new section.
+        to: Option<serde_json::Value>,
+    },
     /// Change the tokens and certificates that the API lets in.
     SetAccess {
         /// The old settings of the API.
@@ -649,6 +656,7 @@ impl Step {
             Self::SetIpfix { .. } => "section ipfix".into(),
             Self::SetLinux { .. } => "section linux".into(),
             Self::SetIp4 { .. } => "section ip4".into(),
+            Self::SetPeering { .. } => "section peering".into(),
             Self::SetAccess { .. } => "section api".into(),
             Self::SetLogLevel { .. } => "section logging".into(),
             Self::NeedsRestart { change } => format!("section {}", change.section()),
@@ -700,6 +708,7 @@ impl Step {
                 SetIpfix {},
                 SetLinux {},
                 SetIp4 {},
+                SetPeering {},
                 SetAccess {},
                 SetLogLevel {},
             }

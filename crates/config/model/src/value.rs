@@ -118,7 +118,9 @@ pub(crate) fn check(kind: Kind, text: &str, plain: bool) -> Result<(), Problem> 
             .parse::<PortRange>()
             .map(drop)
             .or_else(|wrong| problem(format!("{} {wrong}", quote(text)))),
-        Kind::Section | Kind::Named(_) | Kind::List(..) | Kind::Unsupported => Ok(()),
+        Kind::Section | Kind::Named(_) | Kind::List(..) | Kind::Companion | Kind::Unsupported => {
+            Ok(())
+        }
     }
 }
 

@@ -45,6 +45,7 @@ impl<'n> Walker<'n, '_, '_> {
             Kind::Via | Kind::LabelVia if matches!(node.content, Content::List(_)) => {
                 self.list(row, node, 1, MOST_NEXT_HOPS)
             }
+            Kind::Companion => drop(self.map(row, node)),
             Kind::Unsupported => self.unsupported(row, key),
             _ => self.scalar(row, node),
         }

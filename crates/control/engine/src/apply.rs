@@ -334,6 +334,8 @@ impl Control {
             }
             // The TAPs are interfaces of their own.
             Step::SetLinux { .. } => Ok(()),
+            // Its daemon is changed when all steps are done (`changes/companion.rs`).
+            Step::SetPeering { .. } => Ok(()),
             Step::SetIp4 { to, .. } => {
                 self.tables.source_routes = to.source_routes;
                 self.stale = true;

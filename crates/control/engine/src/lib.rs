@@ -67,7 +67,7 @@ mod work;
 mod worker;
 
 pub use apply::{Applied, ApplyError};
-pub use changes::{Startup, StartupError};
+pub use changes::{Companion, CompanionControl, Startup, StartupError};
 pub use management::use_of as machine_use_of;
 pub use publish::Stall;
 pub use router::{AccessControl, LogControl, Options, Pulse, Router, StartError};

@@ -23,7 +23,7 @@ use weir_telemetry::sampler::{RING, Sampler};
 use crate::advertise::Schedule;
 use crate::apply::{Applied, ApplyError};
 use crate::bridges::AGEING_INTERVAL;
-use crate::changes::{ChangeManager, Startup};
+use crate::changes::{ChangeManager, CompanionControl, Startup};
 use crate::clock::Clock;
 use crate::control::{Control, Nowhere};
 use crate::cores;
@@ -68,6 +68,8 @@ pub struct Options {
     pub log: Option<LogControl>,
     /// Changes who the API lets in, when the configuration does.
     pub access: Option<AccessControl>,
+    /// The daemon whose configuration is a part of the router's file.
+    pub companion: CompanionControl,
     /// Set where a test breathes for the router ([`Router::breathe`]).
     pub trial: Option<Trial>,
 }
@@ -263,7 +265,7 @@ impl Router {
                 Some(_) => handle.by_hand = Some(Box::new(worker)),
             }
         }
-        let change_manager = ChangeManager::new();
+        let change_manager = ChangeManager::new(options.companion.clone());
         let events = change_manager.events().clone();
         let control = make_control(
             config, options, clock, memory, domain, published, handles, specs, drop_map, settings,

@@ -22,7 +22,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::birdc::{Control, Session};
-use crate::plan::{Plan, SessionChange, Summary};
+use crate::model::Mode;
+use crate::plan::{Comparison, Plan, SessionChange, Summary};
+use crate::resolve::Loaded;
+use crate::traffic::Traffic;
 use crate::{Error, cases};
 
 /// How often guards look.
@@ -42,12 +45,29 @@ pub struct Daemon {
 }
 
 /// What must hold after a change.
-#[derive(Clone, Copy, Debug)]
-pub struct Guard {
+#[derive(Clone, Copy)]
+pub struct Guard<'g> {
     /// How long it is watched.
     pub window: Duration,
     /// By how many percent imports may be below what the plan predicts.
     pub imports_percent: u32,
+    /// The number of routes of the router's forwarding table, when there is one to watch.
+    pub fib: Option<&'g dyn Fn() -> Option<u64>>,
+    /// By how many percent it may differ from the number before, beyond what the plan predicts.
+    pub fib_percent: u32,
+}
+
+impl Guard<'_> {
+    /// A guard over sessions and imports.
+    #[must_use]
+    pub fn new(window: Duration, imports_percent: u32) -> Self {
+        Guard {
+            window,
+            imports_percent,
+            fib: None,
+            fib_percent: 100,
+        }
+    }
 }
 
 /// How a change ended.
@@ -102,6 +122,47 @@ impl Daemon {
             Some(own) => found.as_ref() != Some(&own),
             None => found.is_some_and(|text| !text.trim().is_empty()),
         })
+    }
+
+    /// Compares a configuration with the one that runs, and with the routes that BIRD has now.
+    ///
+    /// # Errors
+    /// When BIRD does not run, or a file cannot be read.
+    pub fn prepare(
+        &self,
+        of: &Loaded,
+        traffic: Option<&Traffic>,
+    ) -> Result<(Summary, Plan), Error> {
+        let running = self.running()?;
+        let summary = Summary::of(&of.peering, &of.snapshot);
+        let mut plan = Plan::between(running.as_ref(), &summary);
+        plan.notes.clone_from(&of.notes);
+        if of.peering.include.changes_filters() {
+            plan.notes
+                .push("included files change filters; verdicts are those without them".to_owned());
+        }
+        let mut comparison = Comparison::new(&of.peering, &of.snapshot, running.as_ref(), traffic);
+        self.control()?
+            .each_route(|route| comparison.route(&route))?;
+        plan.verdicts = Some(comparison.finish());
+        Ok((summary, plan))
+    }
+
+    /// Maintenance that is not in the file, by neighbour or exchange.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn modes(&self) -> Result<BTreeMap<String, Mode>, Error> {
+        Ok(read_json(&self.state.join("modes.json"))?.unwrap_or_default())
+    }
+
+    /// Keeps maintenance for the next commands.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_modes(&self, modes: &BTreeMap<String, Mode>) -> Result<(), Error> {
+        std::fs::create_dir_all(&self.state).map_err(failed(&self.state))?;
+        write_json(&self.state.join("modes.json"), modes)
     }
 
     /// A connection to BIRD.
@@ -178,7 +239,7 @@ impl Daemon {
         configuration: &str,
         summary: &Summary,
         plan: &Plan,
-        guard: Guard,
+        guard: Guard<'_>,
         wait: Option<Duration>,
     ) -> Result<Outcome, Error> {
         let _lock = self.lock()?;
@@ -207,7 +268,7 @@ impl Daemon {
             self.restore(&pending)?;
             return Err(error);
         }
-        if let Err(reason) = expected.watch(&mut control, guard.window) {
+        if let Err(reason) = expected.watch(&mut control, guard) {
             let since = Instant::now();
             // A connection that broke may be the reason.
             let mut control = self.control()?;
@@ -330,10 +391,12 @@ struct Expected {
     returning: Vec<String>,
     /// The fewest imports of a session that is up.
     imports: BTreeMap<String, u64>,
+    /// The fewest and the most routes of the forwarding table.
+    fib: Option<(u64, u64)>,
 }
 
 impl Expected {
-    fn new(before: &[Session], summary: &Summary, plan: &Plan, guard: Guard) -> Expected {
+    fn new(before: &[Session], summary: &Summary, plan: &Plan, guard: Guard<'_>) -> Expected {
         let changes: BTreeMap<&str, SessionChange> = plan
             .sessions
             .iter()
@@ -343,6 +406,16 @@ impl Expected {
             steady: Vec::new(),
             returning: Vec::new(),
             imports: BTreeMap::new(),
+            fib: guard.fib.and_then(|routes| routes()).map(|before| {
+                let share = |percent: u64| before.saturating_mul(percent) / 100;
+                let percent = u64::from(guard.fib_percent.min(100));
+                let gone = plan.verdicts.as_ref().map_or(0, |it| it.rejected + it.gone);
+                let more = plan.verdicts.as_ref().map_or(0, |it| it.accepted);
+                (
+                    share(100 - percent).saturating_sub(gone),
+                    share(100 + percent).saturating_add(more),
+                )
+            }),
         };
         for session in before.iter().filter(|it| it.is_up) {
             if !summary.sessions.contains_key(&session.name) {
@@ -371,12 +444,13 @@ impl Expected {
     }
 
     /// Watches for the whole window; the first guard that fails ends it.
-    fn watch(&self, control: &mut Control, window: Duration) -> Result<(), String> {
-        let until = Instant::now() + window;
+    fn watch(&self, control: &mut Control, guard: Guard<'_>) -> Result<(), String> {
+        let until = Instant::now() + guard.window;
         loop {
             let is_last = Instant::now() >= until;
             let sessions = control.sessions().map_err(|error| error.to_string())?;
             self.check(&sessions, is_last)?;
+            self.check_fib(guard.fib.and_then(|routes| routes()))?;
             if is_last {
                 return Ok(());
             }
@@ -395,6 +469,17 @@ impl Expected {
             }
         }
         Ok(())
+    }
+
+    /// Compares the number of routes of the forwarding table with its bounds.
+    fn check_fib(&self, found: Option<u64>) -> Result<(), String> {
+        match (self.fib, found) {
+            (Some((least, most)), Some(found)) if found < least || found > most => Err(format!(
+                "the forwarding table has {found} routes; {least} to {most} are expected"
+            )),
+            (Some(_), None) => Err("the router does not say how many routes it has".to_owned()),
+            _ => Ok(()),
+        }
     }
 
     fn check(&self, sessions: &[Session], is_last: bool) -> Result<(), String> {
@@ -531,9 +616,11 @@ mod tests {
             sessions: [("a".to_owned(), predicted)].into(),
             ..VerdictDiff::default()
         });
+        let fib = || Some(1_000);
         let guard = Guard {
-            window: Duration::ZERO,
-            imports_percent: 10,
+            fib: Some(&fib),
+            fib_percent: 5,
+            ..Guard::new(Duration::ZERO, 10)
         };
         let before = [
             session("a", true, 100),
@@ -551,5 +638,8 @@ mod tests {
         assert!(check(session("a", true, 50), false, true).is_err());
         assert_eq!(check(session("a", true, 50), true, true), Ok(()));
         assert!(expected.check(&[session("b", true, 0)], false).is_err());
+        let fib = |routes| expected.check_fib(routes).is_ok();
+        assert!(fib(Some(950)) && fib(Some(1_050)));
+        assert!(!fib(Some(949)) && !fib(Some(1_051)) && !fib(None));
     }
 }

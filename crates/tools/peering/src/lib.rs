@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`model`] | the `peering:` section: exchanges, neighbours, relations, limits |
 //! | [`resolve`], [`peeringdb`] | the section completed by PeeringDB: addresses, LANs, limits, AS-SETs |
+//! | [`router`] | the section against the router's own configuration |
 //! | [`snapshot`] | IRR prefix sets and RPKI payloads in a folder; nothing here uses the network |
 //! | [`policy`] | the policy as a pure function: what happens to a route from a neighbour, and why |
 //! | [`bird`] | the same policy as BIRD 2 configuration |
@@ -32,6 +33,7 @@ pub mod plan;
 pub mod policy;
 pub mod prefixes;
 pub mod resolve;
+pub mod router;
 pub mod snapshot;
 pub mod traffic;
 

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use checks::is_as_set;
 pub use options::{
-    AspaMode, Bmp, Daemon, Data, DataSource, Include, Kernel, PolicyOptions, RpkiServer, RpkiSource,
+    AspaMode, Bmp, ControlOptions, Daemon, Data, DataSource, Include, Kernel, PolicyOptions,
+    RpkiServer, RpkiSource,
 };
 
 use crate::{Error, read};
@@ -44,6 +45,9 @@ pub struct Peering {
     /// What filters check.
     #[serde(default)]
     pub policy: PolicyOptions,
+    /// The running daemon, for changes that are made with the router's.
+    #[serde(default)]
+    pub control: ControlOptions,
     /// How routes reach the kernel.
     #[serde(default)]
     pub kernel: Kernel,

@@ -269,6 +269,79 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The plan for people, a line each.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.notes.iter().map(|it| format!("note: {it}")).collect();
+        if self.is_empty() {
+            lines.push("nothing changes".to_owned());
+        }
+        for it in &self.sessions {
+            let (sign, text) = match it.change {
+                SessionChange::Add => ("+", "new"),
+                SessionChange::Remove => ("-", "removed"),
+                SessionChange::Reset => ("~", "reset"),
+                SessionChange::Disable => ("~", "shut"),
+                SessionChange::Enable => ("~", "opened"),
+                SessionChange::Reload => ("~", "new filters, stays up"),
+            };
+            lines.push(format!(
+                "{sign} session {} (AS{}, {}): {text}",
+                it.name, it.asn, it.address
+            ));
+        }
+        for it in &self.sets {
+            lines.push(format!(
+                "~ prefixes of {}: {} -> {} (+{} -{})",
+                it.name, it.before, it.after, it.added, it.removed
+            ));
+        }
+        let number = |it: Option<u32>| it.map_or_else(|| "none".to_owned(), |it| it.to_string());
+        for it in &self.limits {
+            lines.push(format!(
+                "~ limit of {}: {} -> {}",
+                it.name,
+                number(it.before),
+                number(it.after)
+            ));
+        }
+        if self.roas.0 != self.roas.1 {
+            lines.push(format!("~ ROAs: {} -> {}", self.roas.0, self.roas.1));
+        }
+        if let Some(diff) = &self.verdicts {
+            lines.extend(diff.lines());
+        }
+        lines
+    }
+}
+
+impl VerdictDiff {
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "of {} routes: {} would be rejected, {} accepted, {} get another preference, {} are gone",
+            self.routes, self.rejected, self.accepted, self.preference, self.gone
+        )];
+        for (name, it) in &self.sessions {
+            for (reason, routes) in &it.rejected {
+                lines.push(format!("  {name}: {routes} rejected: {reason}"));
+            }
+        }
+        for it in &self.examples {
+            lines.push(format!(
+                "  {} from {}: {} -> {}",
+                it.prefix, it.session, it.before, it.after
+            ));
+        }
+        if let Some(percent) = self.traffic_percent {
+            lines.push(format!(
+                "rejected and gone routes carry {percent:.1} % of the traffic"
+            ));
+        }
+        lines
+    }
+}
+
 fn change(old: &SessionSummary, new: &SessionSummary, other_asn: bool) -> Option<SessionChange> {
     let identity = |it: &SessionSummary| {
         let it = it.clone();

@@ -216,10 +216,7 @@ impl Bird {
         let snapshot = Snapshot::default();
         let summary = Summary::of(&peering, &snapshot);
         let plan = Plan::between(self.daemon.running()?.as_ref(), &summary);
-        let guard = Guard {
-            window: Duration::ZERO,
-            imports_percent: 20,
-        };
+        let guard = Guard::new(Duration::ZERO, 20);
         let text = bird::configuration(&peering, &snapshot);
         self.daemon.apply(&text, &summary, &plan, guard, wait)
     }

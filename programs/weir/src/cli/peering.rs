@@ -165,6 +165,12 @@ pub(crate) struct PeeringApplyArgs {
     /// By how many percent imports may be below the plan
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) imports: u32,
+    /// The API socket of the router whose forwarding table is watched, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) router: Option<PathBuf>,
+    /// By how many percent the routes of its forwarding table may differ from those before
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) fib: u32,
     /// Percentage of a session's accepted routes that may be rejected by the change
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) max_loss: u32,

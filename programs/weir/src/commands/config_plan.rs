@@ -76,6 +76,7 @@ fn offline(
             .map(view)
             .collect(),
         without_device: plan.without_device,
+        peering: Vec::new(),
     })
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod man;
 pub(crate) mod monitor;
 pub(crate) mod pcap;
 pub(crate) mod peering;
+pub(crate) use peering::fib_routes;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod set;

@@ -5,6 +5,8 @@ mod change;
 mod demo;
 mod inspect;
 
+pub(crate) use change::fib_routes;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -30,7 +32,11 @@ pub(crate) fn execute(
                 snapshot,
                 notes,
                 ..
-            } = load(args)?;
+            } = {
+                let mut loaded = load(args)?;
+                cross_check(args, &mut loaded)?;
+                loaded
+            };
             cases::check(&bird::configuration(&peering, &snapshot)).map_err(refused)?;
             let sessions: usize = peering.neighbors.iter().map(|it| it.addresses.len()).sum();
             for note in notes {
@@ -173,6 +179,40 @@ fn load(args: &PeeringArgs) -> Result<Loaded, Failure> {
     let peering = section(args)?;
     let folder = folder(args, &peering)?;
     resolve::load(peering, &folder, fetch::now()).map_err(refused)
+}
+
+/// The same with the maintenance of a daemon, and checked against the router that the file is of.
+fn load_for(args: &PeeringArgs, daemon: &apply::Daemon) -> Result<Loaded, Failure> {
+    let mut peering = section(args)?;
+    let folder = folder(args, &peering)?;
+    peering.apply_modes(&daemon.modes().map_err(refused)?);
+    let mut loaded = resolve::load(peering, &folder, fetch::now()).map_err(refused)?;
+    cross_check(args, &mut loaded)?;
+    Ok(loaded)
+}
+
+/// Compares the section with the rest of the router's file, where there is one.
+fn cross_check(args: &PeeringArgs, loaded: &mut Loaded) -> Result<(), Failure> {
+    let name = args.config.display().to_string();
+    let text = std::fs::read(&args.config)
+        .map_err(|error| Failure::said(format_args!("cannot read {name}: {error}")))?;
+    let config = match weir_config::check_bytes(&name, &text) {
+        Ok((config, _)) => config,
+        Err(findings) => {
+            let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+            return Err(refused(Error::Findings(lines)));
+        }
+    };
+    let found = weir_peering::router::cross_check(&loaded.peering, &config);
+    loaded.notes.extend(found.warnings);
+    if found.errors.is_empty() {
+        return Ok(());
+    }
+    let lines = found
+        .errors
+        .into_iter()
+        .map(|it| format!("{name}: peering: {it}"));
+    Err(refused(Error::Findings(lines.collect())))
 }
 
 fn daemon(args: &PeeringDaemonArgs) -> apply::Daemon {

@@ -29,6 +29,9 @@ pub(crate) fn plan(reply: &ConfigPlan, screen: &Screen) -> String {
         let all = units::count(reply.steps.len() as u64, "step", "steps");
         text += &format!("{all}: {prune} prune, {create} create, {sync} sync\n");
     }
+    for line in &reply.peering {
+        text += &format!("peering: {line}\n");
+    }
     text + &restart(&reply.needs_restart, screen) + &without_device(&reply.without_device, screen)
 }
 

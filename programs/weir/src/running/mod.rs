@@ -7,13 +7,14 @@
 
 mod access;
 pub(crate) mod log;
+mod peering;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use weir_api::{Router as _, ServerControl, ServerHandle};
 use weir_config::{CheckOptions, Config, History};
-use weir_engine::{AccessControl, LogControl, Options, Router, Startup};
+use weir_engine::{AccessControl, CompanionControl, LogControl, Options, Router, Startup};
 
 use crate::commands::config_file;
 use crate::failure::Failure;
@@ -66,6 +67,7 @@ impl Running {
             index_file: index_file(&socket, history.as_deref()),
             config_file: Some(name),
             commit: (COMMIT != "unknown").then(|| COMMIT.to_owned()),
+            companion: CompanionControl::new(peering::BgpDaemon::new(file, &socket)),
             log: Some(LogControl::new(move |level| log.set(level))),
             ..Options::default()
         };

@@ -297,6 +297,19 @@ impl fmt::Display for Step {
                 )
             }
             Self::SetIp4 { from, to } => write!(f, "set ip4: {}", changes("ip4", from, to)),
+            Self::SetPeering { from, to } => {
+                let neighbors = |it: &Option<serde_json::Value>| {
+                    let list = it.as_ref().and_then(|it| it.get("neighbors"));
+                    list.and_then(serde_json::Value::as_array)
+                        .map_or(0, Vec::len)
+                };
+                write!(
+                    f,
+                    "set peering: {} -> {} neighbors",
+                    neighbors(from),
+                    neighbors(to)
+                )
+            }
             Self::SetAccess { from, to } => {
                 let names = |api: &crate::settings::Api| {
                     let names: Vec<&str> = api.tokens.iter().map(|it| it.name.as_str()).collect();

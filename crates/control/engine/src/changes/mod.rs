@@ -9,6 +9,7 @@
 //! Called by API threads and the control thread. A caller that finds another in progress learns by whom and does
 //! not wait. The change manager's lock is taken before the control side's, never the other way round.
 
+mod companion;
 mod files;
 mod history;
 mod patch;
@@ -27,6 +28,7 @@ use weir_api::{
 use weir_config::{Config, Plan};
 use weir_store::{Confirm, Meta, Store, StoreError, Why};
 
+pub use companion::{Companion, CompanionControl};
 pub use startup::{Startup, StartupError};
 
 use crate::router::Router;
@@ -37,6 +39,7 @@ pub(crate) struct ChangeManager {
     /// The caller whose change is in progress.
     holder: Mutex<Option<ConfigLock>>,
     events: EventBus,
+    companion: CompanionControl,
 }
 
 /// The state of the change manager.
@@ -63,6 +66,8 @@ struct Waiting {
     deadline: Instant,
     lock: ConfigLock,
     revision: u64,
+    /// Whether the companion waits, too.
+    has_companion: bool,
 }
 
 /// A change in progress.
@@ -85,7 +90,7 @@ struct Reason {
 }
 
 impl ChangeManager {
-    pub(crate) fn new() -> ChangeManager {
+    pub(crate) fn new(companion: CompanionControl) -> ChangeManager {
         let book = Book {
             store: None,
             no_history: None,
@@ -98,6 +103,7 @@ impl ChangeManager {
             book: Mutex::new(book),
             holder: Mutex::default(),
             events: EventBus::new(),
+            companion,
         }
     }
 
@@ -278,6 +284,27 @@ impl Router {
         let wait = reason
             .confirm_seconds
             .map(|seconds| Duration::from_secs(u64::from(seconds)));
+        // One deadline for both: the companion's own is later, for the case that this process ends.
+        let companion = &self.change_manager().companion;
+        let has_companion = match companion.apply(&running, &wanted, wait) {
+            Ok(is_changed) => is_changed,
+            Err(error) => {
+                self.go_back_to(&running);
+                if let (Some(store), Some(prepared)) = (&mut change.book.store, prepared) {
+                    store.abandon(prepared);
+                }
+                let revision = change.book.revision();
+                let what = ConfigEventKind::Failed;
+                self.change_manager()
+                    .tell(what, revision, &reason.author, &error, None);
+                tracing::warn!("a change by {caller} failed and was undone: {error}");
+                return Err(ApiError::new(
+                    ErrorCode::Conflict,
+                    format!("peering: {error}"),
+                    "nothing was changed: the steps before it were undone",
+                ));
+            }
+        };
         applied.confirm_by = wait.map(|wait| {
             Timestamp::from_unix_ms(Timestamp::now().unix_ms() + wait.as_millis() as u64)
         });
@@ -286,6 +313,9 @@ impl Router {
                 deadline_unix_ms: by.unix_ms(),
             });
             if let Err(error) = store.commit(prepared, confirm) {
+                if has_companion {
+                    companion.undo();
+                }
                 self.go_back_to(&running);
                 return Err(refused(&error));
             }
@@ -304,6 +334,7 @@ impl Router {
                 deadline: Instant::now() + wait,
                 lock,
                 revision: applied.revision,
+                has_companion,
             });
         }
         change.book.wanted = wanted;
@@ -336,6 +367,9 @@ impl Router {
         let Some(waiting) = book.waiting.take() else {
             return;
         };
+        if waiting.has_companion {
+            self.change_manager().companion.undo();
+        }
         self.go_back_to(&waiting.before);
         if let Some(store) = &mut book.store
             && let Err(error) = store.roll_back_pending(Timestamp::now().unix_ms(), why)

@@ -27,6 +27,11 @@ impl Router {
         self.control().configured()
     }
 
+    /// What the companion says about a good file.
+    fn companion_findings(&self, config: &Config) -> Vec<Finding> {
+        self.change_manager().companion.check(config)
+    }
+
     /// What this machine says about a good file.
     fn remarks(&self, checked: &Checked) -> Vec<Diagnostic> {
         let (running, memory) = {
@@ -52,9 +57,10 @@ impl Router {
             Err(findings) => ConfigChecked::new(findings),
             Ok(checked) => {
                 let remarks = self.remarks(&checked);
-                ConfigChecked::new(files::tell(
-                    checked.warnings.into_iter().chain(remarks).collect(),
-                ))
+                let mut findings =
+                    files::tell(checked.warnings.into_iter().chain(remarks).collect());
+                findings.extend(self.companion_findings(&checked.config));
+                ConfigChecked::new(findings)
             }
         }
     }
@@ -84,9 +90,9 @@ impl Router {
             .examine(file, text, skip_unsupported)
             .map_err(ApiError::invalid)?;
         let remarks = self.remarks(&checked);
-        let reply = ConfigChecked::new(files::tell(
-            checked.warnings.into_iter().chain(remarks).collect(),
-        ));
+        let mut findings = files::tell(checked.warnings.into_iter().chain(remarks).collect());
+        findings.extend(self.companion_findings(&checked.config));
+        let reply = ConfigChecked::new(findings);
         if reply.ok {
             Ok(files::Good {
                 config: checked.config,
@@ -100,12 +106,17 @@ impl Router {
 
     pub(crate) fn plan(&self, file: &ConfigText) -> Result<ConfigPlan, ApiError> {
         let checked = self.read(file.file_name(), &file.yaml, file.skip_unsupported)?;
-        let steps = Plan::between(&self.running_config(), &checked.config);
+        let running = self.running_config();
+        let steps = Plan::between(&running, &checked.config);
         Ok(ConfigPlan {
             findings: checked.findings,
             without_device: steps.without_device.clone(),
             needs_restart: files::restart_keys(&steps),
             steps: files::done_steps(&steps),
+            peering: self
+                .change_manager()
+                .companion
+                .plan(&running, &checked.config),
         })
     }
 
@@ -177,6 +188,15 @@ impl Router {
             ));
         };
         let revision = waiting.revision;
+        if waiting.has_companion {
+            self.change_manager().companion.confirm().map_err(|error| {
+                ApiError::new(
+                    ErrorCode::Conflict,
+                    format!("peering: {error}"),
+                    "roll back, and apply again",
+                )
+            })?;
+        }
         if let Some(store) = &mut change.book.store {
             store.confirm().map_err(|error| refused(&error))?;
         }

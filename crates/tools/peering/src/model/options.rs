@@ -151,6 +151,44 @@ pub struct PolicyOptions {
     pub roa_as_route_object: Option<bool>,
 }
 
+/// The running daemon, and what must hold after a change.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct ControlOptions {
+    /// The configuration file that BIRD reads.
+    pub config: PathBuf,
+    /// BIRD's control socket.
+    pub socket: PathBuf,
+    /// Where Weir keeps what it applied.
+    pub state: PathBuf,
+    /// How long guards watch a change that is made with the router's.
+    #[serde(deserialize_with = "duration")]
+    pub guard: Duration,
+    /// By how many percent imports may be below what the plan predicts.
+    pub imports: u32,
+    /// By how many percent the routes of the forwarding table may differ from those before.
+    pub fib: u32,
+    /// The percentage of a session's accepted routes that a change may reject.
+    pub max_loss: u32,
+    /// Replace a configuration file that Weir did not write.
+    pub replace: bool,
+}
+
+impl Default for ControlOptions {
+    fn default() -> Self {
+        ControlOptions {
+            config: PathBuf::from("/etc/bird/bird.conf"),
+            socket: PathBuf::from("/run/bird/bird.ctl"),
+            state: PathBuf::from("/var/lib/weir-peering"),
+            guard: Duration::from_secs(10),
+            imports: 20,
+            fib: 20,
+            max_loss: 20,
+            replace: false,
+        }
+    }
+}
+
 /// How routes reach the kernel, and so the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]

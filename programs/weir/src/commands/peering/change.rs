@@ -1,14 +1,15 @@
 //! `weir peering plan` and `apply`.
 
 use std::io::Write;
+use std::path::Path;
 
 use weir_peering::apply::{Daemon, Guard, Outcome};
 use weir_peering::bird;
-use weir_peering::plan::{Comparison, Plan, SessionChange, Summary, VerdictDiff};
+use weir_peering::plan::{Plan, Summary, VerdictDiff};
 use weir_peering::resolve::Loaded;
 use weir_peering::traffic::Traffic;
 
-use super::{daemon, load, refused, write_json};
+use super::{daemon, load_for, refused, write_json};
 use crate::cli::{PeeringApplyArgs, PeeringPlanArgs};
 use crate::failure::{CONFLICT, FAILED, Failure};
 
@@ -21,26 +22,12 @@ struct Prepared {
 }
 
 fn prepare(args: &PeeringPlanArgs) -> Result<Prepared, Failure> {
-    let of = load(&args.of)?;
+    let daemon = daemon(&args.daemon);
+    let of = load_for(&args.of, &daemon)?;
     let traffic = args.traffic.as_deref().map(Traffic::load);
     let traffic = traffic.transpose().map_err(refused)?;
-    let daemon = daemon(&args.daemon);
     daemon.settle().map_err(refused)?;
-    let running = daemon.running().map_err(refused)?;
-    let summary = Summary::of(&of.peering, &of.snapshot);
-    let mut plan = Plan::between(running.as_ref(), &summary);
-    plan.notes.clone_from(&of.notes);
-    let mut comparison = Comparison::new(
-        &of.peering,
-        &of.snapshot,
-        running.as_ref(),
-        traffic.as_ref(),
-    );
-    daemon
-        .control()
-        .and_then(|mut control| control.each_route(|route| comparison.route(&route)))
-        .map_err(refused)?;
-    plan.verdicts = Some(comparison.finish());
+    let (summary, plan) = daemon.prepare(&of, traffic.as_ref()).map_err(refused)?;
     Ok(Prepared {
         daemon,
         of,
@@ -99,9 +86,14 @@ pub(super) fn apply(
         print(&prepared.plan, to)?;
         to.flush()?;
     }
+    let fib = || fib_routes(args.router.as_deref()?);
     let guard = Guard {
-        window: args.guard,
-        imports_percent: args.imports,
+        fib: args
+            .router
+            .is_some()
+            .then_some(&fib as &dyn Fn() -> Option<u64>),
+        fib_percent: args.fib,
+        ..Guard::new(args.guard, args.imports)
     };
     let configuration = bird::configuration(&prepared.of.peering, &prepared.of.snapshot);
     let outcome = prepared
@@ -136,73 +128,16 @@ pub(super) fn apply(
     }
 }
 
+/// The number of routes of a router's forwarding tables, by its API.
+pub(crate) fn fib_routes(socket: &Path) -> Option<u64> {
+    let summary = weir_api::Client::new(socket).fib_summary().ok()?;
+    let tables = summary.tables.iter();
+    Some(tables.flat_map(|it| &it.routes).map(|it| it.count).sum())
+}
+
 fn print(plan: &Plan, to: &mut dyn Write) -> Result<(), Failure> {
-    for note in &plan.notes {
-        writeln!(to, "note: {note}")?;
-    }
-    if plan.is_empty() {
-        writeln!(to, "nothing changes")?;
-    }
-    for it in &plan.sessions {
-        let (sign, text) = match it.change {
-            SessionChange::Add => ("+", "new"),
-            SessionChange::Remove => ("-", "removed"),
-            SessionChange::Reset => ("~", "reset"),
-            SessionChange::Disable => ("~", "shut"),
-            SessionChange::Enable => ("~", "opened"),
-            SessionChange::Reload => ("~", "new filters, stays up"),
-        };
-        writeln!(
-            to,
-            "{sign} session {} (AS{}, {}): {text}",
-            it.name, it.asn, it.address
-        )?;
-    }
-    for it in &plan.sets {
-        writeln!(
-            to,
-            "~ prefixes of {}: {} -> {} (+{} -{})",
-            it.name, it.before, it.after, it.added, it.removed
-        )?;
-    }
-    let number = |it: Option<u32>| it.map_or_else(|| "none".to_owned(), |it| it.to_string());
-    for it in &plan.limits {
-        writeln!(
-            to,
-            "~ limit of {}: {} -> {}",
-            it.name,
-            number(it.before),
-            number(it.after)
-        )?;
-    }
-    if plan.roas.0 != plan.roas.1 {
-        writeln!(to, "~ ROAs: {} -> {}", plan.roas.0, plan.roas.1)?;
-    }
-    let Some(diff) = &plan.verdicts else {
-        return Ok(());
-    };
-    writeln!(
-        to,
-        "of {} routes: {} would be rejected, {} accepted, {} get another preference, {} are gone",
-        diff.routes, diff.rejected, diff.accepted, diff.preference, diff.gone
-    )?;
-    for (name, it) in &diff.sessions {
-        for (reason, routes) in &it.rejected {
-            writeln!(to, "  {name}: {routes} rejected: {reason}")?;
-        }
-    }
-    for it in &diff.examples {
-        writeln!(
-            to,
-            "  {} from {}: {} -> {}",
-            it.prefix, it.session, it.before, it.after
-        )?;
-    }
-    if let Some(percent) = diff.traffic_percent {
-        writeln!(
-            to,
-            "rejected and gone routes carry {percent:.1} % of the traffic"
-        )?;
+    for line in plan.lines() {
+        writeln!(to, "{line}")?;
     }
     Ok(())
 }

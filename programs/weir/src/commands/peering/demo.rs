@@ -369,10 +369,7 @@ impl Stage {
     fn apply(&self, text: &str, window: Duration) -> Result<(VerdictDiff, Outcome), Failure> {
         let (peering, snapshot) = self.load(text)?;
         let (summary, plan) = self.plan(&peering, &snapshot)?;
-        let guard = Guard {
-            window,
-            imports_percent: 20,
-        };
+        let guard = Guard::new(window, 20);
         let outcome = self
             .router
             .apply(
