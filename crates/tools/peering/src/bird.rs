@@ -7,6 +7,8 @@
 mod filters;
 mod sessions;
 
+pub(crate) use filters::checks_transit;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 

@@ -358,10 +358,10 @@ pub fn is_available() -> bool {
 }
 
 /// A folder for temporary files that goes away with this value.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Folder, Error> {
+    pub(crate) fn new() -> Result<Folder, Error> {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -375,7 +375,7 @@ impl Folder {
             })
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.0.join(name);
         std::fs::write(&path, text).map_err(|source| Error::File {
             path: path.display().to_string(),

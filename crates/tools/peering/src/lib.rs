@@ -8,12 +8,16 @@
 //! | [`snapshot`] | IRR prefix sets and RPKI payloads in a folder; nothing here uses the network |
 //! | [`policy`] | the policy as a pure function: what happens to a route from a neighbour, and why |
 //! | [`bird`] | the same policy as BIRD 2 configuration |
+//! | [`frr`] | the same policy as configuration of FRR, with its limits |
 //! | [`cases`] | policy cases of the user, run against the generated filters in a BIRD without sessions |
 //! | [`birdc`] | BIRD's control socket: sessions and routes of the running daemon |
 //! | [`plan`] | what a new configuration changes, routes with another verdict included |
 //! | [`apply`] | changes of the running BIRD under guards, confirmed or undone |
 //! | [`fetch`] | the snapshot from public sources: the only part that uses the network |
 //! | [`outputs`] | files for other programs from the same data |
+//! | [`report`] | what needs attention: the section, PeeringDB and the daemon compared |
+//! | [`import`] | kees' and pathvector's files as a section |
+//! | [`glass`] | the looking glass: routes and reasons over HTTP, read only |
 //! | [`prefixes`], [`traffic`] | values by prefix, measured bytes by destination |
 //!
 //! Building is pure: the same YAML and the same snapshot give the same bytes. What the snapshot lacks is an
@@ -26,12 +30,16 @@ pub mod bird;
 pub mod birdc;
 pub mod cases;
 pub mod fetch;
+pub mod frr;
+pub mod glass;
+pub mod import;
 pub mod model;
 pub mod outputs;
 pub mod peeringdb;
 pub mod plan;
 pub mod policy;
 pub mod prefixes;
+pub mod report;
 pub mod resolve;
 pub mod router;
 pub mod snapshot;

@@ -15,6 +15,16 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Traffic of a router's flows.
+    pub fn of(rows: impl Iterator<Item = (IpNet, u64)>) -> Traffic {
+        let mut traffic = Traffic::default();
+        for (destination, bytes) in rows {
+            traffic.rows.push((destination.trunc(), bytes));
+            traffic.total = traffic.total.saturating_add(bytes);
+        }
+        traffic
+    }
+
     /// Reads a file. The first line may be a heading. Addresses without a length are hosts.
     ///
     /// # Errors

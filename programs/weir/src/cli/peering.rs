@@ -38,6 +38,20 @@ pub(crate) enum PeeringCommand {
     Explain(PeeringExplainArgs),
     /// List what needs attention: age of data, limits, sessions that are down, rejected routes
     Report(PeeringReportArgs),
+    /// Move traffic away from a neighbour or an exchange, wait until it is gone, and shut the sessions
+    #[command(after_help = DRAIN_EXAMPLES)]
+    Drain(PeeringDrainArgs),
+    /// Open the sessions of a neighbour or an exchange again, and take its routes as before
+    Undrain(PeeringDrainArgs),
+    /// Fetch, plan and apply; what needs a person is not applied
+    #[command(after_help = REFRESH_EXAMPLES)]
+    Refresh(PeeringRefreshArgs),
+    /// Write files for other programs: nftables, Unbound, snmpd, keepalived, OSPF, reverse DNS, registries, backups
+    Outputs(PeeringOutputsArgs),
+    /// Turn a file of kees or pathvector into a `peering` section
+    Import(PeeringImportArgs),
+    /// Serve sessions, routes and reasons over HTTP, read only
+    LookingGlass(PeeringGlassArgs),
     /// Two exchanges, transit and a customer in network namespaces: leaks, hijacks, a de-peering, an undo
     Demo,
 }
@@ -71,6 +85,124 @@ const APPLY_EXAMPLES: &str = "\
 Guards, for the time of --guard: sessions that the plan keeps stay up, sessions that it resets are up at the end,
 and imports are not more than --imports percent below what the plan predicts. With --wait the change must be
 confirmed in that time; otherwise BIRD undoes it.";
+
+const DRAIN_EXAMPLES: &str = "\
+Examples:
+  sudo weir peering drain AS64500 -c weir.yaml --below 1000000 --message 'card is replaced'
+  sudo weir peering drain frysix -c weir.yaml --router /run/weir/api.sock
+  sudo weir peering undrain frysix -c weir.yaml
+
+The sessions send GRACEFUL_SHUTDOWN (RFC 8326) and their routes get preference 0. Then the router's flows are watched:
+when less than --below bits a second leave by the neighbour, or pass the exchange's interface, the sessions are shut
+with the message (RFC 9003). When the time is over and there is more traffic, they stay open. The maintenance is kept
+beside the applied configuration until `undrain`.";
+
+const REFRESH_EXAMPLES: &str = "\
+A timer of systemd runs it each night:
+  systemctl enable --now weir-peering-refresh.timer
+
+Data that shrinks by more than --max-shrink percent is not taken over. A change that would reject more than
+--max-loss percent of a session's routes, that removes a session, or whose limits are below what a session has,
+is not applied: exit code 5, and `weir peering plan` shows it. All else is applied under guards.";
+
+/// `weir peering drain` and `undrain`.
+#[derive(Debug, Args)]
+pub(crate) struct PeeringDrainArgs {
+    #[command(flatten)]
+    pub(crate) of: PeeringArgs,
+    #[command(flatten)]
+    pub(crate) daemon: PeeringDaemonArgs,
+    /// A neighbour, as AS64500 or AS64500_frysix, or an exchange
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Bits a second that may be left
+    #[arg(long, value_name = "BITS", default_value_t = 1_000_000)]
+    pub(crate) below: u64,
+    /// How long to wait for that
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    pub(crate) wait: Duration,
+    /// The shutdown message, at most 128 bytes
+    #[arg(long, value_name = "TEXT", default_value = "maintenance")]
+    pub(crate) message: String,
+    /// The API socket of the router that measures the traffic
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "/run/weir/api.sock")]
+    pub(crate) router: PathBuf,
+    /// Shut the sessions without a look at the traffic
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+/// `weir peering refresh`.
+#[derive(Debug, Args)]
+pub(crate) struct PeeringRefreshArgs {
+    #[command(flatten)]
+    pub(crate) fetch: PeeringFetchArgs,
+    #[command(flatten)]
+    pub(crate) daemon: PeeringDaemonArgs,
+    /// How long guards watch
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) guard: Duration,
+    /// Percentage of a session's accepted routes that may be rejected by the change
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) max_loss: u32,
+    /// Plan only
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// What is done with the files of other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OutputsAction {
+    /// Check them by the programs, where they are installed, and show what changes
+    Diff,
+    /// Replace those that differ, all or none
+    Apply,
+    /// Put back what was there before the last replacement
+    Undo,
+}
+
+/// `weir peering outputs`.
+#[derive(Debug, Args)]
+pub(crate) struct PeeringOutputsArgs {
+    #[command(flatten)]
+    pub(crate) of: PeeringArgs,
+    /// What to do
+    #[arg(value_name = "WHAT", value_enum, default_value = "diff")]
+    pub(crate) action: OutputsAction,
+}
+
+/// A generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// kees' peers.yaml
+    Kees,
+    /// pathvector's configuration
+    Pathvector,
+}
+
+/// `weir peering import`.
+#[derive(Debug, Args)]
+pub(crate) struct PeeringImportArgs {
+    /// The generator
+    #[arg(value_name = "GENERATOR", value_enum)]
+    pub(crate) format: ImportFormat,
+    /// Its file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Exchanges at which the neighbours are met, as frysix,speed-ix
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) at: Vec<String>,
+}
+
+/// `weir peering looking-glass`.
+#[derive(Debug, Args)]
+pub(crate) struct PeeringGlassArgs {
+    #[command(flatten)]
+    pub(crate) daemon: PeeringDaemonArgs,
+    /// Where to listen; put a web server in front of it for the Internet
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8070")]
+    pub(crate) listen: std::net::SocketAddr,
+}
 
 /// The section and the data.
 #[derive(Debug, Args)]
@@ -152,6 +284,9 @@ pub(crate) struct PeeringPlanArgs {
     /// Measured traffic, lines of prefix,bytes: says which share of it the changed routes carry
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traffic: Option<PathBuf>,
+    /// The API socket of the router: its flows are the measured traffic, and its forwarding table is watched
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "traffic")]
+    pub(crate) router: Option<PathBuf>,
 }
 
 /// `weir peering apply`.
@@ -165,9 +300,6 @@ pub(crate) struct PeeringApplyArgs {
     /// By how many percent imports may be below the plan
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) imports: u32,
-    /// The API socket of the router whose forwarding table is watched, too
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) router: Option<PathBuf>,
     /// By how many percent the routes of its forwarding table may differ from those before
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub(crate) fib: u32,
@@ -220,7 +352,7 @@ pub(crate) struct PeeringReportArgs {
     pub(crate) of: PeeringArgs,
     #[command(flatten)]
     pub(crate) daemon: PeeringDaemonArgs,
-    /// Data older than this is reported
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
-    pub(crate) max_age: Duration,
+    /// Data older than this is reported, besides what the keys max-age say
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) max_age: Option<Duration>,
 }

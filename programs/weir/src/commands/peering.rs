@@ -3,7 +3,9 @@
 
 mod change;
 mod demo;
+mod drain;
 mod inspect;
+mod outputs;
 
 pub(crate) use change::fib_routes;
 
@@ -12,9 +14,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use weir_peering::fetch::{self, Sources};
-use weir_peering::model::Peering;
+use weir_peering::model::{Daemon, Peering};
 use weir_peering::resolve::{self, Loaded};
-use weir_peering::{Error, apply, bird, cases};
+use weir_peering::{Error, apply, bird, cases, frr};
 
 use crate::cli::{PeeringArgs, PeeringCommand, PeeringDaemonArgs, PeeringFetchArgs};
 use crate::failure::{CONFLICT, FAILED, Failure, NO_ROUTER, REFUSED};
@@ -37,7 +39,13 @@ pub(crate) fn execute(
                 cross_check(args, &mut loaded)?;
                 loaded
             };
-            cases::check(&bird::configuration(&peering, &snapshot)).map_err(refused)?;
+            match peering.daemon {
+                Daemon::Frr => {
+                    let text = frr::configuration(&peering, &snapshot).map_err(refused)?;
+                    frr::check(&text).map_err(refused)?;
+                }
+                _ => cases::check(&bird::configuration(&peering, &snapshot)).map_err(refused)?,
+            }
             let sessions: usize = peering.neighbors.iter().map(|it| it.addresses.len()).sum();
             for note in notes {
                 writeln!(to, "note: {note}")?;
@@ -55,7 +63,10 @@ pub(crate) fn execute(
             let Loaded {
                 peering, snapshot, ..
             } = load(&args.of)?;
-            let text = bird::configuration(&peering, &snapshot);
+            let text = match peering.daemon {
+                Daemon::Frr => frr::configuration(&peering, &snapshot).map_err(refused)?,
+                _ => bird::configuration(&peering, &snapshot),
+            };
             match &args.output {
                 None => to.write_all(text.as_bytes())?,
                 Some(file) => {
@@ -115,6 +126,12 @@ pub(crate) fn execute(
         PeeringCommand::Routes(args) => return inspect::routes(args, json, to),
         PeeringCommand::Explain(args) => return inspect::explain(args, json, to),
         PeeringCommand::Report(args) => return inspect::report(args, json, to),
+        PeeringCommand::Drain(args) => return drain::drain(args, to),
+        PeeringCommand::Undrain(args) => return drain::undrain(args, to),
+        PeeringCommand::Refresh(args) => return drain::refresh(args, json, to),
+        PeeringCommand::Outputs(args) => return outputs::outputs(args, to),
+        PeeringCommand::Import(args) => return outputs::import(args, to),
+        PeeringCommand::LookingGlass(args) => return outputs::looking_glass(args, to),
         PeeringCommand::Demo => return demo::execute(json, to),
     }
     Ok(())
@@ -191,18 +208,24 @@ fn load_for(args: &PeeringArgs, daemon: &apply::Daemon) -> Result<Loaded, Failur
     Ok(loaded)
 }
 
-/// Compares the section with the rest of the router's file, where there is one.
-fn cross_check(args: &PeeringArgs, loaded: &mut Loaded) -> Result<(), Failure> {
+/// The whole file as the router's configuration.
+fn router_config(args: &PeeringArgs) -> Result<weir_config::Config, Failure> {
     let name = args.config.display().to_string();
     let text = std::fs::read(&args.config)
         .map_err(|error| Failure::said(format_args!("cannot read {name}: {error}")))?;
-    let config = match weir_config::check_bytes(&name, &text) {
-        Ok((config, _)) => config,
+    match weir_config::check_bytes(&name, &text) {
+        Ok((config, _)) => Ok(config),
         Err(findings) => {
-            let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
-            return Err(refused(Error::Findings(lines)));
+            let lines = findings.iter().map(ToString::to_string);
+            Err(refused(Error::Findings(lines.collect())))
         }
-    };
+    }
+}
+
+/// Compares the section with the rest of the router's file, where there is one.
+fn cross_check(args: &PeeringArgs, loaded: &mut Loaded) -> Result<(), Failure> {
+    let name = args.config.display().to_string();
+    let config = router_config(args)?;
     let found = weir_peering::router::cross_check(&loaded.peering, &config);
     loaded.notes.extend(found.warnings);
     if found.errors.is_empty() {

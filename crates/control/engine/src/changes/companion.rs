@@ -84,6 +84,14 @@ impl CompanionControl {
     }
 }
 
+impl std::fmt::Debug for CompanionControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("CompanionControl")
+            .field(&self.0.is_some())
+            .finish()
+    }
+}
+
 /// Whether a change concerns the companion: only its own section does.
 fn concerns(running: &Config, wanted: &Config) -> bool {
     running.peering != wanted.peering

@@ -16,7 +16,7 @@ pub(super) struct Sets {
 }
 
 /// Whether networks that buy no transit are searched in its paths.
-pub(super) fn checks_transit(neighbor: &Neighbor) -> bool {
+pub(crate) fn checks_transit(neighbor: &Neighbor) -> bool {
     !matches!(neighbor.relation, Relation::Transit | Relation::Own)
 }
 

@@ -25,7 +25,10 @@ fn prepare(args: &PeeringPlanArgs) -> Result<Prepared, Failure> {
     let daemon = daemon(&args.daemon);
     let of = load_for(&args.of, &daemon)?;
     let traffic = args.traffic.as_deref().map(Traffic::load);
-    let traffic = traffic.transpose().map_err(refused)?;
+    let mut traffic = traffic.transpose().map_err(refused)?;
+    if let Some(router) = &args.router {
+        traffic = Some(super::drain::measured(router)?);
+    }
     daemon.settle().map_err(refused)?;
     let (summary, plan) = daemon.prepare(&of, traffic.as_ref()).map_err(refused)?;
     Ok(Prepared {
@@ -86,9 +89,10 @@ pub(super) fn apply(
         print(&prepared.plan, to)?;
         to.flush()?;
     }
-    let fib = || fib_routes(args.router.as_deref()?);
+    let fib = || fib_routes(args.plan.router.as_deref()?);
     let guard = Guard {
         fib: args
+            .plan
             .router
             .is_some()
             .then_some(&fib as &dyn Fn() -> Option<u64>),

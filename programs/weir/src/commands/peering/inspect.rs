@@ -5,12 +5,11 @@ use std::io::Write;
 
 use weir_peering::birdc::TableRoute;
 use weir_peering::fetch::{meta, now};
-use weir_peering::peeringdb::derived_limit;
 use weir_peering::plan::{Summary, announced, rejection};
 use weir_peering::policy::{Policy, Route, Verdict};
 use weir_peering::resolve::Loaded;
 
-use super::{daemon, folder, load, refused, write_json};
+use super::{daemon, folder, load, refused, section, write_json};
 use crate::cli::{PeeringDaemonArgs, PeeringExplainArgs, PeeringReportArgs, PeeringRoutesArgs};
 use crate::failure::{CONFLICT, Failure};
 use crate::render::{Cell, Column, Screen, Table};
@@ -222,6 +221,7 @@ pub(super) fn report(
     json: bool,
     to: &mut dyn Write,
 ) -> Result<(), Failure> {
+    let written = section(&args.of)?;
     let Loaded {
         peering,
         peeringdb,
@@ -231,63 +231,23 @@ pub(super) fn report(
     let mut lines = notes;
     for (file, it) in meta(&folder(&args.of, &peering)?).map_err(refused)?.files {
         let age = now().saturating_sub(it.fetched);
-        if age > args.max_age.as_secs() {
+        if args.max_age.is_some_and(|most| age > most.as_secs()) {
             lines.push(format!("{file} is {} hours old", age / 3600));
         }
     }
-    let sessions = daemon(&args.daemon)
+    let own = daemon(&args.daemon);
+    let sessions = own
         .control()
         .and_then(|mut control| control.sessions())
         .map_err(refused)?;
-    let by_name: BTreeMap<_, _> = sessions.iter().map(|it| (it.name.as_str(), it)).collect();
-    let known = &peeringdb.networks;
-    for neighbor in &peering.neighbors {
-        for (name, session) in peering.sessions(neighbor) {
-            let address = session.address;
-            match by_name.get(name.as_str()) {
-                None => lines.push(format!(
-                    "{name} ({address}): BIRD does not have it; apply the configuration"
-                )),
-                Some(it) if !it.is_up => {
-                    lines.push(format!("{name} ({address}) is down: {}", it.state))
-                }
-                Some(it) => {
-                    let routes = it.imported + it.filtered;
-                    if it.limit.is_some_and(|limit| routes * 10 >= limit * 8) {
-                        lines.push(format!(
-                            "{name}: {routes} routes, 80 % of its limit or more"
-                        ));
-                    }
-                    if it.filtered > 0 {
-                        lines.push(format!(
-                            "{name}: {} routes are rejected; `weir peering routes {} --rejected` lists them",
-                            it.filtered, neighbor.asn
-                        ));
-                    }
-                }
-            }
-        }
-        let Some(network) = known.get(&neighbor.asn) else {
-            if !known.is_empty() {
-                lines.push(format!("AS{} is not in PeeringDB any more", neighbor.asn));
-            }
-            continue;
-        };
-        for (family, limit, prefixes) in [
-            ("ipv4", neighbor.limit.ipv4, network.info_prefixes4),
-            ("ipv6", neighbor.limit.ipv6, network.info_prefixes6),
-        ] {
-            let derived = prefixes.filter(|it| *it > 0).map(derived_limit);
-            if let (Some(limit), Some(derived)) = (limit, derived)
-                && limit < derived
-            {
-                lines.push(format!(
-                    "AS{}: limit {family} is {limit}; PeeringDB's number suggests {derived}",
-                    neighbor.asn
-                ));
-            }
-        }
+    for (name, mode) in own.modes().map_err(refused)? {
+        lines.push(format!(
+            "{name} is in maintenance ({mode:?}); `weir peering undrain {name}` ends it"
+        ));
     }
+    lines.extend(weir_peering::report::report(
+        &peering, &written, &peeringdb, &sessions,
+    ));
     if json {
         return write_json(&lines, to);
     }
