@@ -328,7 +328,8 @@ pub fn check(configuration: &str) -> Result<(), Error> {
 }
 
 /// `bird` is in /usr/sbin, which is not on every user's path. `WEIR_BIRD` names another one.
-fn program() -> PathBuf {
+#[must_use]
+pub fn program() -> PathBuf {
     if let Some(chosen) = std::env::var_os("WEIR_BIRD") {
         return PathBuf::from(chosen);
     }

@@ -134,9 +134,16 @@ fn next_hop(text: &mut String, peering: &Peering, neighbor: &Neighbor, is_ipv4: 
     if !neighbor.check_next_hop || allowed.is_empty() {
         return;
     }
+    // BIRD compares an address with addresses and with prefixes, not with sets of prefixes.
     let list: Vec<String> = allowed
         .iter()
-        .map(|it| format!("{it}{{{0},{0}}}", it.max_prefix_len()))
+        .map(|it| {
+            if it.prefix_len() == it.max_prefix_len() {
+                format!("bgp_next_hop = {}", it.addr())
+            } else {
+                format!("bgp_next_hop ~ {it}")
+            }
+        })
         .collect();
     let reject = if peering.policy.shadow.contains(&Reason::NextHop) {
         ""
@@ -145,9 +152,9 @@ fn next_hop(text: &mut String, peering: &Peering, neighbor: &Neighbor, is_ipv4: 
     };
     let _ = writeln!(
         text,
-        "  if source = RTS_BGP then if ! (bgp_next_hop ~ [ {} ]) then {{\n    \
+        "  if source = RTS_BGP then if ! ({}) then {{\n    \
          bgp_large_community.add((OWN_ASN, {REJECTED}, {}));{reject}\n  }}",
-        list.join(", "),
+        list.join(" || "),
         Reason::NextHop as u32
     );
 }
