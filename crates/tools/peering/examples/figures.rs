@@ -144,6 +144,7 @@ fn main() {
             expect: "accept".to_owned(),
             local_pref: None,
             has: Vec::new(),
+            lacks: Vec::new(),
             at: None,
         })
         .collect();

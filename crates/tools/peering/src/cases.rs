@@ -48,6 +48,9 @@ pub struct Case {
     /// Large communities that an accepted route must have, as `64500:0:2`.
     #[serde(default)]
     pub has: Vec<String>,
+    /// Large communities that it must not have.
+    #[serde(default)]
+    pub lacks: Vec<String>,
     /// The exchange, where the neighbour is met at several.
     pub at: Option<String>,
 }
@@ -117,6 +120,12 @@ pub fn run(peering: &Peering, snapshot: &Snapshot, cases: &[Case]) -> Result<Vec
             let all: Vec<String> = all.map(|(a, b, c)| format!("{a}:{b}:{c}")).collect();
             wrong(format!("community {missing}"), all.join(" "));
         }
+        if let Some(there) = case.lacks.iter().find(is_there) {
+            wrong(
+                format!("no community {there}"),
+                format!("community {there}"),
+            );
+        }
     }
     Ok(failed)
 }
@@ -155,8 +164,11 @@ fn route<'a>(peering: &'a Peering, case: &Case) -> Result<(&'a Neighbor, Route),
             format!("large-communities: {text:?}: write three numbers, as 64500:1:2")
         })?);
     }
-    if let Some(text) = case.has.iter().find(|it| large_community(it).is_none()) {
-        return Err(format!("has: {text:?}: write three numbers, as 64500:0:2"));
+    let mut written = case.has.iter().chain(&case.lacks);
+    if let Some(text) = written.find(|it| large_community(it).is_none()) {
+        return Err(format!(
+            "has, lacks: {text:?}: write three numbers, as 64500:0:2"
+        ));
     }
     Ok((neighbor, route))
 }

@@ -21,7 +21,7 @@ const OUTPUTS: &str = "  outputs:
     nftables: {file: FOLDER/peering.nft, management-ports: [830]}
     unbound: {file: FOLDER/unbound.conf, listen: [194.1.163.1], allow: [192.168.0.0/16]}
     snmpd: {file: FOLDER/snmpd.conf, location: Amsterdam, contact: noc@example.net}
-    keepalived: {file: FOLDER/keepalived.conf, instances: {lan: {interface: xe2, id: 7, priority: 150, addresses: [194.1.163.254/24]}}}
+    keepalived: {file: FOLDER/keepalived.conf, instances: {lan: {interface: lo, id: 7, priority: 150, addresses: [194.1.163.254/24]}}}
     ospf: {file: FOLDER/ospf.conf, interfaces: {xe2: {cost: 5, bfd: true}, lo: {stub: true}, xe1: {maintenance: true}}}
     reverse-dns: {folder: FOLDER/zones}
     registry: {file: FOLDER/ripe.txt, as-set: AS-IPNG, contact: noc@example.net}

@@ -1,8 +1,8 @@
 //! Session features between two BIRDs in network namespaces: what the generated configuration does on the wire.
 //!
-//! One namespace has the router's BIRD, the other one a BIRD with a session for each case, each from an address of its
-//! own.
+//! One namespace has the router's BIRD, the other one a BIRD for each session, each with an address of its own.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -119,34 +119,30 @@ const FAR: [Far; 11] = [
     },
 ];
 
-fn far_configuration() -> String {
-    let mut text = "router id 192.0.2.11;\nprotocol device { }\n".to_owned();
-    for (index, it) in FAR.iter().enumerate() {
-        let (asn, address) = (it.asn, 11 + index);
-        let _ = writeln!(
-            text,
-            "ipv4 table t{asn};\nprotocol static s{asn} {{ ipv4 {{ table t{asn}; }};"
-        );
-        for (prefix, _) in it.routes {
-            let _ = writeln!(text, "  route {prefix} blackhole;");
-        }
-        let _ = writeln!(
-            text,
-            "}}\nfilter out{asn} {{ if source != RTS_STATIC then reject;"
-        );
-        for (prefix, statements) in it.routes {
-            if !statements.is_empty() {
-                let _ = writeln!(text, "  if net = {prefix} then {{ {statements} }}");
-            }
-        }
-        let _ = writeln!(
-            text,
-            "  accept;\n}}\nprotocol bgp b{asn} {{\n  local 192.0.2.{address} as {asn};\n  neighbor 192.0.2.1 as 64496;\n  \
-             connect delay time 1;\n  connect retry time 2;\n  error wait time 1, 2;\n  {}\n  \
-             ipv4 {{ table t{asn}; import all; export filter out{asn}; }};\n}}",
-            it.options
-        );
+/// The configuration of the other side of one session. BIRD has one session with an address, so that each is a process.
+fn far_configuration(it: &Far, address: usize) -> String {
+    let asn = it.asn;
+    let mut text =
+        format!("router id 192.0.2.{address};\nprotocol device {{ }}\nprotocol static {{ ipv4;\n");
+    for (prefix, _) in it.routes {
+        let _ = writeln!(text, "  route {prefix} blackhole;");
     }
+    let _ = writeln!(
+        text,
+        "}}\nfilter out {{ if source != RTS_STATIC then reject;"
+    );
+    for (prefix, statements) in it.routes {
+        if !statements.is_empty() {
+            let _ = writeln!(text, "  if net = {prefix} then {{ {statements} }}");
+        }
+    }
+    let _ = writeln!(
+        text,
+        "  accept;\n}}\nprotocol bgp router {{\n  local 192.0.2.{address} as {asn};\n  strict bind yes;\n  \
+         neighbor 192.0.2.1 as 64496;\n  connect delay time 1;\n  connect retry time 2;\n  error wait time 1, 2;\n  {}\n  \
+         ipv4 {{ import all; export filter out; }};\n}}",
+        it.options
+    );
     text
 }
 
@@ -229,8 +225,15 @@ fn session_features_work_between_two_daemons() {
     let peering = Peering::parse("test", &text).unwrap();
     let of = resolve::load(peering, &folder.0, 0).unwrap();
     let configuration = bird::configuration(&of.peering, &of.snapshot);
-    let (_router, socket) = start(&lab, &folder.0, "router", &configuration);
-    let (_far, far_socket) = start(&lab, &folder.0, "far", &far_configuration());
+    let (_router, socket) = start(&lab, &folder.0, "router", "router", &configuration);
+    let far: BTreeMap<u32, (Running, PathBuf)> = FAR
+        .iter()
+        .enumerate()
+        .map(|(index, it)| {
+            let (name, text) = (format!("far{}", it.asn), far_configuration(it, 11 + index));
+            (it.asn, start(&lab, &folder.0, "far", &name, &text))
+        })
+        .collect();
 
     let session = |asn: u32| {
         let all = Control::open(&socket).unwrap().sessions().unwrap();
@@ -287,18 +290,9 @@ fn session_features_work_between_two_daemons() {
     assert_eq!(reason("198.18.13.0/24"), Some(Reason::NextHop));
     assert!(!route("198.18.15.0/24").is_filtered);
     // What others get: own and customers' routes, nothing else, without own communities.
-    let sent = |asn: u32| {
-        let all = routes(&far_socket);
-        let of = all
-            .into_iter()
-            .filter(move |it| it.protocol == format!("b{asn}"));
-        of.collect::<Vec<_>>()
-    };
-    let mut control = Control::open(&far_socket).unwrap();
-    let mut table = |asn: u32| {
-        control
-            .ask(&format!("show route table t{asn} protocol b{asn} all"))
-            .unwrap()
+    let table = |asn: u32| {
+        let mut control = Control::open(&far[&asn].1).unwrap();
+        control.ask("show route protocol router all").unwrap()
     };
     wait_for("the announcement", || {
         table(64501).contains("198.18.6.0/24")
