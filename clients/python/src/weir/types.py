@@ -991,6 +991,9 @@ class ConfigPlan:
     needs_restart: list[str]
     """Keys whose new value counts from the next start on."""
 
+    peering: list[str] = []
+    """What the BGP daemon would do with a changed `peering` section, a line each."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigStep:

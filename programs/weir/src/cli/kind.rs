@@ -127,6 +127,16 @@ pub(crate) const KINDS: &[Kind] = &[
         "words or numbers with commas between",
     ),
     kind("PERCENT", Source::Nothing, "a whole number from 0 to 100"),
+    kind(
+        "NEIGHBOR|EXCHANGE",
+        Source::Nothing,
+        "a BGP neighbour as AS64500 or AS64500_frysix, or the name of an exchange",
+    ),
+    kind(
+        "ADDRESS:PORT",
+        Source::Nothing,
+        "an address and a port to listen on, as 127.0.0.1:8070",
+    ),
     kind("ASN", Source::Nothing, "an AS number, as 64500"),
     kind("PREFIX", Source::Nothing, "a prefix, as 192.0.2.0/24"),
     kind(

@@ -89,7 +89,7 @@ confirmed in that time; otherwise BIRD undoes it.";
 const DRAIN_EXAMPLES: &str = "\
 Examples:
   sudo weir peering drain AS64500 -c weir.yaml --below 1000000 --message 'card is replaced'
-  sudo weir peering drain frysix -c weir.yaml --router /run/weir/api.sock
+  sudo weir peering drain frysix -c weir.yaml --api /run/weir/api.sock
   sudo weir peering undrain frysix -c weir.yaml
 
 The sessions send GRACEFUL_SHUTDOWN (RFC 8326) and their routes get preference 0. Then the router's flows are watched:
@@ -113,7 +113,7 @@ pub(crate) struct PeeringDrainArgs {
     #[command(flatten)]
     pub(crate) daemon: PeeringDaemonArgs,
     /// A neighbour, as AS64500 or AS64500_frysix, or an exchange
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NEIGHBOR|EXCHANGE")]
     pub(crate) name: String,
     /// Bits a second that may be left
     #[arg(long, value_name = "BITS", default_value_t = 1_000_000)]
@@ -125,8 +125,8 @@ pub(crate) struct PeeringDrainArgs {
     #[arg(long, value_name = "TEXT", default_value = "maintenance")]
     pub(crate) message: String,
     /// The API socket of the router that measures the traffic
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "/run/weir/api.sock")]
-    pub(crate) router: PathBuf,
+    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath, default_value = "/run/weir/api.sock")]
+    pub(crate) api: PathBuf,
     /// Shut the sessions without a look at the traffic
     #[arg(long)]
     pub(crate) now: bool,
@@ -167,7 +167,7 @@ pub(crate) struct PeeringOutputsArgs {
     #[command(flatten)]
     pub(crate) of: PeeringArgs,
     /// What to do
-    #[arg(value_name = "WHAT", value_enum, default_value = "diff")]
+    #[arg(value_name = "HOW", value_enum, default_value = "diff")]
     pub(crate) action: OutputsAction,
 }
 
@@ -184,7 +184,7 @@ pub(crate) enum ImportFormat {
 #[derive(Debug, Args)]
 pub(crate) struct PeeringImportArgs {
     /// The generator
-    #[arg(value_name = "GENERATOR", value_enum)]
+    #[arg(value_name = "HOW", value_enum)]
     pub(crate) format: ImportFormat,
     /// Its file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -285,8 +285,8 @@ pub(crate) struct PeeringPlanArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traffic: Option<PathBuf>,
     /// The API socket of the router: its flows are the measured traffic, and its forwarding table is watched
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "traffic")]
-    pub(crate) router: Option<PathBuf>,
+    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath, conflicts_with = "traffic")]
+    pub(crate) api: Option<PathBuf>,
 }
 
 /// `weir peering apply`.

@@ -26,7 +26,7 @@ fn prepare(args: &PeeringPlanArgs) -> Result<Prepared, Failure> {
     let of = load_for(&args.of, &daemon)?;
     let traffic = args.traffic.as_deref().map(Traffic::load);
     let mut traffic = traffic.transpose().map_err(refused)?;
-    if let Some(router) = &args.router {
+    if let Some(router) = &args.api {
         traffic = Some(super::drain::measured(router)?);
     }
     daemon.settle().map_err(refused)?;
@@ -89,11 +89,11 @@ pub(super) fn apply(
         print(&prepared.plan, to)?;
         to.flush()?;
     }
-    let fib = || fib_routes(args.plan.router.as_deref()?);
+    let fib = || fib_routes(args.plan.api.as_deref()?);
     let guard = Guard {
         fib: args
             .plan
-            .router
+            .api
             .is_some()
             .then_some(&fib as &dyn Fn() -> Option<u64>),
         fib_percent: args.fib,

@@ -153,7 +153,7 @@ pub(super) fn drain(args: &PeeringDrainArgs, to: &mut dyn Write) -> Result<(), F
     if !args.now {
         let until = Instant::now() + args.wait;
         loop {
-            let bits = target.bits(&args.router)?;
+            let bits = target.bits(&args.api)?;
             if bits < args.below {
                 writeln!(to, "{bits} bit/s are left")?;
                 break;
