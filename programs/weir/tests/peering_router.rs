@@ -23,7 +23,8 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        let folder = std::env::temp_dir().join(format!("weir-peering-router-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("weir-peering-router-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("data")).unwrap();
         let mut place = Place {
             folder,
@@ -36,12 +37,22 @@ impl Place {
         place.file("bird.conf", "router id 192.0.2.1;\nprotocol device { }\n");
         let path = |name: &str| place.path(name);
         let bird = Command::new(cases::program())
-            .args(["-f", "-c", &path("bird.conf"), "-s", &path("bird.ctl"), "-P", &path("bird.pid")])
+            .args([
+                "-f",
+                "-c",
+                &path("bird.conf"),
+                "-s",
+                &path("bird.ctl"),
+                "-P",
+                &path("bird.pid"),
+            ])
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         place.children.push(bird);
-        place.wait_for("BIRD", || Control::open(&place.folder.join("bird.ctl")).is_ok());
+        place.wait_for("BIRD", || {
+            Control::open(&place.folder.join("bird.ctl")).is_ok()
+        });
         place
     }
 
@@ -77,13 +88,21 @@ impl Place {
 
     fn start(&mut self) {
         let mut child = Command::new(WEIR)
-            .args(["run", "-c", &self.path("old.yaml"), "--socket", &self.path("s.sock")])
+            .args([
+                "run",
+                "-c",
+                &self.path("old.yaml"),
+                "--socket",
+                &self.path("s.sock"),
+            ])
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(self.folder.join("log")).unwrap())
             .spawn()
             .unwrap();
         let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
         self.children.push(child);
         let log = std::fs::read_to_string(self.folder.join("log")).unwrap();
         assert!(said.contains("runs:"), "{said}{log}");
@@ -111,7 +130,9 @@ impl Place {
 
     /// The MTU, and whether BIRD announces a prefix.
     fn state(&self, own: &str) -> (u64, bool) {
-        let mtu = self.weir(&["show", "interface"])["interfaces"][0]["mtu"].as_u64().unwrap();
+        let mtu = self.weir(&["show", "interface"])["interfaces"][0]["mtu"]
+            .as_u64()
+            .unwrap();
         let mut control = Control::open(&self.folder.join("bird.ctl")).unwrap();
         (mtu, control.ask("show route").unwrap().contains(own))
     }
@@ -144,9 +165,24 @@ fn the_router_and_bird_are_changed_confirmed_and_undone_together() {
 
     // The plan has both.
     let plan = place.weir(&["config", "plan", "-c", &place.path("new.yaml")]);
-    let steps: Vec<&str> = plan["steps"].as_array().unwrap().iter().filter_map(|it| it["kind"].as_str()).collect();
-    assert!(steps.contains(&"set-mtu") && steps.contains(&"set-peering"), "{plan}");
-    assert!(plan["peering"].as_array().unwrap().iter().any(|it| it == "~ ROAs: 0 -> 1"), "{plan}");
+    let steps: Vec<&str> = plan["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["kind"].as_str())
+        .collect();
+    assert!(
+        steps.contains(&"set-mtu") && steps.contains(&"set-peering"),
+        "{plan}"
+    );
+    assert!(
+        plan["peering"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it == "~ ROAs: 0 -> 1"),
+        "{plan}"
+    );
 
     // A change that waits and is given up.
     done(&place.apply("new.yaml", &["--confirm", "1h"]));
@@ -156,7 +192,9 @@ fn the_router_and_bird_are_changed_confirmed_and_undone_together() {
 
     // One deadline for both.
     done(&place.apply("new.yaml", &["--confirm", "2s"]));
-    place.wait_for("the end of the deadline", || place.state(NEW) == (1500, false));
+    place.wait_for("the end of the deadline", || {
+        place.state(NEW) == (1500, false)
+    });
 
     // Confirmed in both: BIRD does not undo it later, and nothing waits there.
     done(&place.apply("new.yaml", &["--confirm", "1h"]));
@@ -171,20 +209,30 @@ fn the_router_and_bird_are_changed_confirmed_and_undone_together() {
     place.file("broken.yaml", &broken);
     let output = place.apply("broken.yaml", &[]);
     assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("peering: bird:"), "{said}");
     assert_eq!(place.state(NEW), (1400, true));
 
     // A section that contradicts the router, or whose data is missing, is refused before anything changes.
-    let far = "  neighbors:\n    - {asn: 64500, addresses: [192.0.2.9], prefixes: [198.51.100.0/24]}\n";
+    let far =
+        "  neighbors:\n    - {asn: 64500, addresses: [192.0.2.9], prefixes: [198.51.100.0/24]}\n";
     place.file("far.yaml", &place.configuration(1300, OLD, far));
     let output = place.apply("far.yaml", &[]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success() && said.contains("192.0.2.9 is in the subnet of no interface"), "{said}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    assert!(
+        !output.status.success() && said.contains("192.0.2.9 is in the subnet of no interface"),
+        "{said}"
+    );
     let set = "  neighbors:\n    - {asn: 64500, addresses: [203.0.113.9], as-set: AS-NOWHERE}\n";
     place.file("set.yaml", &place.configuration(1300, OLD, set));
     let output = place.apply("set.yaml", &[]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success() && said.contains("AS-NOWHERE.4.json"), "{said}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    assert!(
+        !output.status.success() && said.contains("AS-NOWHERE.4.json"),
+        "{said}"
+    );
     assert_eq!(place.state(NEW), (1400, true));
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+use weir_lab::units;
 use weir_peering::IpNet;
 
 use super::values::duration;
@@ -88,7 +89,7 @@ confirmed in that time; otherwise BIRD undoes it.";
 
 const DRAIN_EXAMPLES: &str = "\
 Examples:
-  sudo weir peering drain AS64500 -c weir.yaml --below 1000000 --message 'card is replaced'
+  sudo weir peering drain AS64500 -c weir.yaml --below 1M --message 'card is replaced'
   sudo weir peering drain frysix -c weir.yaml --api /run/weir/api.sock
   sudo weir peering undrain frysix -c weir.yaml
 
@@ -105,6 +106,13 @@ Data that shrinks by more than --max-shrink percent is not taken over. A change 
 --max-loss percent of a session's routes, that removes a session, or whose limits are below what a session has,
 is not applied: exit code 5, and `weir peering plan` shows it. All else is applied under guards.";
 
+fn bits(text: &str) -> Result<u64, String> {
+    units::scaled(text)
+        .filter(|bits| *bits >= 0.0)
+        .map(|bits| bits as u64)
+        .ok_or_else(|| "bits per second, as 1M or 100k".to_owned())
+}
+
 /// `weir peering drain` and `undrain`.
 #[derive(Debug, Args)]
 pub(crate) struct PeeringDrainArgs {
@@ -116,7 +124,7 @@ pub(crate) struct PeeringDrainArgs {
     #[arg(value_name = "NEIGHBOR|EXCHANGE")]
     pub(crate) name: String,
     /// Bits a second that may be left
-    #[arg(long, value_name = "BITS", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "BITS", default_value = "1M", value_parser = bits)]
     pub(crate) below: u64,
     /// How long to wait for that
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]

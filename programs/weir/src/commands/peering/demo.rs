@@ -471,7 +471,7 @@ fn policy_cases() -> Result<Vec<Case>, Failure> {
                 expect: expect.to_owned(),
                 local_pref: None,
                 has: Vec::new(),
-            lacks: Vec::new(),
+                lacks: Vec::new(),
                 at: None,
             })
         })
