@@ -122,7 +122,7 @@ fn apply_mode(
         match outcome {
             Outcome::Undone { reason, .. } => {
                 writeln!(to, "undone: {reason}")?;
-                Err(Failure::Told(FAILED))
+                Err(Failure::Reported(FAILED))
             }
             _ => Ok(of),
         }
