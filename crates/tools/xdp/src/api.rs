@@ -375,6 +375,7 @@ impl Router for Host {
             steps: steps(&old, &new),
             without_device,
             needs_restart: needs_restart(&old, &new),
+            peering: Vec::new(),
         })
     }
 
