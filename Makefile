@@ -64,7 +64,7 @@ demo-xdp: setup build
 bench: build
 	$(WEIR) bench
 
-# Which changes of the code no test notices (cargo-mutants); hours.
+# Which changes of the code no test notices (cargo-mutants): each day another part of them; hours.
 mutants:
 	scripts/mutants
 

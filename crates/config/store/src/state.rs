@@ -343,6 +343,12 @@ mod tests {
         );
     }
 
+    /// 256 octets for what is there once, 72 for each revision that is kept and two more, in whole pages.
+    #[test]
+    fn sizes_are_whole_pages() {
+        assert_eq!([1, 51, 52].map(size_for), [4096, 4096, 8192]);
+    }
+
     #[test]
     fn the_newest_are_kept_and_those_that_are_needed() {
         let mut state = State::default().after_commit(1, None, 3);
@@ -397,7 +403,7 @@ mod tests {
         let sound = State::default()
             .after_commit(1, None, 5)
             .after_commit(2, Some(9), 5);
-        let mut wrong = vec![sound.clone(); 4];
+        let mut wrong = vec![sound.clone(); 5];
         wrong[0].running = Some(7);
         wrong[1].pending = Some(Pending {
             revision: 1,
@@ -410,6 +416,9 @@ mod tests {
             deadline_unix_ms: 0,
         });
         wrong[3].revisions.reverse();
+        // A revision twice.
+        let last = *sound.revisions.last().unwrap();
+        wrong[4].revisions.push(last);
         assert!(State::decode(&sound.encode(1, 0)).is_some());
         assert!(
             wrong

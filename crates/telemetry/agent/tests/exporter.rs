@@ -567,6 +567,9 @@ fn one_that_never_reads_loses_counted_records_and_holds_up_nobody() {
         assert_eq!(table.flush(), 0);
         // No more than the socket's buffer holds, so that nothing is lost there.
         listen(&socket, &mut heard, 600 * (part as usize + 1), 0);
+        // What waits: the queue, and what the kernel holds for this side and for the other one, which nobody reads.
+        let queued = exporter.stats().collectors[0].1.queued;
+        assert!(queued <= 4 * 20_000, "{queued}");
     }
     heard.assert_is(0..60_000);
     assert!(heard.gaps.is_empty());

@@ -20,6 +20,9 @@ const RESTS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// How long a collector that closes the connection has to take what it was sent, and how often is looked whether it did.
 const PARTING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(2);
+/// A smaller queue bounds the kernel's send buffer as well, which grows to megabytes otherwise; what is in it is kept until the
+/// collector has acknowledged it.
+const SMALL: usize = 1 << 20;
 
 /// A message without its number.
 #[derive(Clone, Debug)]
@@ -92,6 +95,7 @@ impl Link {
         });
         let writer = Writer {
             target,
+            buffer: (most < SMALL).then_some(most),
             tls,
             shared: shared.clone(),
         };
@@ -169,6 +173,8 @@ impl Drop for Link {
 /// The thread.
 struct Writer {
     target: Target,
+    /// Octets that the kernel holds, where a small queue says so.
+    buffer: Option<usize>,
     tls: Option<TlsSettings>,
     shared: Arc<Shared>,
 }
@@ -184,21 +190,23 @@ impl Writer {
                 self.shared.rest(SLICE);
                 continue;
             }
-            let outcome = Wire::connect(&self.target, self.tls.as_ref(), || self.shared.is_over())
-                .and_then(|mut wire| {
-                    let mut stats = lock(&self.shared.stats);
-                    (stats.connected, stats.connections) = (true, stats.connections + 1);
-                    stats.address = wire.address().or(stats.address);
-                    drop(stats);
-                    rest = RESTS.0;
-                    let outcome = self.session(&mut wire, &mut kept);
-                    wire.close();
-                    self.wait_for_acknowledgements(&wire, &mut kept);
-                    if outcome.is_err() {
-                        wire.abort();
-                    }
-                    outcome
-                });
+            let outcome = Wire::connect((&self.target, self.buffer), self.tls.as_ref(), || {
+                self.shared.is_over()
+            })
+            .and_then(|mut wire| {
+                let mut stats = lock(&self.shared.stats);
+                (stats.connected, stats.connections) = (true, stats.connections + 1);
+                stats.address = wire.address().or(stats.address);
+                drop(stats);
+                rest = RESTS.0;
+                let outcome = self.session(&mut wire, &mut kept);
+                wire.close();
+                self.wait_for_acknowledgements(&wire, &mut kept);
+                if outcome.is_err() {
+                    wire.abort();
+                }
+                outcome
+            });
             kept.take_back();
             lock(&self.shared.stats).connected = false;
             let Err(error) = outcome else { break };

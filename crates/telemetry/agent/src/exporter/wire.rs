@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_linger, socket_error};
+use rustix::net::sockopt::{set_socket_linger, set_socket_send_buffer_size, socket_error};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -69,15 +69,16 @@ fn is_wait(error: &Error) -> bool {
 }
 
 impl Wire {
-    /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer.
+    /// Connects; in TLS, if there are settings for it. `is_over` ends the wait for an answer. The kernel holds as many octets as
+    /// `buffer` says, and as it does by itself without.
     pub(super) fn connect(
-        target: &Target,
+        (target, buffer): (&Target, Option<usize>),
         tls: Option<&TlsSettings>,
         is_over: impl Fn() -> bool,
     ) -> Result<Wire, Error> {
         // What is wrong with the router's own files is reported whether the collector is there or not.
         let tls = tls.map(client).transpose()?;
-        let socket = dial_any(target, &is_over)?;
+        let socket = dial_any((target, buffer), &is_over)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(SLICE))?;
         socket.set_read_timeout(Some(SLICE))?;
@@ -231,7 +232,10 @@ impl Wire {
 
 /// A socket that is connected to one of the collector's addresses, which are tried one after the other. Names are looked up for
 /// each connection.
-fn dial_any(target: &Target, is_over: impl Fn() -> bool) -> Result<TcpStream, Error> {
+fn dial_any(
+    (target, buffer): (&Target, Option<usize>),
+    is_over: impl Fn() -> bool,
+) -> Result<TcpStream, Error> {
     let opening = target.look_up()?;
     let addresses = loop {
         if let Some(found) = opening.wait(SLICE) {
@@ -246,7 +250,7 @@ fn dial_any(target: &Target, is_over: impl Fn() -> bool) -> Result<TcpStream, Er
     };
     let mut last = Error::other("it has no address");
     for address in addresses.iter().take(MOST_ADDRESSES) {
-        match dial((address, target), &is_over) {
+        match dial((address, target, buffer), &is_over) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
@@ -256,10 +260,13 @@ fn dial_any(target: &Target, is_over: impl Fn() -> bool) -> Result<TcpStream, Er
 
 /// A socket that is connected. Whoever ends this need not wait for a collector that does not answer.
 fn dial(
-    (address, target): (&SocketAddr, &Target),
+    (address, target, buffer): (&SocketAddr, &Target, Option<usize>),
     is_over: impl Fn() -> bool,
 ) -> Result<TcpStream, Error> {
     let socket = target.stream(address)?;
+    if let Some(octets) = buffer {
+        set_socket_send_buffer_size(&socket, octets)?;
+    }
     let until = Instant::now() + CONNECT;
     let mut outcome = rustix::net::connect(&socket, address);
     while outcome == Err(Errno::INPROGRESS) {
