@@ -40,6 +40,9 @@ FUNCTION int report(struct xdp_md *ctx, struct counters *counters, u32 what, u32
 	}
 	u32 length = frame_length(ctx);
 	u32 captured = length < HEADER ? length : HEADER;
+	// 1 to HEADER, in a form that the verifier of Linux 6.1 follows.
+	asm volatile("" : "+r"(captured));
+	captured = ((captured - 1) & (HEADER - 1)) + 1;
 	event->time = ktime_get_ns();
 	event->pool = counters->sample_pool;
 	event->kind = what & 0xff;
@@ -55,7 +58,7 @@ FUNCTION int report(struct xdp_md *ctx, struct counters *counters, u32 what, u32
 	event->stage = what >> 8;
 	event->found = decision->found;
 	event->cpu = smp_processor_id();
-	if (captured < 1 || captured > HEADER || xdp_load_bytes(ctx, 0, event->header, captured))
+	if (xdp_load_bytes(ctx, 0, event->header, captured))
 		captured = 0;
 	event->captured = captured;
 	ringbuf_submit(event, 0);

@@ -332,16 +332,26 @@ fn errno(error: &dyn std::error::Error) -> Option<i32> {
     None
 }
 
-/// One sentence from a failed load: the verifier's last line in place of its whole log.
+/// One sentence from a failed load: the verifier's last line in place of its whole log. The verifier, too, refuses with
+/// EACCES, but then it says why.
 fn explain(error: &dyn std::error::Error) -> String {
-    if let Some(1 | 13) = errno(error) {
-        return "the kernel permits this only with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or as root)".into();
-    }
     let text = chain(error);
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut lines = text.lines().filter(|line| {
+        let line = line.trim();
+        // Figures that the verifier adds to each log.
+        !(line.is_empty()
+            || line == "}"
+            || ["processed ", "verification time", "stack depth"]
+                .iter()
+                .any(|it| line.starts_with(it)))
+    });
     let first = lines.next().unwrap_or_default().to_owned();
-    match lines.rfind(|line| !line.starts_with("processed ")) {
-        Some(last) => format!("{first}; the verifier says: {}", last.trim()),
-        None => first,
+    match (lines.next_back(), errno(error)) {
+        (Some(last), _) => format!("{first}; the verifier says: {}", last.trim()),
+        (None, Some(1 | 13)) => {
+            "the kernel permits this only with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or as root)"
+                .into()
+        }
+        (None, _) => first,
     }
 }
