@@ -124,7 +124,11 @@ def dataclass_text(name: str, schema: Schema) -> str:
         kind = python_type(of)
         default = ""
         if key not in required:
-            if "default" in of:
+            if isinstance(of.get("default"), (list, dict)):
+                # A list or dictionary as default would be one for all objects; those of the API are empty.
+                assert not of["default"], key
+                default = f" = field(default_factory={type(of['default']).__name__})"
+            elif "default" in of:
                 default = f" = {of['default']!r}"
             elif kind.startswith("list["):
                 default = " = field(default_factory=list)"

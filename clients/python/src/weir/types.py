@@ -991,7 +991,7 @@ class ConfigPlan:
     needs_restart: list[str]
     """Keys whose new value counts from the next start on."""
 
-    peering: list[str] = []
+    peering: list[str] = field(default_factory=list)
     """What the BGP daemon would do with a changed `peering` section, a line each."""
 
 

@@ -265,7 +265,8 @@ fn dial(
 ) -> Result<TcpStream, Error> {
     let socket = target.stream(address)?;
     if let Some(octets) = buffer {
-        set_socket_send_buffer_size(&socket, octets)?;
+        // The kernel doubles it, for its own bookkeeping (socket(7)).
+        set_socket_send_buffer_size(&socket, octets / 2)?;
     }
     let until = Instant::now() + CONNECT;
     let mut outcome = rustix::net::connect(&socket, address);
