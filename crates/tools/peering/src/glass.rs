@@ -2,7 +2,7 @@
 //!
 //! Nothing that a client sends reaches BIRD: a prefix is parsed and written anew, an AS number is a number, and the
 //! three commands of BIRD are fixed. Answers are bounded, requests of an address are rated, and no more than
-//! [`AT_ONCE`] requests are worked on at a time. Texts of BIRD and of YAML are escaped in the page.
+//! A bounded number of requests is worked on at a time. Texts of BIRD and of YAML are escaped in the page.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

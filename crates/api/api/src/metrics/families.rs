@@ -1344,19 +1344,17 @@ pub const METRICS: &[Metric] = &[
                 .for_each(|it| out.put([], it.lock.is_some()));
         },
     ),
-    // The process, with the names that all programs have.
-    gauge(
-        "weir_linux_interface_info",
-        "",
+    info(
+        "weir_linux_interface",
         &["interface", "namespace", "device", "ifindex"],
-        "The TAP of an interface in Linux, by which its counters are joined with those of Linux and SNMP; always 1.",
+        "The TAP of an interface in Linux, by which its counters are joined with those of Linux and SNMP.",
         |all, out| {
             if let Some(linux) = &all.linux {
                 let namespace = linux.namespace.as_deref().unwrap_or_default();
                 for it in &linux.interfaces {
                     if let Some(index) = it.index {
                         let index = index.to_string();
-                        out.put([&it.interface, &namespace, &it.name, &index], 1u64);
+                        out.put([&it.interface, &namespace, &it.name, &index], true);
                     }
                 }
             }
@@ -1498,6 +1496,7 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    // The process, with the names that all programs have.
     counter(
         "process_cpu_seconds",
         "seconds",

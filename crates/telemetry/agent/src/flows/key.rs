@@ -201,7 +201,7 @@ impl Key {
         )
     }
 
-    /// Both put together again; the [`Short`] as [`Short::without_digest`] has it.
+    /// Both put together again; the [`Short`] without its digest.
     #[must_use]
     pub fn join(short: &Short, addresses: &Addresses) -> Key {
         let ([both, mut middle], [_, _, interfaces, tags]) = (short.begin(), short.0);

@@ -1,4 +1,4 @@
-//! Files of [`Output`](super::Output): checked, compared, replaced, and put back.
+//! Files of [`Output`]: checked, compared, replaced, and put back.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
