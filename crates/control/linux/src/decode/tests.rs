@@ -176,7 +176,8 @@ fn special_routes_lead_nowhere_and_others_are_ignored_or_refused() {
     );
     assert_eq!(
         read(&route(RTM_NEWROUTE, AF_MPLS, 20, RTN_UNICAST, &[])),
-        Message::Refused("mpls-route")
+        Message::Refused("malformed"),
+        "a route of MPLS without its label"
     );
 }
 
