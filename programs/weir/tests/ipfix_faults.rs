@@ -22,7 +22,7 @@ use weir_netlink::lab::{Host, Lab, NEAR, ROUTER, Running, has_program, preflight
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const LIMIT: Duration = Duration::from_secs(30);
 /// Flows of each of three rounds.
-const FLOWS: u32 = 400;
+const FLOWS: u32 = 600;
 /// Where collectors are: by TCP one that reads, one that resets, one that never reads, none; by UDP none.
 const READER: u16 = 4701;
 const RESETTING: u16 = 4702;
