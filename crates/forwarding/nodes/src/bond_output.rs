@@ -1,7 +1,7 @@
 //! bond-output: what leaves by a bond gets a member to leave by.
 //!
 //! Stands before the drivers: the graph brings here what leaves by an interface whose output is
-//! [`weir_port::interface::Output::Bond`], whoever sends it. Frames are counted on the bond; each goes on to
+//! [`weir_port::interface::Output::Bond`], from any node. Frames are counted on the bond; each goes on to
 //! the member of its flow, to the next one in turn, or to all. Which members there are is the control side's to
 //! say; where there is none, nothing leaves.
 

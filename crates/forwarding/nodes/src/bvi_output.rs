@@ -1,7 +1,7 @@
 //! bvi-output: what is routed out of a BVI goes into its bridge domain.
 //!
 //! Stands before the drivers: the graph brings here what leaves by an interface whose output is
-//! [`weir_port::interface::Output::Bvi`], whoever sends it. Each frame is counted as sent by the BVI and then is, for
+//! [`weir_port::interface::Output::Bvi`], from any node. Each frame is counted as sent by the BVI and then is, for
 //! the bridge, one that came in by it.
 
 use weir_buf::{Flags, Pkt};

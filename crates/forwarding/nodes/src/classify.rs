@@ -276,7 +276,7 @@ fn is_discovery(key: &Key6) -> bool {
     key.protocol() == IpProtocol::ICMP6 && matches!(key.upper(), Upper::Ports(133..=136, 0))
 }
 
-/// A hop limit of 255, which no router passes on (RFC 4861 3.1): else whoever is far away could get past a list in
+/// A hop limit of 255, which no router passes on (RFC 4861 3.1): otherwise a distant sender could get past a list in
 /// the name of discovery.
 fn came_by_no_router(packet: &Pkt, l3: impl Fn(&Pkt) -> Option<usize>) -> bool {
     l3(packet).and_then(|offset| packet.data().get(offset + 7)) == Some(&255)

@@ -89,7 +89,7 @@ impl Ip6Glean {
 /// target, and one option.
 pub(crate) const NEIGHBOR_FRAME: usize = ETHERNET + Ipv6Header::LEN + 24 + 8;
 
-/// Sends a neighbour solicitation to the group in which whoever has the address listens.
+/// Sends a neighbour solicitation to the solicited-node group of the address.
 pub(crate) fn ask(cx: &mut Cx<'_, Tables>, interface: u32, address: u128) {
     let Some(out) = cx.world.interface(interface) else {
         return;

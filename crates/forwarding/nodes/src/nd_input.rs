@@ -2,7 +2,7 @@
 //!
 //! The control side decides what to believe; this node refuses what can never be true and keeps a storm of
 //! the same news to one event a second, of hosts that ask for routers to ten. A neighbour is believed about
-//! addresses of the interface's subnets only, but answered whoever it is. Somebody else with an address of ours, tentative ones included, is reported
+//! addresses of the interface's subnets only, but answered for any sender. Another host with an address of ours, tentative ones included, is reported
 //! to the control side (RFC 4862 section 5.4). Redirects and other routers' advertisements are not for a
 //! router.
 

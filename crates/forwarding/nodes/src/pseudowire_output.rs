@@ -1,7 +1,7 @@
 //! pseudowire-output: what leaves by a pseudowire gets its labels and goes to the neighbour where its path begins.
 //!
 //! Stands before the drivers: the graph brings here what leaves by an interface whose output is
-//! [`weir_port::interface::Output::Pseudowire`], whoever sends it. The frame is compared with the pseudowire's MTU and
+//! [`weir_port::interface::Output::Pseudowire`], from any node. The frame is compared with the pseudowire's MTU and
 //! counted there; it gets a tag in tagged mode, a control word where both ends use one, and the labels, and leaves by
 //! the interface of the neighbour, which may itself have a node before its driver. Nothing is cut: a frame that is too
 //! long with all that is dropped (RFC 4448 section 6).

@@ -1,7 +1,7 @@
 //! sub-interface-output: what leaves by a sub-interface gets its tags and goes on to its parent.
 //!
 //! Stands before the drivers: the graph brings here what leaves by an interface whose output is
-//! [`weir_port::interface::Output::SubInterface`], whoever sends it. The frame is compared with the
+//! [`weir_port::interface::Output::SubInterface`], from any node. The frame is compared with the
 //! sub-interface's MTU (a routed packet fits already), counted with its tags, and leaves by the parent,
 //! which may itself have a node before its driver.
 

@@ -76,7 +76,7 @@ pub struct Tables {
     pub drop_taps: u32,
     /// Whether taps look at any interface that is no port.
     pub inner_taps: bool,
-    /// Whether it is noted by which member of a bond a packet came, for whoever samples what goes out.
+    /// Whether it is noted by which member of a bond a packet came, for samples of what goes out.
     pub notes_members: bool,
 }
 
@@ -295,7 +295,7 @@ pub enum Event {
         /// override flag; always so of ARP).
         replaces: bool,
     },
-    /// Somebody else uses, or wants to use, an address of this router's, tentative ones included (RFC 4862
+    /// Another host uses, or wants to use, an address of this router's, tentative ones included (RFC 4862
     /// section 5.4).
     Duplicate {
         /// The interface it is heard on.

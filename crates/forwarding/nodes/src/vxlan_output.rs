@@ -1,7 +1,7 @@
 //! vxlan-output: what leaves by a VXLAN tunnel becomes a packet to its far end (RFC 7348 section 5).
 //!
 //! Stands before the drivers: the graph brings here what leaves by an interface whose output is
-//! [`weir_port::interface::Output::Vxlan`], whoever sends it. The frame is compared with the tunnel's MTU and counted; then
+//! [`weir_port::interface::Output::Vxlan`], from any node. The frame is compared with the tunnel's MTU and counted; then
 //! come the headers, and the packet is looked up like one that came in by the tunnel's interface, but in the default table.
 //! What is too long for the way is dropped where that is found, since tunnels' packets are not fragmented (section 4.3).
 //!
